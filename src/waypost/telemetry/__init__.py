@@ -1,0 +1,1 @@
+"""Named events and metrics; sinks are injected."""
