@@ -1,0 +1,1 @@
+"""What the pipeline asks of the world, one Protocol a file."""
