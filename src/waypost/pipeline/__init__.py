@@ -1,0 +1,1 @@
+"""One stage a file: plain functions over domain and ports."""
