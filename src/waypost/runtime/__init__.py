@@ -1,0 +1,1 @@
+"""How stages run: lifecycle, lease loops, tickers, group commit, drain."""
