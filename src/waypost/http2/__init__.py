@@ -1,0 +1,1 @@
+"""A multiplexed HTTP/2 client that knows nothing of notifications."""
