@@ -1,0 +1,1 @@
+"""Validating simulators of the push services with scriptable faults."""
