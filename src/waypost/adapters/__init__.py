@@ -1,1 +1,1 @@
-"""The ports' implementations, one folder a technology."""
+"""The outside world behind the ports: one folder a technology."""

@@ -1,1 +1,1 @@
-"""One stage a file: plain functions over domain and ports."""
+"""The stages a notification goes through: plain functions over domain and ports, one file a stage."""

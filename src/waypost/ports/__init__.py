@@ -1,1 +1,1 @@
-"""What the pipeline asks of the world, one Protocol a file."""
+"""What the pipeline needs of the world, as Protocols; adapters fulfil them, one contract suite a port."""

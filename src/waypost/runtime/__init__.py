@@ -1,1 +1,1 @@
-"""How stages run: lifecycle, lease loops, tickers, group commit, drain."""
+"""How stages run: lease loops, tickers, workers and their supervisor."""

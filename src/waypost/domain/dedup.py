@@ -1,0 +1,66 @@
+"""Dedup keys: when two requests are the same thing said twice."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, CallerId, UserId
+from waypost.domain.notification import Content
+from waypost.domain.time import Instant
+
+KEY_BYTES = 16
+
+_canonical = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class ClaimKind(StrEnum):
+    """What a key was made from."""
+
+    IDEMPOTENCY = "idempotency"
+    CONTENT = "content"
+
+
+class Claim(Struct, frozen=True):
+    """A key that a notification claims in its own durable write."""
+
+    kind: ClaimKind
+    key: bytes
+    """16 bytes of a SHA-256."""
+    body_hash: bytes
+    """16 bytes over all that the caller asked for; another body under the same idempotency key is a conflict."""
+    until: Instant
+    """The end of its window."""
+
+
+def content_hash(content: Content) -> bytes:
+    """SHA-256 over title, body and data in a length-safe encoding, whatever the order of data's keys."""
+    return _digest([content.title, content.body, content.data])
+
+
+def shown(digest: bytes) -> str:
+    """The first 16 hex characters, as answered and logged (requirements S1-78)."""
+    return digest[:8].hex()
+
+
+def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content) -> bytes:
+    """The key of "the same caller tells the same user the same thing"."""
+    return _digest(["content", app, caller, user_id, content_hash(content)])[:KEY_BYTES]
+
+
+def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:
+    """The key of a caller's own idempotency key."""
+    return _digest(["idempotency", app, caller, key])[:KEY_BYTES]
+
+
+def body_hash(request: Any) -> bytes:
+    """The 16 bytes that tell whether a repeated idempotency key came with the same request."""
+    return _digest(request)[:KEY_BYTES]
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.sha256(_canonical.encode(value)).digest()

@@ -1,0 +1,123 @@
+"""A delivery: one notification to one target, and its record, the receipt."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from waypost.domain.device import Device
+from waypost.domain.ids import CredentialId, DeviceId, NotificationId
+from waypost.domain.notification import Channel, Notification
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant, later
+
+NOW_OR_NEVER_MS = 30_000
+"""How late the one attempt of a TTL of 0 may start; after that "now" is over."""
+
+
+class Target(Struct, frozen=True):
+    """What a delivery is addressed to: the *n*-th target of its notification, numbered when first routed."""
+
+    n: int
+    device_id: DeviceId
+    channel: Channel | None
+    """None where no channel reaches it; then *suppressed* says why."""
+    suppressed: str | None = None
+
+
+class OpenTarget(Struct, frozen=True):
+    """A stored target whose delivery is still open, as a work item names it."""
+
+    n: int
+    device_id: DeviceId
+    channel: Channel
+    attempt: int
+    """Attempts recorded so far; the next is one more."""
+    retries: int = 0
+    """Retries spent; throttled and parked rounds spend none."""
+    throttles: int = 0
+    """Rounds that the provider put off."""
+
+
+class Delivery(Struct, frozen=True):
+    """One attempt about to be made, with all that a sender and a decision need."""
+
+    notification: Notification
+    n: int
+    channel: Channel
+    credential: CredentialId
+    device: Device
+    attempt: int
+    """The number of this attempt, from 1; it only grows."""
+    retries_made: int = 0
+    throttles: int = 0
+
+
+class FailureClass(StrEnum):
+    """Whether another attempt could have helped."""
+
+    RETRYABLE = "retryable"
+    TERMINAL = "terminal"
+
+
+class Attempt(Struct, frozen=True, array_like=True):
+    """One attempt in the receipt's compact history; the token appears as a hash only."""
+
+    at: Instant
+    status: str
+    """``taken``, ``gone``, ``refused``, ``denied``, ``throttled``, ``unreachable`` or ``unanswered``."""
+    code: str
+    message: str
+    token_hash: bytes
+
+
+class Receipt(Struct, frozen=True):
+    """The record of a delivery; its key is (notification id, n)."""
+
+    notification_id: NotificationId
+    n: int
+    device_id: DeviceId
+    channel: Channel | None
+    status: DeliveryStatus
+    attempt: int = 0
+    retries: int = 0
+    throttles: int = 0
+    due_at: Instant | None = None
+    """When it is next touched: its retry, the expiry of a parked one, or the deadline of an intent."""
+    parked: str | None = None
+    """The condition it waits for, such as ``breaker:demo/apns``."""
+    provider_id: str | None = None
+    code: str | None = None
+    """The provider's own word of the last attempt."""
+    failure_class: FailureClass | None = None
+    reason: str | None = None
+    dead: bool = False
+    """Left as a dead letter: listed, inspected and replayed by an operator."""
+    first_attempt_at: Instant | None = None
+    last_attempt_at: Instant | None = None
+    sent_at: Instant | None = None
+    resolved_at: Instant | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def is_intent(self) -> bool:
+        """An at_most_once attempt that may be on the wire: counts as open, reads ``processing``."""
+        return self.status is DeliveryStatus.UNKNOWN and self.due_at is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Still to be settled."""
+        return self.status is DeliveryStatus.PENDING or self.is_intent
+
+
+def is_expired(notification: Notification, attempt: int, now: Instant) -> bool:
+    """Whether attempt number *attempt* may no longer start; a TTL of 0 allows exactly one, at once."""
+    if notification.ttl_ms == 0 and attempt == 1:
+        return now >= later(notification.expires_at, NOW_OR_NEVER_MS)
+    return now >= notification.expires_at
+
+
+def remaining_ttl_s(notification: Notification, now: Instant) -> int:
+    """Whole seconds of validity left, what each attempt tells the provider; never negative."""
+    return max(0, (notification.expires_at - now) // 1000)

@@ -1,0 +1,112 @@
+"""A notification: one thing to tell one recipient."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.time import Instant
+
+
+class Kind(StrEnum):
+    """Shown to the user, or waking the app without a trace on the screen."""
+
+    VISIBLE = "visible"
+    SILENT = "silent"
+
+
+class Urgency(StrEnum):
+    """How much a caller wants it now; maps to provider priorities (requirements S1-T1)."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+class Lane(StrEnum):
+    """A class of work; lanes never wait for each other."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+    BULK = "bulk"
+    SILENT = "silent"
+
+
+class Guarantee(StrEnum):
+    """What a crash between sending and recording may do: repeat, or leave it unknown."""
+
+    AT_LEAST_ONCE = "at_least_once"
+    AT_MOST_ONCE = "at_most_once"
+
+
+class Channel(StrEnum):
+    """How a target is reached; each is spoken by a sender."""
+
+    APNS = "apns"
+    FCM = "fcm"
+    WEBPUSH = "webpush"
+
+
+class Action(Struct, frozen=True, omit_defaults=True):
+    """A button under a visible notification."""
+
+    id: str
+    title: str
+    link: str | None = None
+    icon: str | None = None
+
+
+class Content(Struct, frozen=True, omit_defaults=True):
+    """What is said; stored once, rendered once per channel."""
+
+    title: str | None = None
+    subtitle: str | None = None
+    body: str | None = None
+    data: dict[str, Any] = {}
+    image: str | None = None
+    icon: str | None = None
+    link: str | None = None
+    actions: tuple[Action, ...] = ()
+    sound: str | None = None
+    badge: int | None = None
+    category: str | None = None
+    thread: str | None = None
+    android_channel: str | None = None
+    collapse_key: str | None = None
+    overrides: dict[Channel, dict[str, Any]] = {}
+    """Provider fields that pass through untouched where they are valid."""
+
+
+class Notification(Struct, frozen=True):
+    """One thing to tell one recipient, as accepted."""
+
+    id: NotificationId
+    app: AppId
+    caller: CallerId
+    user_id: UserId
+    content: Content
+    created_at: Instant
+    expires_at: Instant
+    """The later of creation and ``scheduled_at``, plus the TTL."""
+    ttl_ms: int
+    """0 is one attempt now, with a provider TTL of 0."""
+    lane: Lane
+    kind: Kind = Kind.VISIBLE
+    urgency: Urgency = Urgency.NORMAL
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    device_ids: tuple[DeviceId, ...] = ()
+    """Narrowed to these devices of the user; empty is all."""
+    scheduled_at: Instant | None = None
+    retry_policy: str | None = None
+    """A named policy that the caller chose; None is the app's for this urgency."""
+
+
+def lane_of(kind: Kind, urgency: Urgency) -> Lane:
+    """The lane a single notification travels in (bulk jobs choose theirs)."""
+    return Lane.SILENT if kind is Kind.SILENT else Lane(urgency.value)

@@ -1,0 +1,60 @@
+"""Outcomes: what a sender reports of one attempt, a closed set of values."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from waypost.domain.time import Instant
+
+
+class Taken(Struct, frozen=True, tag=True):
+    """The provider accepted the message; *provider_id* is its name for it ("" where it gives none)."""
+
+    provider_id: str = ""
+
+
+class Gone(Struct, frozen=True, tag=True):
+    """The token is dead; *since* is the provider's time of that, None where it gives none."""
+
+    code: str
+    since: Instant | None = None
+
+
+class Refused(Struct, frozen=True, tag=True):
+    """This message will never be taken as it is."""
+
+    code: str
+    why: str
+
+
+class Denied(Struct, frozen=True, tag=True):
+    """The credential itself was refused: nothing was taken, nothing will be until an operator acts."""
+
+    code: str
+    why: str
+
+
+class Throttled(Struct, frozen=True, tag=True):
+    """Too much too soon; nothing was taken. *wait_ms* is the provider's hint, None where it gives none."""
+
+    code: str
+    wait_ms: int | None = None
+
+
+class Unreachable(Struct, frozen=True, tag=True):
+    """Provably nothing was taken: never written, or refused before processing."""
+
+    code: str
+    why: str
+    wait_ms: int | None = None
+
+
+class Unanswered(Struct, frozen=True, tag=True):
+    """Written, but no answer that tells: the provider may or may not have it."""
+
+    code: str
+    why: str
+    wait_ms: int | None = None
+
+
+Outcome = Taken | Gone | Refused | Denied | Throttled | Unreachable | Unanswered

@@ -1,0 +1,128 @@
+"""Retry policies as data: how long to wait, how often, and what the end is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import assert_never
+
+from msgspec import Struct
+
+from waypost.domain.notification import Urgency
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+
+class Jitter(StrEnum):
+    """How chance moves a delay: not at all, up to 30 % longer, or anywhere from 0 to it."""
+
+    NONE = "none"
+    ADD30 = "add30"
+    FULL = "full"
+
+
+class Exhausted(StrEnum):
+    """What a used-up or terminal failure leaves behind."""
+
+    DLQ = "dlq"
+    DROP = "drop"
+
+
+class ErrorClass(StrEnum):
+    """The classes a policy can be chosen by (requirements S1-65)."""
+
+    TRANSIENT = "transient"
+    RATE_LIMIT = "rate_limit"
+    GATEWAY_DOWN = "gateway_down"
+    CREDENTIAL = "credential"
+    TERMINAL = "terminal"
+
+
+class RetryPolicy(Struct, frozen=True):
+    """A schedule of retries: a list of delays, or base times two to the power of the retries made, up to a cap."""
+
+    name: str
+    max_retries: int
+    """Retries after the first attempt."""
+    delays_ms: tuple[int, ...] = ()
+    """The delay before retry N; empty means exponential, and past its end the last one holds."""
+    base_ms: int = SECOND_MS
+    cap_ms: int = HOUR_MS
+    unanswered_base_ms: int | None = None
+    """A longer base after no answer, when the provider may be struggling (requirements S1-121)."""
+    jitter: Jitter = Jitter.NONE
+    max_age_ms: int | None = None
+    """No retry once the notification is this old."""
+    on_exhausted: Exhausted = Exhausted.DLQ
+
+    def delay_ms(self, retries_made: int, jitter: float, base_ms: int | None = None) -> int:
+        """Milliseconds to wait before the next retry; *jitter* is chance, 0 to 1. A negative count is a ValueError."""
+        if retries_made < 0:
+            raise ValueError(f"retries made cannot be negative: {retries_made}")
+        if self.delays_ms:
+            delay = self.delays_ms[min(retries_made, len(self.delays_ms) - 1)]
+        else:
+            delay = min((base_ms or self.base_ms) << min(retries_made, 32), self.cap_ms)
+        match self.jitter:
+            case Jitter.NONE:
+                return delay
+            case Jitter.ADD30:
+                return delay + int(delay * 0.3 * jitter)
+            case Jitter.FULL:
+                return int(delay * jitter)
+            case _:
+                assert_never(self.jitter)
+
+
+def _listed(name: str, *seconds: int, end: Exhausted = Exhausted.DLQ, max_age_ms: int | None = None) -> RetryPolicy:
+    delays = tuple(second * SECOND_MS for second in seconds)
+    return RetryPolicy(name, len(delays), delays, on_exhausted=end, max_age_ms=max_age_ms)
+
+
+EXPONENTIAL = RetryPolicy("s1_exponential", 5, unanswered_base_ms=5 * SECOND_MS, jitter=Jitter.ADD30)
+
+POLICIES: dict[str, RetryPolicy] = {
+    policy.name: policy
+    for policy in (
+        EXPONENTIAL,
+        _listed("s0_stream", 30, 30, 30, 30, end=Exhausted.DROP),
+        _listed("s2_critical", 2, 8, 32, 128, 200, 230),
+        _listed("s2_default", 2, 8, 32),
+        _listed("s2_low", 2, 8, end=Exhausted.DROP),
+        _listed("s3_sweep", 0, 5 * MINUTE_MS // SECOND_MS, 15 * MINUTE_MS // SECOND_MS, max_age_ms=DAY_MS),
+        RetryPolicy("s4_simple", 5),
+        _listed("s4_publish", 5, 10, 20),
+        _listed("s4_webhook", 1, 2, end=Exhausted.DROP),
+    )
+}
+"""The named policies (requirements, table D-T2)."""
+
+
+class RetryRules(Struct, frozen=True):
+    """Which policy an app uses: by error class first, then by urgency, then the default."""
+
+    default: RetryPolicy = EXPONENTIAL
+    by_urgency: dict[Urgency, RetryPolicy] = {}
+    by_class: dict[ErrorClass, RetryPolicy] = {}
+
+    def choose(self, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
+        """The policy for one failure."""
+        return self.by_class.get(error_class) or self.by_urgency.get(urgency) or self.default
+
+
+def classify(outcome: Outcome) -> ErrorClass | None:
+    """The error class of an outcome; None for a success."""
+    match outcome:
+        case Taken():
+            return None
+        case Gone() | Refused():
+            return ErrorClass.TERMINAL
+        case Denied():
+            return ErrorClass.CREDENTIAL
+        case Throttled():
+            return ErrorClass.RATE_LIMIT
+        case Unreachable():
+            return ErrorClass.GATEWAY_DOWN
+        case Unanswered():
+            return ErrorClass.TRANSIENT
+        case _:
+            assert_never(outcome)

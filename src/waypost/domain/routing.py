@@ -1,0 +1,57 @@
+"""Routing: which of a user's devices get this notification, and why the others do not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Target
+from waypost.domain.device import Device
+from waypost.domain.ids import DeviceId
+from waypost.domain.notification import Channel, Notification
+
+UNKNOWN_PLATFORM = "unknown_platform"
+NO_CREDENTIAL = "no_credential"
+DEVICE_NOT_FOUND = "device_not_found"
+DEVICE_MOVED = "device_gone"
+
+
+class Routed(Struct, frozen=True):
+    """The numbered targets of a notification and the devices behind those that are not suppressed."""
+
+    targets: tuple[Target, ...]
+    devices: dict[int, Device]
+    """By target number."""
+
+
+def route(notification: Notification, devices: Sequence[Device], channels: Collection[Channel]) -> Routed:
+    """Number the targets of *notification*; *channels* are those its app has a credential for.
+
+    A named device that the user does not have, a device of an unknown platform and one whose channel has no
+    credential become suppressed targets, with the reason: nothing is skipped silently.
+    """
+    wanted = dict.fromkeys(notification.device_ids)
+    chosen = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
+    found = {device.device_id for device in chosen}
+    targets: list[Target] = []
+    behind: dict[int, Device] = {}
+    for device in chosen:
+        target = _target(len(targets), device, channels)
+        if target.suppressed is None:
+            behind[target.n] = device
+        targets.append(target)
+    missing = (device_id for device_id in wanted if device_id not in found)
+    targets.extend(_missing(n, device_id) for n, device_id in enumerate(missing, start=len(targets)))
+    return Routed(tuple(targets), behind)
+
+
+def _target(n: int, device: Device, channels: Collection[Channel]) -> Target:
+    channel = device.channel
+    if channel is None:
+        return Target(n, device.device_id, None, UNKNOWN_PLATFORM)
+    return Target(n, device.device_id, channel, None if channel in channels else NO_CREDENTIAL)
+
+
+def _missing(n: int, device_id: DeviceId) -> Target:
+    return Target(n, device_id, None, DEVICE_NOT_FOUND)

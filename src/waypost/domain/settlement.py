@@ -1,0 +1,246 @@
+"""Settlements: what is decided from an outcome, and how one changes a receipt."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt
+from waypost.domain.notification import Guarantee
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.retry import Exhausted, RetryPolicy
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant, later
+
+
+class Sent(Struct, frozen=True, tag=True):
+    """The provider took it."""
+
+    provider_id: str
+
+
+class Again(Struct, frozen=True, tag=True):
+    """Try again at *due_at*; *spends_attempt* is false where nothing was tried in earnest (throttled)."""
+
+    due_at: Instant
+    spends_attempt: bool
+    code: str
+    why: str
+
+
+class Expired(Struct, frozen=True, tag=True):
+    """Its time is over."""
+
+    code: str | None = None
+    """What the last attempt met, where there was one."""
+
+
+class Forget(Struct, frozen=True, tag=True):
+    """The token is dead: failed, and the registry is told (it evicts what was registered before *since*)."""
+
+    code: str
+    since: Instant
+    letter: bool
+
+
+class Dead(Struct, frozen=True, tag=True):
+    """Failed for good; *letter* keeps it as a dead letter."""
+
+    code: str
+    why: str
+    failure_class: FailureClass
+    letter: bool
+
+
+class Parked(Struct, frozen=True, tag=True):
+    """Waits for *condition* without spending an attempt; expires with the notification."""
+
+    condition: str
+    until: Instant
+    code: str | None = None
+
+
+class Unsure(Struct, frozen=True, tag=True):
+    """at_most_once and no answer: never sent again."""
+
+    code: str
+
+
+class Intent(Struct, frozen=True, tag=True):
+    """at_most_once and about to be sent: recorded first, closed as unknown at *deadline* if nothing follows."""
+
+    deadline: Instant
+
+
+class Unstarted(Struct, frozen=True, tag=True):
+    """Given back: nothing was done, no attempt is spent."""
+
+
+class Suppressed(Struct, frozen=True, tag=True):
+    """Decided not to send."""
+
+    reason: str
+
+
+class Cancelled(Struct, frozen=True, tag=True):
+    """Withdrawn before it was sent."""
+
+    why: str
+
+
+Settlement = Sent | Again | Expired | Forget | Dead | Parked | Unsure | Intent | Unstarted | Suppressed | Cancelled
+
+
+def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Instant, jitter: float) -> Settlement:
+    """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1."""
+    letter = policy.on_exhausted is Exhausted.DLQ
+    match outcome:
+        case Taken(provider_id):
+            return Sent(provider_id)
+        case Gone(code, since):
+            return Forget(code, now if since is None else since, letter)
+        case Refused(code, why):
+            return Dead(code, why, FailureClass.TERMINAL, letter)
+        case Denied(code):
+            return parked_or_expired(delivery, f"breaker:{delivery.credential}", now, code)
+        case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
+            return Unsure(code)
+        case Throttled(code, wait_ms):
+            wait = policy.delay_ms(delivery.throttles, jitter) if wait_ms is None else wait_ms
+            return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
+        case Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(delivery, policy, now):
+            return Dead(code, why, FailureClass.RETRYABLE, letter)
+        case Unreachable(code, why, wait_ms):
+            wait = policy.delay_ms(delivery.retries_made, jitter) if wait_ms is None else wait_ms
+            return again_or_expired(delivery, later(now, wait), code, why)
+        case Unanswered(code, why, wait_ms):
+            own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
+            return again_or_expired(delivery, later(now, own if wait_ms is None else wait_ms), code, why)
+        case _:
+            assert_never(outcome)
+
+
+def again_or_expired(
+    delivery: Delivery, due_at: Instant, code: str, why: str, *, spends_attempt: bool = True
+) -> Settlement:
+    """Another attempt at *due_at*, unless the notification is over by then."""
+    if due_at >= delivery.notification.expires_at:
+        return Expired(code)
+    return Again(due_at, spends_attempt, code, why)
+
+
+def parked_or_expired(delivery: Delivery, condition: str, now: Instant, code: str | None = None) -> Settlement:
+    """Wait for *condition*, unless the notification is over already."""
+    expires_at = delivery.notification.expires_at
+    return Expired(code) if now >= expires_at else Parked(condition, expires_at, code)
+
+
+def _out_of_retries(delivery: Delivery, policy: RetryPolicy, now: Instant) -> bool:
+    too_old = policy.max_age_ms is not None and now >= later(delivery.notification.created_at, policy.max_age_ms)
+    return too_old or delivery.retries_made >= policy.max_retries
+
+
+class Change(Struct, frozen=True):
+    """A settlement of one target, as handed to the store."""
+
+    n: int
+    attempt: int
+    """The attempt it answers: compared with the receipt's, so that the first outcome wins."""
+    settlement: Settlement
+    at: Instant
+    made: Attempt | None = None
+    """What was tried; None where nothing was (parked, expired, suppressed, an intent)."""
+
+
+def opened(receipt: Receipt) -> Receipt:
+    """A dead or final receipt back to ``pending``, due now: what a replay does to each target it takes."""
+    return msgspec.structs.replace(
+        receipt, status=DeliveryStatus.PENDING, retries=0, throttles=0, parked=None, dead=False, resolved_at=None
+    )
+
+
+def apply(receipt: Receipt, change: Change) -> Receipt | None:
+    """The receipt after *change*; None refuses a stale one (compare-and-set by attempt: the first outcome wins)."""
+    if not receipt.is_open:
+        return None
+    expected = receipt.attempt if receipt.is_intent else receipt.attempt + 1
+    if change.attempt != expected:
+        return None
+    if isinstance(change.settlement, Unstarted):
+        return receipt
+    return msgspec.structs.replace(_with_attempt(receipt, change), **_fields(change, receipt))
+
+
+def _with_attempt(receipt: Receipt, change: Change) -> Receipt:
+    made = change.made
+    if made is None:
+        return receipt
+    return msgspec.structs.replace(
+        receipt,
+        attempt=change.attempt,
+        first_attempt_at=receipt.first_attempt_at or made.at,
+        last_attempt_at=made.at,
+        attempts=(*receipt.attempts, made),
+        code=made.code or receipt.code,
+    )
+
+
+def _fields(change: Change, receipt: Receipt) -> dict[str, object]:
+    at = change.at
+    match change.settlement:
+        case Sent(provider_id):
+            return _closed(DeliveryStatus.SENT, at) | {
+                "provider_id": provider_id,
+                "sent_at": at,
+                "failure_class": None,
+                "reason": None,
+            }
+        case Again(due_at, spends_attempt, code, why):
+            spent = {"retries": receipt.retries + 1} if spends_attempt else {"throttles": receipt.throttles + 1}
+            return {
+                "status": DeliveryStatus.PENDING,
+                "due_at": due_at,
+                "parked": None,
+                "code": code,
+                "reason": why,
+                "failure_class": FailureClass.RETRYABLE,
+            } | spent
+        case Parked(condition, until, code):
+            kept = {} if code is None else {"code": code}
+            return {"status": DeliveryStatus.PENDING, "due_at": until, "parked": condition} | kept
+        case Intent(deadline):
+            return {
+                "status": DeliveryStatus.UNKNOWN,
+                "due_at": deadline,
+                "parked": None,
+                "attempt": change.attempt,
+                "first_attempt_at": receipt.first_attempt_at or at,
+                "last_attempt_at": at,
+            }
+        case Expired(code):
+            return _closed(DeliveryStatus.EXPIRED, at) | {"reason": "expired", "code": code or receipt.code}
+        case Forget(code, _, letter):
+            return _failed(at, code, "gone", FailureClass.TERMINAL, letter)
+        case Dead(code, why, failure_class, letter):
+            return _failed(at, code, why, failure_class, letter)
+        case Unsure(code):
+            return _closed(DeliveryStatus.UNKNOWN, at) | {"code": code, "reason": "unanswered"}
+        case Suppressed(reason):
+            return _closed(DeliveryStatus.SUPPRESSED, at) | {"reason": reason}
+        case Cancelled(why):
+            return _closed(DeliveryStatus.CANCELLED, at) | {"reason": why}
+        case Unstarted():
+            return {}
+        case _:
+            assert_never(change.settlement)
+
+
+def _closed(status: DeliveryStatus, at: Instant) -> dict[str, object]:
+    return {"status": status, "due_at": None, "parked": None, "resolved_at": at}
+
+
+def _failed(at: Instant, code: str, why: str, failure_class: FailureClass, letter: bool) -> dict[str, object]:
+    fields = {"code": code, "reason": why, "failure_class": failure_class, "dead": letter}
+    return _closed(DeliveryStatus.FAILED, at) | fields

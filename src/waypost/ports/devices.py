@@ -1,0 +1,75 @@
+"""The registry of devices and their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.device import Device, Registration
+from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.time import Instant
+
+
+class Registered(Struct, frozen=True):
+    """The stored device after an upsert."""
+
+    device: Device
+    created: bool
+    pushed_out: tuple[DeviceId, ...] = ()
+    """Devices of the same user that the cap deactivated: those seen longest ago."""
+
+
+class Eviction(Struct, frozen=True):
+    """A dead token: what was registered with it is deactivated if its last registration call is before *seen_before*."""
+
+    app: AppId
+    token_hash: bytes
+    seen_before: Instant
+
+
+class Use(Struct, frozen=True):
+    """A successful send to a device."""
+
+    app: AppId
+    user_id: UserId
+    device_id: DeviceId
+    at: Instant
+
+
+class Devices(Protocol):
+    """Who owns which device; a token has one owner at a time. Deactivation keeps the row."""
+
+    async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
+        """The active devices of each user, in the order asked, each list by platform then device id."""
+        ...
+
+    async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
+        """Register or refresh one device; safe against concurrent calls for the same device or token.
+
+        ``last_seen_at`` moves always, ``token_updated_at`` only when the token changed. The token is taken from any
+        other device or user that has it. Above *cap* active devices (0 = no cap) those seen longest ago are
+        deactivated.
+        """
+        ...
+
+    async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
+        """A user's devices, newest registration first; with *inactive*, the deactivated ones too."""
+        ...
+
+    async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
+        """Stop sending to a device; False if there is no such active device."""
+        ...
+
+    async def evict(self, evictions: Sequence[Eviction]) -> int:
+        """Deactivate dead tokens, exactly the tokens named and only if not registered again since; how many it was."""
+        ...
+
+    async def touch(self, uses: Sequence[Use]) -> None:
+        """Move ``last_used_at`` forward, never back."""
+        ...
+
+    async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
+        """At most *n* active devices of an app in key order, after the key given: one page of a walk."""
+        ...

@@ -1,0 +1,17 @@
+"""What has a beginning and an end."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Lifecycle(Protocol):
+    """Started once, stopped once; ``stop`` after a failed or missing ``start`` is harmless."""
+
+    async def start(self) -> None:
+        """Become usable, or raise and leave nothing behind."""
+        ...
+
+    async def stop(self) -> None:
+        """Finish what is in hand and let go of every resource."""
+        ...

@@ -1,0 +1,25 @@
+"""The other workers on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+Answerer = Callable[[bytes], bytes | None]
+"""Called on the event loop with a question's body; None is silence."""
+
+
+class Peers(Protocol):
+    """Small messages between the workers of one supervisor; with one worker there is nobody to talk to."""
+
+    def on(self, topic: str, answer: Answerer) -> None:
+        """Let *answer* see every message of *topic*; what it returns goes back to an asker."""
+        ...
+
+    def tell(self, topic: str, body: bytes = b"") -> None:
+        """Send to every other worker, without waiting; a message to a frozen or dead one may be lost."""
+        ...
+
+    async def ask(self, topic: str, body: bytes, timeout_s: float) -> list[bytes]:
+        """Ask every other worker; the answers that came in time."""
+        ...

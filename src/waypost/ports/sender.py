@@ -1,0 +1,85 @@
+"""How a provider is spoken to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Delivery
+from waypost.domain.ids import CredentialId
+from waypost.domain.notification import Channel
+from waypost.domain.outcome import Outcome
+
+Report = Callable[[Delivery, Outcome], None]
+
+
+class Capabilities(Struct, frozen=True):
+    """What a sender can do and needs."""
+
+    channel: Channel
+    request_timeout_ms: int
+    """From hand-over to outcome at most."""
+    max_in_flight: int
+    """Deliveries it can usefully hold at once."""
+    payload_limit_bytes: int
+
+
+class Health(Struct, frozen=True):
+    """Whether a sender could send now, and why not."""
+
+    ok: bool
+    why: str | None = None
+
+
+class Rendered(Struct, frozen=True):
+    """What would go on the wire, for ``explain``; the token and credentials are left out."""
+
+    headers: dict[str, str]
+    body: bytes
+    size_bytes: int
+    limit_bytes: int
+    refused: str | None = None
+    """Why it would not be sent."""
+
+
+class Sender(Protocol):
+    """Speaks one provider's protocol with one credential of one app."""
+
+    @property
+    def credential(self) -> CredentialId:
+        """``<app>/<channel>``."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Constant for the life of the sender."""
+        ...
+
+    async def start(self) -> None:
+        """Read credentials and begin to connect. ConfigurationError names a credential that cannot be used.
+
+        A provider that is away does not fail the start.
+        """
+        ...
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Begin to send; *report* is called exactly once per delivery, never before this returns, in any order.
+
+        Consecutive deliveries of one notification share one rendering. Payloads over the limit are ``Refused`` with
+        the size, nothing is sent of them.
+        """
+        ...
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """What ``send`` would put on the wire."""
+        ...
+
+    def health(self) -> Health:
+        """From what was seen last; asks nobody."""
+        ...
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close; every delivery taken is reported before this returns."""
+        ...

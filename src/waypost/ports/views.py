@@ -1,0 +1,87 @@
+"""The reads: what is known of notifications, their receipts and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Receipt
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.notification import Notification
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+
+
+class Record(Struct, frozen=True):
+    """A notification as it stands; *status* is as read now (``scheduled``, ``processing`` are derived)."""
+
+    notification: Notification
+    status: NotificationStatus
+    finished_at: Instant | None = None
+    reason: str | None = None
+    duplicate_of: NotificationId | None = None
+    round: int = 1
+    """Grows with each replay."""
+
+
+class Story(Struct, frozen=True):
+    """A notification with everything that happened to it."""
+
+    record: Record
+    receipts: tuple[Receipt, ...] = ()
+    duplicates: tuple[NotificationId, ...] = ()
+    """The records of content duplicates of it, at most 100."""
+
+
+class HistoryQuery(Struct, frozen=True):
+    """Which notifications to list: newest first, at most *limit*, older than *before*."""
+
+    app: AppId
+    user_id: UserId | None = None
+    statuses: tuple[NotificationStatus, ...] = ()
+    before: NotificationId | None = None
+    limit: int = 50
+
+
+class DeadLetter(Struct, frozen=True):
+    """A failed delivery that was kept, with the notification that it takes to replay it."""
+
+    record: Record
+    receipt: Receipt
+
+
+class DeadQuery(Struct, frozen=True):
+    """Which dead letters to list: newest first, older than *before* (notification id, target number)."""
+
+    app: AppId
+    code: str | None = None
+    user_id: UserId | None = None
+    since: Instant | None = None
+    before: tuple[NotificationId, int] | None = None
+    limit: int = 50
+
+
+class Views(Protocol):
+    """Reads by key or by cursor (the last key seen); none holds a cursor open."""
+
+    async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
+        """One notification of an app with its receipts; None where the app has no such notification."""
+        ...
+
+    async def history(self, query: HistoryQuery) -> list[Record]:
+        """A page of notifications, newest first."""
+        ...
+
+    async def dead(self, query: DeadQuery) -> list[DeadLetter]:
+        """A page of dead letters, newest first."""
+        ...
+
+    async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
+        """How many notifications are in each stored status, by counting rows: for tests, reports and operators."""
+        ...
+
+    async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
+        """The status of each known id."""
+        ...

@@ -1,0 +1,189 @@
+"""The transactional boundary: queue, timer, receipts and dedup keys change together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.dedup import Claim
+from waypost.domain.delivery import OpenTarget, Target
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane, Notification
+from waypost.domain.settlement import Change
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+
+
+class Arrival(Struct, frozen=True):
+    """A new notification with the keys it claims: its caller's idempotency key, its content, or none."""
+
+    notification: Notification
+    claims: tuple[Claim, ...] = ()
+
+
+class Replay(Struct, frozen=True):
+    """An order to start a new round for a notification's failed, expired and unknown targets.
+
+    *expires_at* is the end of the new round. A notification that never had targets is routed again.
+    """
+
+    app: AppId
+    notification_id: NotificationId
+    at: Instant
+    expires_at: Instant
+
+
+class Accepted(Struct, frozen=True, tag=True):
+    """Durable; *new* is false where the same id was accepted before."""
+
+    id: NotificationId
+    new: bool = True
+
+
+class Duplicate(Struct, frozen=True, tag=True):
+    """Said before: *first_id* was accepted in its place. *record_id* is the small record a content duplicate leaves."""
+
+    first_id: NotificationId
+    record_id: NotificationId | None = None
+
+
+class Conflicting(Struct, frozen=True, tag=True):
+    """The idempotency key was used with another body, for *first_id*."""
+
+    first_id: NotificationId
+
+
+class InProgress(Struct, frozen=True, tag=True):
+    """The key is held by a request that is not yet durable."""
+
+    retry_after_ms: int
+
+
+class NotReplayable(Struct, frozen=True, tag=True):
+    """Nothing of it can start a new round: not known to this app, still open, or nothing failed."""
+
+    known: bool
+
+
+Acceptance = Accepted | Duplicate | Conflicting | InProgress | NotReplayable
+
+
+class WorkItem(Struct, frozen=True):
+    """What is leased: a notification with its targets still to be resolved, or with the stored ones that are due."""
+
+    notification: Notification
+    open_targets: tuple[OpenTarget, ...] | None
+    """None is fresh work: nothing about its targets is stored yet."""
+
+
+class Lease(Struct, frozen=True):
+    """The right to work on *items* until a time of the store's clock."""
+
+    token: int
+    lane: Lane
+    items: tuple[WorkItem, ...]
+
+
+class Settled(Struct, frozen=True):
+    """What became of (a part of) one leased item."""
+
+    notification: Notification
+    changes: tuple[Change, ...] = ()
+    targets: tuple[Target, ...] | None = None
+    """The whole resolved list, given with every settle of fresh work: the first one stores it."""
+    verdict: NotificationStatus | None = None
+    """A final status decided before any target: expired, no_targets, suppressed."""
+    given_back: bool = False
+    """Nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
+
+
+class Stale(Struct, frozen=True):
+    """A change that was refused: its target was settled by somebody else first."""
+
+    notification_id: NotificationId
+    n: int
+    attempt: int
+
+
+class Withdrawn(Struct, frozen=True, tag=True):
+    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
+
+    cancelled: int
+    handed_over: int = 0
+
+
+class TooLate(Struct, frozen=True, tag=True):
+    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
+
+    handed_over: int
+
+
+class NotOpen(Struct, frozen=True, tag=True):
+    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
+
+    status: NotificationStatus | None
+
+
+Withdrawal = Withdrawn | TooLate | NotOpen
+
+
+class Work(Protocol):
+    """Queue, timer, receipts and keys of one stack.
+
+    Whatever is said to be written is durable when the call returns; an exception means that nothing of the call was
+    written (``Unavailable`` and its kind: try again later). Everything is safe to repeat after a crash.
+    """
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """Make each item's keys, record and queue (or timer) entry visible together, or none of them.
+
+        One answer per item, in order, given only when durable. Idempotent by notification id: an id that is known is
+        ``Accepted(new=False)``. The second of two items of one batch with the same key is the first's duplicate.
+        An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``); the
+        repeat of an idempotency key leaves none. A store failure writes nothing of the batch.
+        """
+        ...
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """Take at most *n* leasable items of *lane*, first those noted by a dead worker, apps taking turns.
+
+        An item is in at most one valid lease. Fresh items of one user come in accept order. Leases nothing (an empty
+        lease) when nothing is leasable; it does not wait.
+        """
+        ...
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """Keep the lease for longer; False once any of it was taken over: then nothing more of it goes on the wire."""
+        ...
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """Write receipts, due times, acknowledgement, counters and the journal row: all of it or nothing.
+
+        The first settle of a fresh item stores its whole target list. Changes compare-and-set by (notification,
+        target, attempt); what loses is returned, dropped and counted. The settle that closes the last open target
+        writes the notification's final status, once. A withdrawn notification's ``Again`` and ``Parked`` become
+        cancelled. Settling part of an item keeps the rest of it under the lease.
+        """
+        ...
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """Make at most *n* due entries leasable and say how many became so; never early, a crash repeats.
+
+        Due are scheduled notifications, retries, parked deliveries whose time is over, and intents past their
+        deadline (these are closed as ``unknown`` on the spot). *lifted* maps a condition to how many of the
+        deliveries parked under it may come back as well, those that expire first before the others.
+        """
+        ...
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """Take back what is not yet leased, atomically against ``lease``; one answer per id, in order.
+
+        Waiting retries and parked deliveries are cancelled; what is leased ends with its present attempt.
+        """
+        ...
+
+    async def depth(self, lane: Lane) -> int:
+        """How many items are leasable now (an estimate from 10,000 up)."""
+        ...

@@ -1,0 +1,57 @@
+"""Every event that is logged, by name and level; docs/telemetry.md explains each."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+
+class Level(StrEnum):
+    """How much an operator should care."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Event(Enum):
+    """``(name, level)``; names are stable, fields are identifiers, counts and milliseconds, never content."""
+
+    PROCESS_STARTING = ("process.starting", Level.INFO)
+    PROCESS_READY = ("process.ready", Level.INFO)
+    PROCESS_DRAINING = ("process.draining", Level.INFO)
+    PROCESS_STOPPED = ("process.stopped", Level.INFO)
+    WORKER_STARTED = ("worker.started", Level.INFO)
+    WORKER_DIED = ("worker.died", Level.ERROR)
+    WORKER_FROZEN = ("worker.frozen", Level.ERROR)
+    SHARDS_TAKEN = ("shards.taken", Level.INFO)
+    SHARDS_HANDED_OVER = ("shards.handed_over", Level.INFO)
+    NOTIFICATION_ACCEPTED = ("notification.accepted", Level.DEBUG)
+    NOTIFICATION_FINISHED = ("notification.finished", Level.INFO)
+    NOTIFICATION_POISON = ("notification.poison", Level.ERROR)
+    BATCH_DELIVERED = ("batch.delivered", Level.DEBUG)
+    SETTLE_STALE = ("settle.stale", Level.WARNING)
+    OUTCOMES_HELD = ("outcomes.held", Level.ERROR)
+    OUTCOMES_RESUMED = ("outcomes.resumed", Level.INFO)
+    STORE_FULL = ("store.full", Level.ERROR)
+    STORE_BROKEN = ("store.broken", Level.ERROR)
+    STORE_RECOVERED = ("store.recovered", Level.INFO)
+    STORE_SLOW = ("store.slow", Level.WARNING)
+    CREDENTIAL_DENIED = ("credential.denied", Level.ERROR)
+    CREDENTIAL_UNUSABLE = ("credential.unusable", Level.ERROR)
+    BREAKER_OPENED = ("breaker.opened", Level.WARNING)
+    BREAKER_PROBING = ("breaker.probing", Level.INFO)
+    BREAKER_CLOSED = ("breaker.closed", Level.INFO)
+    CONNECTION_OPENED = ("connection.opened", Level.DEBUG)
+    CONNECTION_CLOSED = ("connection.closed", Level.INFO)
+    CONNECTION_FAILED = ("connection.failed", Level.WARNING)
+    CONNECTION_GOAWAY = ("connection.goaway", Level.INFO)
+    TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
+    EVICTION_HALTED = ("eviction.halted", Level.ERROR)
+    SWEEP_DONE = ("sweep.done", Level.DEBUG)
+    REQUEST_FAILED = ("request.failed", Level.ERROR)
+    STAGE_FAILED = ("stage.failed", Level.ERROR)
+
+    def __init__(self, label: str, level: Level) -> None:
+        self.label = label
+        self.level = level

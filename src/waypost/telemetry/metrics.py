@@ -1,0 +1,61 @@
+"""Every metric, by name, kind and labels; docs/telemetry.md explains each."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+
+class MetricKind(StrEnum):
+    """How values combine over time and over workers."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Metric(Enum):
+    """``(name, kind, labels, help)``; counted per batch, labels never hold a user or a text."""
+
+    REQUESTS = ("waypost_http_requests_total", MetricKind.COUNTER, ("route", "status"), "API requests answered")
+    REQUEST_SECONDS = ("waypost_http_request_seconds", MetricKind.HISTOGRAM, ("route",), "Time to answer a request")
+    ACCEPTED = ("waypost_accepted_total", MetricKind.COUNTER, ("app", "lane"), "Notifications accepted")
+    DEDUPLICATED = ("waypost_deduplicated_total", MetricKind.COUNTER, ("app",), "Requests answered as duplicates")
+    REFUSED = ("waypost_refused_total", MetricKind.COUNTER, ("app", "code"), "Requests refused, by error code")
+    LEASED = ("waypost_leased_total", MetricKind.COUNTER, ("lane",), "Work items leased")
+    ROUTED = ("waypost_routed_total", MetricKind.COUNTER, ("app", "lane"), "Deliveries that routing made")
+    ATTEMPTS = (
+        "waypost_attempts_total",
+        MetricKind.COUNTER,
+        ("app", "lane", "provider", "outcome"),
+        "Attempts, by what the provider answered",
+    )
+    SETTLED = (
+        "waypost_settled_total",
+        MetricKind.COUNTER,
+        ("app", "lane", "settlement"),
+        "Settlements written, by what was decided",
+    )
+    FINISHED = ("waypost_finished_total", MetricKind.COUNTER, ("app", "lane", "status"), "Notifications finished")
+    STALE = ("waypost_stale_settlements_total", MetricKind.COUNTER, (), "Settlements that lost the compare-and-set")
+    HANDOVER_SECONDS = (
+        "waypost_handover_seconds",
+        MetricKind.HISTOGRAM,
+        ("lane",),
+        "From accept to the first hand-over to a provider",
+    )
+    PROVIDER_SECONDS = ("waypost_provider_seconds", MetricKind.HISTOGRAM, ("provider",), "From hand-over to outcome")
+    COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
+    COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
+    DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
+    IN_FLIGHT = ("waypost_in_flight", MetricKind.GAUGE, ("credential",), "Deliveries handed to a sender")
+    HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
+    BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
+    CONNECTIONS = ("waypost_connections", MetricKind.GAUGE, ("credential",), "Open provider connections")
+    EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, ("app",), "Dead tokens deactivated")
+    SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
+
+    def __init__(self, label: str, kind: MetricKind, labels: tuple[str, ...], meaning: str) -> None:
+        self.label = label
+        self.kind = kind
+        self.labels = labels
+        self.meaning = meaning

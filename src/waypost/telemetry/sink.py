@@ -1,0 +1,44 @@
+"""Where events and metrics go: whatever the composition root injects."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from waypost.telemetry.events import Event
+from waypost.telemetry.metrics import Metric
+
+
+class Telemetry(Protocol):
+    """Takes what happens; never blocks, never raises."""
+
+    def event(self, event: Event, /, **fields: object) -> None:
+        """Log *event* with its fields."""
+        ...
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """Add *n* to a counter."""
+        ...
+
+    def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Set a gauge."""
+        ...
+
+    def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Record one value of a histogram."""
+        ...
+
+
+class Silent:
+    """A sink that forgets everything."""
+
+    def event(self, event: Event, /, **fields: object) -> None:
+        """Forget it."""
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """Forget it."""
+
+    def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Forget it."""
+
+    def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Forget it."""
