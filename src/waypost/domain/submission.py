@@ -1,0 +1,274 @@
+"""A submission: what a caller asks for, and whether it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Action, Channel, Content, Guarantee, Kind, Notification, Urgency, lane_of
+from waypost.domain.retry import POLICIES
+from waypost.domain.time import SECOND_MS, Instant, from_datetime, later
+
+STORED_LIMIT_BYTES = 64 * 1024
+TTL_LIMIT_S = 28 * 86_400
+"""The longest any of the providers keeps a message (FCM: 2,419,200 s)."""
+DATA_DEPTH_LIMIT = 16
+
+Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Line = Annotated[str, Meta(max_length=256)]
+Word = Annotated[str, Meta(min_length=1, max_length=128)]
+Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
+
+Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
+Badge = Annotated[int, Meta(ge=0, le=99_999)]
+Moment = Annotated[datetime, Meta(tz=True)]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
+
+
+class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
+    """A button: its id comes back to the app when it is pressed."""
+
+    id: Word
+    title: Annotated[str, Meta(min_length=1, max_length=128)]
+    link: Link | None = None
+    icon: Link | None = None
+
+
+class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The body of ``POST /v1/notifications``."""
+
+    user_id: Annotated[Identity, Meta(description="Whom to tell.", examples=["user-1"])]
+    device_ids: Annotated[tuple[Identity, ...], Meta(max_length=50, description="Only these devices of the user.")] = ()
+    kind: Kind = Kind.VISIBLE
+    urgency: Urgency = Urgency.NORMAL
+    title: Annotated[Line | None, Meta(examples=["Your parcel is here"])] = None
+    subtitle: Line | None = None
+    body: Annotated[str | None, Meta(examples=["Left at the front door."])] = None
+    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    image: Link | None = None
+    icon: Link | None = None
+    link: Annotated[Link | None, Meta(description="Opened by a tap.")] = None
+    actions: Annotated[tuple[SubmittedAction, ...], Meta(max_length=8)] = ()
+    sound: Word | None = None
+    badge: Badge | None = None
+    category: Word | None = None
+    thread: Annotated[Word | None, Meta(description="Groups notifications on the device.")] = None
+    android_channel: Word | None = None
+    collapse_key: Annotated[Word | None, Meta(description="A newer one replaces an older one on the device.")] = None
+    ttl: Annotated[Seconds | None, Meta(description="Validity; 0 is now or never.")] = None
+    scheduled_at: Annotated[Moment | None, Meta(description="Not before this time (RFC 3339).")] = None
+    idempotency_key: IdempotencyKey | None = None
+    dedup_window: Annotated[
+        Seconds | None, Meta(description="In this time the same content is not sent twice; 0 is off.")
+    ] = None
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    overrides: Annotated[dict[Channel, dict[str, Any]], Meta(description="Provider fields, passed through.")] = {}
+    retry_policy: Word | None = None
+
+
+class Defaults(Struct, frozen=True):
+    """What an app gives where a caller is silent."""
+
+    ttl_s: int = 86_400
+    dedup_window_s: int = 86_400
+
+
+def faults(submission: Submission) -> list[Fault]:
+    """Everything wrong with a submission that its types cannot say; empty is good."""
+    found = [*_shown_faults(submission), *_override_faults(submission)]
+    if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
+        found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
+    if _depth(submission.data) > DATA_DEPTH_LIMIT:
+        found.append(Fault("data", f"nested deeper than {DATA_DEPTH_LIMIT} levels"))
+    if len(set(submission.device_ids)) != len(submission.device_ids):
+        found.append(Fault("device_ids", "names a device twice"))
+    return found
+
+
+def _shown_faults(submission: Submission) -> Iterator[Fault]:
+    if submission.kind is Kind.VISIBLE:
+        if not submission.title and not submission.body:
+            yield Fault("title", "a visible notification needs a title or a body")
+        return
+    for name in ("title", "subtitle", "body", "image", "icon", "link", "sound", "badge", "actions"):
+        if getattr(submission, name) not in (None, ()):
+            yield Fault(name, "a silent notification shows nothing; leave it out or make the kind visible")
+
+
+def _override_faults(submission: Submission) -> Iterator[Fault]:
+    """What an override may not touch: the address, the credential, and the silent/visible difference."""
+    for channel, fields in submission.overrides.items():
+        if _depth(fields) > DATA_DEPTH_LIMIT:
+            yield Fault(f"overrides.{channel}", f"nested deeper than {DATA_DEPTH_LIMIT} levels")
+        headers = fields.get("headers", {})
+        if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+            yield Fault(f"overrides.{channel}.headers", "must be an object of strings")
+            continue
+        for name in headers:
+            if name.lower() in _FIXED_HEADERS or not _is_header_name(name):
+                yield Fault(f"overrides.{channel}.headers.{name}", "cannot be overridden")
+    for name in ("token", "topic", "condition", "fid"):
+        if name in submission.overrides.get(Channel.FCM, {}):
+            yield Fault(f"overrides.fcm.{name}", "the target is chosen by routing")
+    yield from _apns_faults(submission)
+
+
+_FIXED_HEADERS = frozenset(
+    {"authorization", "host", "content-length", "content-encoding", "content-type", "apns-id", "apns-expiration", "ttl"}
+)
+
+
+def _is_header_name(name: str) -> bool:
+    return name.replace("-", "").isalnum() and name.isascii()
+
+
+def _apns_faults(submission: Submission) -> Iterator[Fault]:
+    override = submission.overrides.get(Channel.APNS, {})
+    headers = override.get("headers", {})
+    if not isinstance(headers, dict):
+        return
+    lowered = {str(name).lower(): value for name, value in headers.items()}
+    push_type = lowered.get("apns-push-type")
+    if submission.kind is Kind.SILENT:
+        if lowered.get("apns-priority", "5") != "5":
+            yield Fault("overrides.apns.headers.apns-priority", "a silent push has priority 5 (Apple refuses others)")
+        if push_type not in (None, "background"):
+            yield Fault("overrides.apns.headers.apns-push-type", "a silent push is of type background")
+    elif push_type == "background":
+        yield Fault("overrides.apns.headers.apns-push-type", "a visible push is not of type background")
+    payload = override.get("payload", {})
+    aps = payload.get("aps", {}) if isinstance(payload, dict) else None
+    if not isinstance(aps, dict):
+        yield Fault("overrides.apns.payload", "payload and payload.aps must be objects")
+    elif submission.kind is Kind.SILENT:
+        for name in ("alert", "badge", "sound"):
+            if name in aps:
+                yield Fault(f"overrides.apns.payload.aps.{name}", "a silent push shows nothing")
+
+
+def _depth(value: Any) -> int:
+    """Levels of nesting, found without recursion so that hostile input cannot exhaust the stack."""
+    deepest, level = 0, [value]
+    while level and deepest <= DATA_DEPTH_LIMIT:
+        deepest += 1
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+        level = [item for item in inner if isinstance(item, dict | list)]
+    return deepest
+
+
+class Draft(Struct, frozen=True):
+    """A checked submission as a notification, with the keys it claims."""
+
+    notification: Notification
+    claims: tuple[Claim, ...]
+
+
+def draft(
+    submission: Submission,
+    notification_id: NotificationId,
+    app: AppId,
+    caller: CallerId,
+    defaults: Defaults,
+    now: Instant,
+) -> Draft:
+    """Make the notification that a submission asks for; InvalidRequest carries every fault found."""
+    found = faults(submission)
+    if found:
+        raise InvalidRequest(tuple(found))
+    notification = _notification(submission, notification_id, app, caller, defaults, now)
+    stored_bytes = len(_stored.encode(notification.content)) + len(submission.user_id)
+    if stored_bytes > STORED_LIMIT_BYTES:
+        why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
+        raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
+    return Draft(notification, _claims(submission, notification, defaults, now))
+
+
+_stored = msgspec.msgpack.Encoder()
+
+
+def _notification(
+    submission: Submission,
+    notification_id: NotificationId,
+    app: AppId,
+    caller: CallerId,
+    defaults: Defaults,
+    now: Instant,
+) -> Notification:
+    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
+    scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
+    if scheduled_at is not None and scheduled_at <= now:
+        scheduled_at = None
+    return Notification(
+        id=notification_id,
+        app=app,
+        caller=caller,
+        user_id=UserId(submission.user_id),
+        content=_content(submission),
+        created_at=now,
+        expires_at=later(scheduled_at or now, ttl_ms),
+        ttl_ms=ttl_ms,
+        lane=lane_of(submission.kind, submission.urgency),
+        kind=submission.kind,
+        urgency=submission.urgency,
+        guarantee=submission.guarantee,
+        device_ids=tuple(DeviceId(device_id) for device_id in submission.device_ids),
+        scheduled_at=scheduled_at,
+        retry_policy=submission.retry_policy,
+    )
+
+
+def _content(submission: Submission) -> Content:
+    return Content(
+        title=submission.title,
+        subtitle=submission.subtitle,
+        body=submission.body,
+        data=submission.data,
+        image=submission.image,
+        icon=submission.icon,
+        link=submission.link,
+        actions=tuple(Action(action.id, action.title, action.link, action.icon) for action in submission.actions),
+        sound=submission.sound,
+        badge=submission.badge,
+        category=submission.category,
+        thread=submission.thread,
+        android_channel=submission.android_channel,
+        collapse_key=submission.collapse_key,
+        overrides=submission.overrides,
+    )
+
+
+def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:
+    claims: list[Claim] = []
+    digest = b""
+    if submission.idempotency_key is not None:
+        digest = body_hash(msgspec.structs.replace(submission, idempotency_key=None))
+        key = idempotency_key(notification.app, notification.caller, submission.idempotency_key)
+        claims.append(Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS)))
+    window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
+    if window_ms > 0:
+        key = content_key(notification.app, notification.caller, notification.user_id, notification.content)
+        claims.append(Claim(ClaimKind.CONTENT, key, digest, later(now, window_ms)))
+    return tuple(claims)
+
+
+IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
+"""How long a caller's own key is kept, whatever the TTL."""
+
+
+def _window_s(submission: Submission, defaults: Defaults) -> int:
+    """The content window asked for; on by default only where the caller gave no key of their own."""
+    if submission.dedup_window is not None:
+        return submission.dedup_window
+    return defaults.dedup_window_s if submission.idempotency_key is None else 0

@@ -1,0 +1,109 @@
+"""Intake: from what a caller asks to one durable write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
+from waypost.domain.ids import AppId, CallerId, NotificationId
+from waypost.domain.notification import Lane, lane_of
+from waypost.domain.submission import Defaults, Draft, Submission, draft
+from waypost.domain.time import SECOND_MS, Instant, later
+from waypost.ports.clock import Clock, Ids
+from waypost.ports.views import Views
+from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Withdrawal, Work
+from waypost.telemetry import Metric, Telemetry
+
+
+class Caller(Struct, frozen=True):
+    """Who submits, and for which app: what a verified key stands for."""
+
+    app: AppId
+    name: CallerId
+
+
+class Intake(Struct, frozen=True):
+    """The one door behind every entry point."""
+
+    work: Work
+    views: Views
+    clock: Clock
+    ids: Ids
+    telemetry: Telemetry
+    defaults: Mapping[AppId, Defaults]
+    is_full: Callable[[Lane], bool]
+    """Whether a lane's backlog is past its limit."""
+
+    async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
+        """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
+
+        Unavailable (and nothing written) while the backlog is full or the store cannot take it.
+        """
+        self._refuse_if_full(submissions)
+        drafts = self._drafts(caller, submissions)
+        arrivals = [Arrival(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
+        answers = iter(await self.work.accept(arrivals) if arrivals else ())
+        results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
+        self._count(caller.app, drafts, results)
+        return results
+
+    async def replay(self, caller: Caller, ids: Sequence[NotificationId], ttl_s: int | None = None) -> list[Acceptance]:
+        """Start a new round for what failed of each notification; its new time to live is the app's or *ttl_s*."""
+        now = self.clock.now()
+        expires_at = later(now, (self.defaults[caller.app].ttl_s if ttl_s is None else ttl_s) * SECOND_MS)
+        return await self.work.accept([Replay(caller.app, each, now, expires_at) for each in ids])
+
+    async def cancel(self, caller: Caller, notification_id: NotificationId) -> Withdrawal:
+        """Withdraw what has not been handed over of one notification."""
+        (withdrawal,) = await self.work.withdraw(caller.app, [notification_id], "cancelled", self.clock.now())
+        return withdrawal
+
+    def _refuse_if_full(self, submissions: Sequence[Submission]) -> None:
+        for lane in {lane_of(each.kind, each.urgency) for each in submissions}:
+            if self.is_full(lane):
+                raise Unavailable(f"the {lane} backlog is full", ErrorCode.BACKLOG_FULL, retry_after_s=5)
+
+    def _drafts(self, caller: Caller, submissions: Sequence[Submission]) -> list[Draft | InvalidRequest]:
+        now = self.clock.now()
+        ids = self.ids.next(len(submissions))
+        return [self._draft(caller, each, new_id, now) for each, new_id in zip(submissions, ids, strict=True)]
+
+    def _draft(
+        self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant
+    ) -> Draft | InvalidRequest:
+        try:
+            return draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now)
+        except InvalidRequest as invalid:
+            return invalid
+
+    def _count(
+        self,
+        app: AppId,
+        drafts: Sequence[Draft | InvalidRequest],
+        results: Sequence[Acceptance | InvalidRequest],
+    ) -> None:
+        accepted: dict[Lane, int] = {}
+        repeated = 0
+        for made, result in zip(drafts, results, strict=True):
+            if isinstance(result, Accepted) and isinstance(made, Draft):
+                lane = made.notification.lane
+                accepted[lane] = accepted.get(lane, 0) + 1
+            elif isinstance(result, InvalidRequest):
+                self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
+            else:
+                repeated += 1
+        for lane, n in accepted.items():
+            self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
+        if repeated:
+            self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)
+
+
+def require_replayable(answer: Acceptance) -> Acceptance:
+    """The answer to a single replay, or the error that says why there was nothing to replay."""
+    if isinstance(answer, NotReplayable):
+        if not answer.known:
+            raise NotFound("no such notification")
+        raise WaypostError("it is still open, or nothing of it failed", ErrorCode.NOT_REPLAYABLE)
+    return answer
