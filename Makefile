@@ -1,0 +1,40 @@
+# `make` alone lists the targets. Everything is installed into .venv, on the first use and whenever the pins change.
+PYTHON ?= python3
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check fmt bench docs lock wheel
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: ## make .venv hold what requirements/dev.txt pins (every other target does this first)
+	@$(PYTHON) scripts/install.py
+
+run: install ## start Waypost with its provider lab and send one notification to three devices (ONCE=1: then end)
+	@$(BIN)/waypost demo $(if $(ONCE),--once)
+
+test: ## install everything needed and run the whole test suite
+	@$(PYTHON) scripts/test.py
+
+check: install ## format, lint, types, import contracts, docs
+	@$(BIN)/python scripts/check.py
+
+fmt: install ## format the code and repair what the linter can
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format .
+
+bench: install ## measure the whole path and the HTTP/2 kernel
+	@$(BIN)/python -m benchmarks
+
+docs: install ## check the docs: links, and that nothing the code can say is left out
+	@$(BIN)/python scripts/check_docs.py
+
+lock: install ## pin the newest versions that fit, with hashes
+	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt
+	@$(LOCK) --upgrade pyproject.toml requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
+
+wheel: install ## build the wheel into dist/
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -1,0 +1,167 @@
+"""Run the whole suite in its groups, fast ones first, and say what each cost against its budget.
+
+Runs on the system's Python with the standard library alone, since installing is the first thing it measures.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = ROOT / ".venv" / "bin" / "python"
+NOTHING_COLLECTED = 5
+
+# The independent HTTP/2 server and load generator: command it brings -> Debian package.
+PROGRAMS = {"nghttpd": "nghttp2-server", "h2load": "nghttp2-client"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tests that run together within *budget_s* seconds on two cores with cold caches."""
+
+    name: str
+    budget_s: int
+    folders: tuple[str, ...]
+
+
+SET_UP = Group("set-up", 180, ())
+GROUPS = (
+    Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture")),
+    Group("protocols", 120, ("tests/adapters",)),
+    Group("journeys", 240, ("tests/journeys",)),
+)
+
+
+@dataclass
+class Counts:
+    """How many tests ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        text = f"{self.passed} passed, {self.failed} failed"
+        return f"{text}, {self.skipped} skipped" if self.skipped else text
+
+
+@dataclass
+class Result:
+    """What one group did."""
+
+    group: Group
+    seconds: float
+    ok: bool
+    counts: Counts = field(default_factory=Counts)
+    last_line: str = ""
+
+    @property
+    def late(self) -> bool:
+        """Tell whether the group took longer than its budget."""
+        return self.seconds > self.group.budget_s
+
+
+def main() -> None:
+    """Set up, run every group whatever the others did, report; end with 1 if one failed."""
+    results = [set_up()]
+    results += [run_group(group) for group in GROUPS]
+    report(results)
+    sys.exit(0 if all(result.ok for result in results) else 1)
+
+
+def set_up() -> Result:
+    """Install the environment and the programs that tests talk to; a failure here ends the run."""
+    started = time.monotonic()
+    if subprocess.run([sys.executable, "scripts/install.py"], cwd=ROOT, check=False).returncode != 0:
+        sys.exit(1)
+    missing = sorted(package for command, package in PROGRAMS.items() if shutil.which(command) is None)
+    if missing:
+        install_packages(missing)
+    return Result(SET_UP, time.monotonic() - started, ok=True)
+
+
+def install_packages(packages: list[str]) -> None:
+    """Fetch Debian packages as root; otherwise say how. Under CI nothing may be missing."""
+    wish = f"apt-get install {' '.join(packages)}"
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print(f"Installing {' '.join(packages)} ...", flush=True)
+        unattended = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
+        for command in (["apt-get", "update", "-qq"], install):
+            if subprocess.run(command, env=unattended, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+                sys.exit(f"{' '.join(command)} failed.")
+    elif os.environ.get("CI") == "true":
+        sys.exit(f"Missing programs. As root: {wish}")
+    else:
+        print(f"Tests that need {' and '.join(packages)} will be skipped. To run them: sudo {wish}", flush=True)
+
+
+def run_group(group: Group) -> Result:
+    """Run one group's folders under pytest, its output passed on as it comes."""
+    print(f"\n== {group.name} ==", flush=True)
+    started = time.monotonic()
+    absent = [folder for folder in group.folders if not (ROOT / folder).is_dir()]
+    if absent:
+        line = f"no such folder: {', '.join(absent)}"
+        return Result(group, 0.0, ok=False, last_line=line)
+    with tempfile.TemporaryDirectory() as scratch:
+        record = Path(scratch) / "results.xml"
+        command: list[str | Path] = [PYTHON, "-m", "pytest", "-q", f"--junitxml={record}", *group.folders]
+        code, last_line = pass_on(command)
+        counts = read_counts(record)
+    return Result(group, time.monotonic() - started, code == 0, counts, last_line)
+
+
+def pass_on(command: list[str | Path]) -> tuple[int, str]:
+    """Run *command*, print its output as it comes, return its exit code and its last line."""
+    last_line = ""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            print(line, end="", flush=True)
+            last_line = line.strip() or last_line
+    if running.returncode == NOTHING_COLLECTED:
+        last_line = "no tests found"
+    return running.returncode, last_line
+
+
+def read_counts(record: Path) -> Counts:
+    """Sum pytest's own record of a run; an error in a fixture counts as a failure."""
+    if not record.exists():
+        return Counts()
+    counts = Counts()
+    for suite in ET.parse(record).getroot().iter("testsuite"):  # noqa: S314 - pytest wrote it a moment ago
+        total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        counts += Counts(total - failed - skipped, failed, skipped)
+    return counts
+
+
+def report(results: list[Result]) -> None:
+    """Print the table of costs, pytest's summary of each group, and the sum as the last line."""
+    print("\n== time and budget ==")
+    for result in results:
+        state = "FAILED" if not result.ok else "OVER BUDGET" if result.late else "ok"
+        print(f"{result.group.name:18} {result.seconds:6.1f} s of {result.group.budget_s:4} s  {state}")
+    for result in results:
+        if result.late:
+            print(f"DEFECT: {result.group.name} took {result.seconds:.0f} s, its budget is {result.group.budget_s} s")
+    print()
+    for result in results[1:]:
+        print(f"{result.group.name}: {result.last_line}")
+    print(sum((result.counts for result in results), Counts()))
+
+
+if __name__ == "__main__":
+    main()
