@@ -154,10 +154,17 @@ class Change(Struct, frozen=True):
     """What was tried; None where nothing was (parked, expired, suppressed, an intent)."""
 
 
-def opened(receipt: Receipt) -> Receipt:
-    """A dead or final receipt back to ``pending``, due now: what a replay does to each target it takes."""
+def opened(receipt: Receipt, due_at: Instant) -> Receipt:
+    """A dead or final receipt back to ``pending``, due at *due_at*: what a replay does to each target it takes."""
     return msgspec.structs.replace(
-        receipt, status=DeliveryStatus.PENDING, retries=0, throttles=0, parked=None, dead=False, resolved_at=None
+        receipt,
+        status=DeliveryStatus.PENDING,
+        due_at=due_at,
+        retries=0,
+        throttles=0,
+        parked=None,
+        dead=False,
+        resolved_at=None,
     )
 
 
