@@ -45,7 +45,7 @@ FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 URL_OR_INDEX = re.compile(r"://|--(?:extra-)?index-url|--find-links")
 LINT_EXCEPTION = re.compile(
-    r"#\s*(?:noqa\b(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w,\s-]+\])?|fmt:\s*\w+)(.*)"
+    r"#\s*(?:noqa\b(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w,\s-]+\])?)(.*)"
 )
 
 FORBIDDEN = {

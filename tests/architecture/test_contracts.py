@@ -1,0 +1,101 @@
+"""The import contracts of pyproject.toml hold, and each of them bites when its rule is broken."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.trees import ROOT, Tree, copy_tree
+
+# contract, module that breaks it, the breaking line
+PLANTED = (
+    ("layers", "waypost.domain.planted", "import waypost.ports"),
+    ("layers", "waypost.telemetry.planted", "import waypost.domain"),
+    ("layers", "waypost.ports.planted", "import waypost.pipeline"),
+    ("layers", "waypost.pipeline.planted", "import waypost.runtime"),
+    ("layers", "waypost.runtime.planted", "import waypost.adapters"),
+    ("layers", "waypost.adapters.planted.planted", "import waypost.entrypoints"),
+    ("layers", "waypost.entrypoints.planted.planted", "import waypost.adapters"),
+    ("layers", "waypost.entrypoints.planted.planted", "import waypost.config"),
+    ("layers", "waypost.config", "import waypost.bootstrap"),
+    ("layers", "waypost.bootstrap", "import waypost.cli"),
+    ("layers", "waypost.http2.planted", "import waypost.telemetry"),
+    ("layers", "waypost.client.planted", "import waypost.domain"),
+    ("layers", "waypost.lab.planted", "import waypost.adapters"),
+    ("layers", "waypost.lab.planted", "import waypost.ports"),
+    ("layers", "waypost.unplaced", "import waypost.domain"),
+    ("judge", "waypost.lab.planted", "import waypost.http2"),
+    ("judge", "waypost.lab.planted", "import waypost.client"),
+    ("stages", "waypost.pipeline.planted", "import waypost.pipeline.other_planted"),
+    ("adapters", "waypost.adapters.planted.planted", "import waypost.adapters.other_planted.settings"),
+    ("no-io", "waypost.domain.planted", "import sqlalchemy"),
+    ("no-io", "waypost.domain.planted", "import ssl"),
+    ("no-io", "waypost.telemetry.planted", "import structlog"),
+    ("no-io", "waypost.ports.planted", "import sqlite3"),
+    ("no-io", "waypost.pipeline.planted", "import aiohttp"),
+    ("no-io", "waypost.pipeline.planted", "import waypost.http2"),
+    ("no-loop", "waypost.domain.planted", "import asyncio"),
+    ("composition-adapters", "waypost.config", "import waypost.adapters.other_planted.work"),
+    ("composition-adapters", "waypost.cli", "import waypost.adapters.other_planted.settings"),
+    ("composition-entrypoints", "waypost.config", "import waypost.entrypoints.other_planted.work"),
+    ("composition-entrypoints", "waypost.cli", "import waypost.entrypoints.other_planted.work"),
+    ("kernel", "waypost.entrypoints.planted.planted", "import waypost.http2"),
+    ("lab-users", "waypost.bootstrap", "import waypost.lab"),
+    ("cycles", "waypost.domain.planted", "import waypost.domain.other_planted"),
+)
+
+# Modules that the planted lines name, so that each breaks a rule by an import that works.
+BESIDE = (
+    ("waypost.config", ""),
+    ("waypost.pipeline.other_planted", ""),
+    ("waypost.adapters.other_planted.settings", ""),
+    ("waypost.adapters.other_planted.work", ""),
+    ("waypost.entrypoints.other_planted.work", ""),
+    ("waypost.domain.other_planted", "import waypost.domain.planted"),
+)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A copy of the source tree."""
+    return copy_tree(tmp_path)
+
+
+def contracts() -> list[str]:
+    """Give the ids of all contracts."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return [contract["id"] for contract in settings["tool"]["importlinter"]["contracts"]]
+
+
+def test_the_tree_keeps_every_contract(tree: Tree) -> None:
+    """Nothing is imported against the layers."""
+    linted = tree.lint()
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    """A contract nobody has seen bite proves nothing."""
+    assert set(contracts()) == {contract for contract, _, _ in PLANTED}
+
+
+@pytest.mark.parametrize(("contract", "module", "line"), PLANTED)
+def test_a_planted_violation_breaks_its_contract(tree: Tree, contract: str, module: str, line: str) -> None:
+    """The contract is broken, and the report names the module that broke it."""
+    for beside, text in BESIDE:
+        tree.plant(beside, text)
+    tree.plant(module, line)
+    linted = tree.lint(contract)
+    assert linted.returncode == 1, linted.stdout + linted.stderr
+    assert "0 kept, 1 broken" in linted.stdout
+    assert module in linted.stdout or module.rpartition(".")[2] in linted.stdout
+
+
+def test_config_may_read_the_settings_of_adapters_and_entrypoints(tree: Tree) -> None:
+    """The rule against naming adapters leaves config what it needs."""
+    tree.plant("waypost.adapters.planted.settings", "")
+    tree.plant("waypost.entrypoints.planted.settings", "")
+    tree.plant(
+        "waypost.config", "import waypost.adapters.planted.settings\nimport waypost.entrypoints.planted.settings"
+    )
+    linted = tree.lint("layers", "composition-adapters", "composition-entrypoints")
+    assert linted.returncode == 0, linted.stdout + linted.stderr
