@@ -1,0 +1,1 @@
+"""Apple Push Notification service, its provider API over HTTP/2."""

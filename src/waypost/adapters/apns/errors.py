@@ -1,0 +1,145 @@
+"""Every answer of APNs and what it means for a delivery: one table.
+
+Source: developer.apple.com, "Handling notification responses from APNs"; what the wire says differently is noted.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.delivery import Delivery
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.http2 import Answer, Result, Unknown, Unsent
+from waypost.http2.retry_after import retry_after_ms
+
+EXPIRED_JWT = "ExpiredProviderToken"
+"""The one reason that the sender answers itself first: with a new token, once."""
+
+
+class Meaning(Enum):
+    """What a reason says of the delivery."""
+
+    DEAD_TOKEN = auto()
+    """Gone where the settings list the reason, otherwise refused."""
+    REFUSED = auto()
+    DENIED = auto()
+    THROTTLED = auto()
+    NOT_TAKEN = auto()
+    """Apple says that it did not process the request."""
+    UNSURE = auto()
+    """It may have been processed."""
+
+
+_MINUTE_MS = 60 * SECOND_MS
+_FIX = "the request breaks a rule of APNs"
+_KEY = "the signing key, key id or team id is not accepted"
+
+REASONS: dict[str, tuple[Meaning, str]] = {
+    "BadCollapseId": (Meaning.REFUSED, _FIX),
+    "BadDeviceToken": (Meaning.DEAD_TOKEN, "the token is malformed or of the other environment"),
+    "BadExpirationDate": (Meaning.REFUSED, _FIX),
+    "BadMessageId": (Meaning.REFUSED, _FIX),
+    "BadPriority": (Meaning.REFUSED, _FIX),
+    "BadTopic": (Meaning.DENIED, "the topic is malformed"),
+    "DeviceTokenNotForTopic": (Meaning.DEAD_TOKEN, "the token belongs to another app"),
+    "DuplicateHeaders": (Meaning.REFUSED, _FIX),
+    "IdleTimeout": (Meaning.NOT_TAKEN, "the connection was idle for too long"),
+    "InvalidPushType": (Meaning.REFUSED, _FIX),
+    "MissingDeviceToken": (Meaning.REFUSED, "the token is empty"),
+    "MissingTopic": (Meaning.DENIED, "no topic was given"),
+    "PayloadEmpty": (Meaning.REFUSED, _FIX),
+    "TopicDisallowed": (Meaning.DENIED, "the key may not push to this topic"),
+    "BadCertificate": (Meaning.DENIED, "the client certificate is not accepted"),
+    "BadCertificateEnvironment": (Meaning.DENIED, "the client certificate is for the other environment"),
+    EXPIRED_JWT: (Meaning.DENIED, "a fresh provider token is too old for Apple: is the clock right?"),
+    "Forbidden": (Meaning.DENIED, "the key may not do this; was it revoked?"),
+    "InvalidProviderToken": (Meaning.DENIED, _KEY),
+    "MissingProviderToken": (Meaning.DENIED, _KEY),
+    "UnrelatedKeyIdInToken": (Meaning.NOT_TAKEN, "the connection is bound to another key"),
+    "BadEnvironmentKeyIdInToken": (Meaning.DENIED, "the key is for the other environment"),
+    # The spelling seen on the wire.
+    "BadEnvironmentKeyInToken": (Meaning.DENIED, "the key is for the other environment"),
+    "BadPath": (Meaning.REFUSED, _FIX),
+    "MethodNotAllowed": (Meaning.REFUSED, _FIX),
+    "ExpiredToken": (Meaning.DEAD_TOKEN, "the token has expired"),
+    "Unregistered": (Meaning.DEAD_TOKEN, "the app is no longer on the device"),
+    "PayloadTooLarge": (Meaning.REFUSED, "the payload is over Apple's limit"),
+    "TooManyProviderTokenUpdates": (Meaning.THROTTLED, "the provider token was renewed too often"),
+    "TooManyRequests": (Meaning.THROTTLED, "too many requests to one token"),
+    "InternalServerError": (Meaning.UNSURE, "Apple failed"),
+    "ServiceUnavailable": (Meaning.NOT_TAKEN, "Apple is not available"),
+    "Shutdown": (Meaning.NOT_TAKEN, "Apple's server is shutting down"),
+}
+
+WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
+"""What to wait where Apple says nothing and the retry policy would be too eager."""
+
+
+class _Body(Struct):
+    reason: str = ""
+    timestamp: int | None = None
+    """When the token was found dead, in milliseconds (410 only)."""
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+def reason_of(answer: Answer) -> str:
+    """Apple's own word; ``http_<status>`` where it gives none."""
+    return _body(answer).reason or f"http_{answer.status}"
+
+
+def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
+    """What one request came to."""
+    match result:
+        case Unsent(reason):
+            return Unreachable("not_sent", reason)
+        case Unknown(reason):
+            return Unanswered("timeout", reason)
+        case Answer(status=200, headers=headers):
+            return Taken(next((value.decode("latin-1") for name, value in headers if name == b"apns-id"), ""))
+        case Answer():
+            return _refusal(result, delivery, dead_token_codes, now)
+        case _:
+            assert_never(result)
+
+
+def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
+    code = reason_of(answer)
+    meaning, why = REASONS.get(code, (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}"))
+    wait_ms = retry_after_ms(answer.headers, now)
+    if wait_ms is None:
+        wait_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
+    match meaning:
+        case Meaning.DEAD_TOKEN if code in dead_token_codes:
+            since = _body(answer).timestamp
+            return Gone(code, None if since is None else Instant(since))
+        case Meaning.DEAD_TOKEN | Meaning.REFUSED:
+            return Refused(code, why)
+        case Meaning.DENIED:
+            return Denied(code, why)
+        case Meaning.THROTTLED:
+            return Throttled(code, wait_ms)
+        case Meaning.NOT_TAKEN:
+            return Unreachable(code, why, wait_ms)
+        case Meaning.UNSURE:
+            return Unanswered(code, why, wait_ms)
+        case _:
+            assert_never(meaning)
+
+
+def _shutdown_wait_ms(delivery: Delivery) -> int:
+    """5 to 10 s, spread by the notification's random bits, so that not all come back at once."""
+    return 5 * SECOND_MS + int.from_bytes(delivery.notification.id[-2:], "big") % (5 * SECOND_MS + 1)
+
+
+def _body(answer: Answer) -> _Body:
+    try:
+        return _decoder.decode(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Body()

@@ -1,0 +1,1 @@
+"""Work, views, devices, keys and journal on SQL."""
