@@ -44,9 +44,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$", re.MULTILINE)
 URL_OR_INDEX = re.compile(r"://|--(?:extra-)?index-url|--find-links")
-LINT_EXCEPTION = re.compile(
-    r"#\s*(?:noqa\b(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w,\s-]+\])?)(.*)"
-)
+LINT_EXCEPTION = re.compile(r"#\s*(?:noqa\b(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w,\s-]+\])?)(.*)")
 
 FORBIDDEN = {
     "a package registry's host": re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|rubygems)" + r"\.(?:org|com|io)\b"),

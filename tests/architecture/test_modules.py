@@ -1,10 +1,14 @@
 """No module cycles, and the inner layers use nothing but what they are allowed."""
 
 import sys
+import tomllib
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import packages_distributions
 
 import grimp
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.architecture.trees import ROOT
 
@@ -85,6 +89,24 @@ def test_a_library_in_the_domain_is_seen() -> None:
     """An unknown library and an I/O module of the standard library are both found."""
     planted = {"waypost.domain.planted": {"requests", "socket", "msgspec", "enum"}}
     assert {other for _, other in foreign_imports(planted, "waypost.domain")} == {"requests", "socket"}
+
+
+def test_every_library_that_is_imported_is_declared(imports: dict[str, set[str]]) -> None:
+    """What comes along with another library today may be gone from it tomorrow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(wish for extra in project["optional-dependencies"].values() for wish in extra),
+    ]
+    declared = {canonicalize_name(Requirement(wish).name) for wish in wanted}
+    used = {other.partition(".")[0] for imported in imports.values() for other in imported}
+    brought_by = packages_distributions()
+    undeclared = {
+        library
+        for library in used - sys.stdlib_module_names - {"waypost"}
+        if not declared & {canonicalize_name(name) for name in brought_by.get(library, [library])}
+    }
+    assert undeclared == set()
 
 
 def test_an_adapter_is_a_folder() -> None:
