@@ -1,0 +1,115 @@
+"""Route: from a leased item and its user's devices to deliveries, or the reasons why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, is_expired
+from waypost.domain.device import Device
+from waypost.domain.ids import CredentialId, DeviceId
+from waypost.domain.notification import Channel, Notification
+from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, route
+from waypost.domain.settlement import Change, Dead, Expired, Settlement, Suppressed
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+from waypost.ports.work import WorkItem
+
+Credentials = Mapping[Channel, CredentialId]
+"""What one app can send with, by channel."""
+
+
+class Plan(Struct, frozen=True):
+    """What is to be done with one leased item."""
+
+    item: WorkItem
+    deliveries: tuple[Delivery, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """Targets decided without sending."""
+    targets: tuple[Target, ...] | None = None
+    """The whole resolved list of fresh work."""
+    verdict: NotificationStatus | None = None
+    """The whole notification decided before it was routed."""
+
+
+def plan(item: WorkItem, devices: Sequence[Device], credentials: Credentials, now: Instant) -> Plan:
+    """Decide what each target of *item* gets."""
+    if item.open_targets is None:
+        return _plan_fresh(item, devices, credentials, now)
+    return _plan_again(item, item.open_targets, devices, credentials, now)
+
+
+def _plan_fresh(item: WorkItem, devices: Sequence[Device], credentials: Credentials, now: Instant) -> Plan:
+    notification = item.notification
+    if is_expired(notification, 1, now):
+        return Plan(item, verdict=NotificationStatus.EXPIRED)
+    routed = route(notification, devices, credentials)
+    if not routed.targets:
+        return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
+    deliveries: list[Delivery] = []
+    changes: list[Change] = []
+    for target in routed.targets:
+        device = routed.devices.get(target.n)
+        if device is not None and target.channel is not None:
+            credential = credentials[target.channel]
+            deliveries.append(Delivery(notification, target.n, target.channel, credential, device, attempt=1))
+        else:
+            changes.append(Change(target.n, 1, Suppressed(target.suppressed or DEVICE_MOVED), now))
+    return Plan(item, tuple(deliveries), tuple(changes), routed.targets)
+
+
+def _plan_again(
+    item: WorkItem,
+    open_targets: Sequence[OpenTarget],
+    devices: Sequence[Device],
+    credentials: Credentials,
+    now: Instant,
+) -> Plan:
+    by_id = {device.device_id: device for device in devices if device.active}
+    deliveries: list[Delivery] = []
+    changes: list[Change] = []
+    for target in open_targets:
+        decided = _again(item.notification, target, by_id, credentials, now)
+        if isinstance(decided, Delivery):
+            deliveries.append(decided)
+        else:
+            changes.append(Change(target.n, target.attempt + 1, decided, now))
+    return Plan(item, tuple(deliveries), tuple(changes))
+
+
+def _again(
+    notification: Notification,
+    target: OpenTarget,
+    devices: Mapping[DeviceId, Device],
+    credentials: Credentials,
+    now: Instant,
+) -> Delivery | Settlement:
+    """The device is read again: its new token is used; one that is gone or another user's gets nothing."""
+    if is_expired(notification, target.attempt + 1, now):
+        return Expired()
+    device = devices.get(target.device_id)
+    if device is None or device.channel is None:
+        return Suppressed(DEVICE_MOVED)
+    credential = credentials.get(device.channel)
+    if credential is None:
+        return Suppressed(NO_CREDENTIAL)
+    return Delivery(
+        notification,
+        target.n,
+        device.channel,
+        credential,
+        device,
+        attempt=target.attempt + 1,
+        retries_made=target.retries,
+        throttles=target.throttles,
+    )
+
+
+def poisoned(item: WorkItem, now: Instant) -> Plan:
+    """The end of an item that killed its worker three times when it was alone: a dead letter."""
+    dead = Dead("poison", "processing it ended its worker three times", FailureClass.TERMINAL, letter=True)
+    if item.open_targets is None:
+        nobody = Target(0, DeviceId(""), None)
+        return Plan(item, changes=(Change(0, 1, dead, now),), targets=(nobody,))
+    return Plan(item, changes=tuple(Change(each.n, each.attempt + 1, dead, now) for each in item.open_targets))

@@ -1,0 +1,53 @@
+"""Settle: from what a sender reports to what the store is told. Pure."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from waypost.domain.delivery import Attempt, Delivery
+from waypost.domain.ids import token_hash
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.retry import POLICIES, ErrorClass, RetryPolicy, RetryRules, classify
+from waypost.domain.settlement import Change, decide
+from waypost.domain.time import Instant
+
+
+def change_of(
+    delivery: Delivery, outcome: Outcome, rules: RetryRules, now: Instant, jitter: float, attempted_at: Instant
+) -> Change:
+    """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender."""
+    policy = policy_for(delivery, outcome, rules)
+    settlement = decide(outcome, delivery, policy, now, jitter)
+    return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at))
+
+
+def policy_for(delivery: Delivery, outcome: Outcome, rules: RetryRules) -> RetryPolicy:
+    """The caller's named policy, or the app's for this error and urgency."""
+    if delivery.notification.retry_policy is not None:
+        return POLICIES[delivery.notification.retry_policy]
+    return rules.choose(delivery.notification.urgency, classify(outcome) or ErrorClass.TRANSIENT)
+
+
+def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:
+    status, code, message = _words(outcome)
+    return Attempt(attempted_at, status, code, message, token_hash(delivery.device.token))
+
+
+def _words(outcome: Outcome) -> tuple[str, str, str]:
+    match outcome:
+        case Taken():
+            return "taken", "", ""
+        case Gone(code):
+            return "gone", code, ""
+        case Refused(code, why):
+            return "refused", code, why
+        case Denied(code, why):
+            return "denied", code, why
+        case Throttled(code):
+            return "throttled", code, ""
+        case Unreachable(code, why):
+            return "unreachable", code, why
+        case Unanswered(code, why):
+            return "unanswered", code, why
+        case _:
+            assert_never(outcome)
