@@ -1,0 +1,107 @@
+"""Accepting in memory: claims, record and queue entry of one item."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+from waypost.adapters.memory.store import LEASABLE, Claimed, MemoryStore, Row
+from waypost.domain.dedup import Claim, ClaimKind
+from waypost.domain.ids import NotificationId
+from waypost.domain.settlement import opened
+from waypost.domain.status import REPLAYABLE, NotificationStatus
+from waypost.domain.time import Instant
+from waypost.ports.journal import DeliveryMoved, Moved, NotificationMoved
+from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, NotReplayable, Replay
+
+UNROUTED_REPLAYABLE = frozenset(
+    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
+)
+"""What a replay routes again when there are no targets to reopen."""
+
+
+def accept(store: MemoryStore, item: Arrival | Replay, now: Instant) -> tuple[Acceptance, list[Moved]]:
+    """Store one item, seeing what the items before it stored."""
+    match item:
+        case Replay():
+            return _replay(store, item)
+        case Arrival():
+            return _arrive(store, item, now)
+        case _:
+            assert_never(item)
+
+
+def _arrive(store: MemoryStore, arrival: Arrival, now: Instant) -> tuple[Acceptance, list[Moved]]:
+    known = store.rows.get(arrival.notification.id)
+    if known is not None:
+        return _again(known), []
+    for claim in sorted(arrival.claims, key=lambda claim: claim.kind is ClaimKind.CONTENT):
+        claimed = store.claims.get((claim.kind, claim.key))
+        if claimed is not None and claimed.claim.until > now:
+            return _said_before(store, arrival, claim, claimed)
+    _claim(store, arrival.claims, arrival.notification.id, now)
+    return Accepted(arrival.notification.id), _insert(store, arrival, None)
+
+
+def _again(known: Row) -> Acceptance:
+    """The answer that the same arrival got the first time."""
+    if known.duplicate_of is not None:
+        return Duplicate(known.duplicate_of, known.notification.id)
+    return Accepted(known.notification.id, new=False)
+
+
+def _said_before(
+    store: MemoryStore, arrival: Arrival, claim: Claim, claimed: Claimed
+) -> tuple[Acceptance, list[Moved]]:
+    if claim.kind is ClaimKind.CONTENT:
+        moves = _insert(store, arrival, claimed.first_id)
+        return Duplicate(claimed.first_id, arrival.notification.id), moves
+    if claim.body_hash != claimed.claim.body_hash:
+        return Conflicting(claimed.first_id), []
+    return Duplicate(claimed.first_id), []
+
+
+def _claim(store: MemoryStore, claims: tuple[Claim, ...], first_id: NotificationId, now: Instant) -> None:
+    for claim in claims:
+        if claim.until > now:
+            store.claims[claim.kind, claim.key] = Claimed(claim, first_id)
+
+
+def _insert(store: MemoryStore, arrival: Arrival, duplicate_of: NotificationId | None) -> list[Moved]:
+    notification = arrival.notification
+    if duplicate_of is None:
+        due_at = LEASABLE if notification.scheduled_at is None else notification.scheduled_at
+        row = Row(store.count(), notification, due_at)
+        store.open[notification.id] = row
+    else:
+        row = Row(store.count(), notification, None, NotificationStatus.DEDUPLICATED, duplicate_of=duplicate_of)
+        row.finished_at = notification.created_at
+    store.rows[notification.id] = row
+    at = notification.created_at
+    return [NotificationMoved(notification.app, notification.id, notification.user_id, None, row.status, at)]
+
+
+def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]]:
+    row = store.rows.get(replay.notification_id)
+    if row is None or row.notification.app != replay.app:
+        return NotReplayable(known=False), []
+    failed = [receipt for receipt in row.receipts.values() if receipt.status in REPLAYABLE]
+    routed_again = not row.receipts and row.status in UNROUTED_REPLAYABLE
+    if not row.is_final or not (failed or routed_again):
+        return NotReplayable(known=True), []
+    notification = row.notification
+    named = (notification.app, notification.id, notification.user_id)
+    moves: list[Moved] = [NotificationMoved(*named, row.status, NotificationStatus.PENDING, replay.at)]
+    for receipt in failed:
+        reopened = opened(receipt, replay.at)
+        row.receipts[receipt.n] = reopened
+        key = (receipt.n, receipt.device_id, receipt.attempt)
+        moves.append(DeliveryMoved(*named, *key, receipt.status, reopened.status, replay.at))
+    row.notification = msgspec.structs.replace(notification, expires_at=replay.expires_at)
+    row.due_at = None if failed else LEASABLE
+    row.status = NotificationStatus.PENDING
+    row.round += 1
+    row.withdrawn = row.reason = row.finished_at = None
+    store.open[notification.id] = row
+    return Accepted(notification.id), moves

@@ -1,0 +1,105 @@
+"""What the memory adapters share: one object is one store, however many workers lease from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+
+from waypost.domain.dedup import Claim, ClaimKind
+from waypost.domain.delivery import Receipt
+from waypost.domain.device import Device
+from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Lane, Notification
+from waypost.domain.status import FINAL, NotificationStatus
+from waypost.domain.time import Instant
+from waypost.ports.journal import JournalRow, Moved
+from waypost.ports.keys import ApiKey
+
+LEASABLE = Instant(0)
+"""The due time of fresh work that waits for nobody."""
+
+
+class Row(Struct):
+    """A notification as stored, with its receipts by target number."""
+
+    seq: int
+    """Accept order."""
+    notification: Notification
+    due_at: Instant | None
+    """LEASABLE, the time it is scheduled for, or None once it is routed or final."""
+    status: NotificationStatus = NotificationStatus.PENDING
+    withdrawn: str | None = None
+    """Why it was taken back, while something of it is still open."""
+    reason: str | None = None
+    finished_at: Instant | None = None
+    duplicate_of: NotificationId | None = None
+    round: int = 1
+    receipts: dict[int, Receipt] = field(default_factory=dict)
+
+    @property
+    def is_final(self) -> bool:
+        """Nothing of it is open."""
+        return self.status in FINAL
+
+
+class Claimed(Struct, frozen=True):
+    """A dedup key in its window."""
+
+    claim: Claim
+    first_id: NotificationId
+
+
+class Hold(Struct, frozen=True):
+    """A lease's hold on one target, or on the whole of a fresh notification."""
+
+    token: int
+    until: Instant
+
+
+class Part(Struct, frozen=True):
+    """What is held: target *n* of a notification, or (None) a fresh one whole."""
+
+    notification_id: NotificationId
+    n: int | None = None
+
+
+class MemoryStore:
+    """Plain collections; a call of an adapter runs between two steps of the event loop, so it is a transaction."""
+
+    def __init__(self) -> None:
+        self.rows: dict[NotificationId, Row] = {}
+        self.open: dict[NotificationId, Row] = {}
+        """Those that are not final."""
+        self.claims: dict[tuple[ClaimKind, bytes], Claimed] = {}
+        self.ready: dict[Part, int] = {}
+        """Released targets of routed notifications, with the order they were released in."""
+        self.holds: dict[Part, Hold] = {}
+        self.overtaken: set[int] = set()
+        """Leases of which something was taken over."""
+        self.last_app: dict[Lane, AppId] = {}
+        self.journal: list[JournalRow] = []
+        self.positions: dict[str, int] = {}
+        self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
+        self.keys: dict[str, ApiKey] = {}
+        self._counter = 0
+
+    def count(self) -> int:
+        """The next number of one sequence: accept order, release order, lease tokens, journal positions."""
+        self._counter += 1
+        return self._counter
+
+    def record(self, moves: Sequence[Moved]) -> None:
+        """Append one transaction's journal row."""
+        if moves:
+            self.journal.append(JournalRow(self.count(), tuple(moves)))
+
+    def is_held(self, part: Part, now: Instant) -> bool:
+        """Whether a valid lease holds *part*."""
+        hold = self.holds.get(part)
+        return hold is not None and hold.until > now
+
+    def held_parts(self, row: Row, now: Instant) -> Iterator[Part]:
+        """What of *row* valid leases hold."""
+        parts = (Part(row.notification.id, n) for n in (None, *row.receipts))
+        return (part for part in parts if self.is_held(part, now))

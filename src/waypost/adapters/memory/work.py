@@ -1,0 +1,217 @@
+"""The transactional boundary in memory: the shortest complete reading of the Work port."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from waypost.adapters.memory.accept import accept
+from waypost.adapters.memory.close import cancel_unheld, close, expired_intent, moved
+from waypost.adapters.memory.settle import settle
+from waypost.adapters.memory.store import LEASABLE, Hold, MemoryStore, Part, Row
+from waypost.domain.delivery import OpenTarget, Receipt
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
+from waypost.ports.journal import Moved
+from waypost.ports.work import (
+    Acceptance,
+    Arrival,
+    Lease,
+    NotOpen,
+    Replay,
+    Settled,
+    Stale,
+    TooLate,
+    Withdrawal,
+    Withdrawn,
+    WorkItem,
+)
+
+
+class MemoryWork:
+    """One worker's view of a store; leases end by the store's clock and are taken over by whoever asks next."""
+
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work."""
+        answers: list[Acceptance] = []
+        moves: list[Moved] = []
+        for item in batch:
+            answer, moved = accept(self._store, item, self._clock.now())
+            answers.append(answer)
+            moves += moved
+        self._store.record(moves)
+        return answers
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """See Work."""
+        self._end_withdrawn()
+        token = self._store.count()
+        queues = self._leasable(lane)
+        items: list[WorkItem] = []
+        while queues and len(items) < n:
+            app = _whose_turn(queues, self._store.last_app.get(lane))
+            row, parts = queues[app].popleft()
+            if not queues[app]:
+                del queues[app]
+            self._store.last_app[lane] = app
+            self._hold(parts, Hold(token, until))
+            items.append(WorkItem(row.notification, _open_targets(row, parts)))
+        return Lease(token, lane, tuple(items))
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """See Work."""
+        if lease.token in self._store.overtaken:
+            return False
+        for part, hold in self._store.holds.items():
+            if hold.token == lease.token:
+                self._store.holds[part] = Hold(lease.token, until)
+        return True
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """See Work."""
+        stale: list[Stale] = []
+        moves: list[Moved] = []
+        for one in settled:
+            moved, refused = settle(self._store, lease.token, one, self._clock.now())
+            moves += moved
+            stale += refused
+        self._store.record(moves)
+        return stale
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """See Work."""
+        self._end_withdrawn()
+        self._close_intents(now)
+        scheduled = [row for row in self._store.open.values() if row.due_at and row.due_at <= now][:n]
+        for row in scheduled:
+            row.due_at = LEASABLE
+        waiting = self._waiting(now)
+        released = [receipt for receipt in waiting if receipt.due_at is not None and receipt.due_at <= now]
+        for condition, room in lifted.items():
+            released += [one for one in waiting if one.parked == condition and one not in released][:room]
+        released = released[: n - len(scheduled)]
+        for receipt in released:
+            self._store.ready[_part(receipt)] = self._store.count()
+        return len(scheduled) + len(released)
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """See Work."""
+        answers: list[Withdrawal] = []
+        moves: list[Moved] = []
+        for notification_id in ids:
+            row = self._store.rows.get(notification_id)
+            if row is None or row.notification.app != app:
+                answers.append(NotOpen(None))
+            elif row.is_final:
+                answers.append(NotOpen(row.status))
+            else:
+                row.withdrawn = why
+                cancelled, made = cancel_unheld(self._store, row, now)
+                held = {part.n for part in self._store.held_parts(row, now)}
+                gone = sum(receipt.n in held or _handed_over(receipt) for receipt in row.receipts.values())
+                answers.append(TooLate(gone) if held else Withdrawn(cancelled, gone))
+                moves += made
+        self._store.record(moves)
+        return answers
+
+    async def depth(self, lane: Lane) -> int:
+        """See Work."""
+        return sum(map(len, self._leasable(lane).values()))
+
+    async def forget_key(self, key: bytes) -> bool:
+        """Force a dedup key to expire; False where it is not claimed."""
+        doomed = [claimed for claimed in self._store.claims if claimed[1] == key]
+        for claimed in doomed:
+            del self._store.claims[claimed]
+        return bool(doomed)
+
+    def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[Row, list[Part]]]]:
+        """What could be leased now, by app: fresh work in accept order, between it what was released, as it was."""
+        now = self._clock.now()
+        found: dict[NotificationId, tuple[int, Row, list[Part]]] = {}
+        for row in self._store.open.values():
+            part = Part(row.notification.id)
+            if row.due_at == LEASABLE and not self._store.is_held(part, now):
+                found[row.notification.id] = (row.seq, row, [part])
+        for part, order in self._store.ready.items():
+            if not self._store.is_held(part, now):
+                _, _, parts = found.setdefault(
+                    part.notification_id, (order, self._store.rows[part.notification_id], [])
+                )
+                parts.append(part)
+        queues: dict[AppId, deque[tuple[Row, list[Part]]]] = {}
+        for _, row, parts in sorted(found.values(), key=lambda entry: entry[0]):
+            if row.notification.lane is lane:
+                queues.setdefault(row.notification.app, deque()).append((row, parts))
+        return queues
+
+    def _hold(self, parts: list[Part], hold: Hold) -> None:
+        for part in parts:
+            taken_over = self._store.holds.get(part)
+            if taken_over is not None:
+                self._store.overtaken.add(taken_over.token)
+            self._store.holds[part] = hold
+
+    def _waiting(self, now: Instant) -> list[Receipt]:
+        """Pending targets that nobody holds and that are not released yet, the earliest due first."""
+        receipts = (receipt for row in self._store.open.values() for receipt in row.receipts.values())
+        pending = (receipt for receipt in receipts if receipt.status is DeliveryStatus.PENDING)
+        free = [
+            receipt
+            for receipt in pending
+            if _part(receipt) not in self._store.ready and not self._store.is_held(_part(receipt), now)
+        ]
+        return sorted(free, key=lambda receipt: receipt.due_at or 0)
+
+    def _close_intents(self, now: Instant) -> None:
+        moves: list[Moved] = []
+        for row in list(self._store.open.values()):
+            for receipt in list(row.receipts.values()):
+                over = receipt.is_intent and receipt.due_at is not None and receipt.due_at <= now
+                if over and not self._store.is_held(_part(receipt), now):
+                    closed = expired_intent(receipt)
+                    row.receipts[receipt.n] = closed
+                    moves.append(moved(row.notification, receipt, closed, now))
+            moves += close(self._store, row, now)
+        self._store.record(moves)
+
+    def _end_withdrawn(self) -> None:
+        """What was leased when it was withdrawn, and whose lease is over, is not leased again."""
+        moves: list[Moved] = []
+        for row in [row for row in self._store.open.values() if row.withdrawn is not None]:
+            moves += cancel_unheld(self._store, row, self._clock.now())[1]
+        self._store.record(moves)
+
+
+def _whose_turn(queues: Mapping[AppId, object], last: AppId | None) -> AppId:
+    """The app after the one that was served last, in the order of their names."""
+    return min(queues, key=lambda app: (last is not None and app <= last, app))
+
+
+def _open_targets(row: Row, parts: list[Part]) -> tuple[OpenTarget, ...] | None:
+    receipts = [row.receipts[part.n] for part in parts if part.n is not None]
+    if not receipts:
+        return None
+    return tuple(_open_target(receipt) for receipt in sorted(receipts, key=lambda receipt: receipt.n))
+
+
+def _open_target(receipt: Receipt) -> OpenTarget:
+    assert receipt.channel is not None, "a target that no channel reaches is never open"
+    return OpenTarget(
+        receipt.n, receipt.device_id, receipt.channel, receipt.attempt, receipt.retries, receipt.throttles
+    )
+
+
+def _part(receipt: Receipt) -> Part:
+    return Part(receipt.notification_id, receipt.n)
+
+
+def _handed_over(receipt: Receipt) -> bool:
+    return receipt.attempt > 0 and receipt.status is not DeliveryStatus.CANCELLED
