@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import assert_never
+from typing import Annotated, assert_never
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from waypost.domain.notification import Urgency
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+Count = Annotated[int, Meta(ge=0)]
 
 
 class Jitter(StrEnum):
@@ -41,18 +43,23 @@ class RetryPolicy(Struct, frozen=True):
     """A schedule of retries: a list of delays, or base times two to the power of the retries made, up to a cap."""
 
     name: str
-    max_retries: int
+    """What it is called in records."""
+    max_retries: Count
     """Retries after the first attempt."""
-    delays_ms: tuple[int, ...] = ()
+    delays_ms: tuple[Count, ...] = ()
     """The delay before retry N; empty means exponential, and past its end the last one holds."""
-    base_ms: int = SECOND_MS
-    cap_ms: int = HOUR_MS
-    unanswered_base_ms: int | None = None
+    base_ms: Count = SECOND_MS
+    """The first delay of an exponential schedule."""
+    cap_ms: Count = HOUR_MS
+    """The longest delay of an exponential schedule."""
+    unanswered_base_ms: Count | None = None
     """A longer base after no answer, when the provider may be struggling (requirements S1-121)."""
     jitter: Jitter = Jitter.NONE
-    max_age_ms: int | None = None
+    """How chance moves each delay."""
+    max_age_ms: Count | None = None
     """No retry once the notification is this old."""
     on_exhausted: Exhausted = Exhausted.DLQ
+    """What a failure leaves behind: a dead letter, or nothing but its receipt."""
 
     def delay_ms(self, retries_made: int, jitter: float, base_ms: int | None = None) -> int:
         """Milliseconds to wait before the next retry; *jitter* is chance, 0 to 1. A negative count is a ValueError."""
@@ -101,8 +108,11 @@ class RetryRules(Struct, frozen=True):
     """Which policy an app uses: by error class first, then by urgency, then the default."""
 
     default: RetryPolicy = EXPONENTIAL
+    """The policy where nothing more particular is named."""
     by_urgency: dict[Urgency, RetryPolicy] = {}
+    """A policy for an urgency."""
     by_class: dict[ErrorClass, RetryPolicy] = {}
+    """A policy for a class of errors, before that for the urgency."""
 
     def choose(self, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
         """The policy for one failure."""

@@ -76,8 +76,10 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 class Defaults(Struct, frozen=True):
     """What an app gives where a caller is silent."""
 
-    ttl_s: int = 86_400
-    dedup_window_s: int = 86_400
+    ttl_s: Seconds = 86_400
+    """How long a notification is worth sending, seconds."""
+    dedup_window_s: Seconds = 86_400
+    """For how long the same content is not sent to the same user twice, seconds; 0 is off."""
 
 
 def faults(submission: Submission) -> list[Fault]:

@@ -1,0 +1,136 @@
+"""From plain data to the settings tree: each fault is named by the path of its key, never by its value."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from waypost.config.settings import Listen
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.retry import POLICIES, RetryPolicy
+
+
+class FromEnvironment(str):
+    """A value that came as text from an environment variable: ``"8"`` may be a number."""
+
+    __slots__ = ()
+
+
+def build(kind: Any, value: Any, path: str, folder: Path) -> Any:
+    """Make a *kind* of *value*; a misfit is a ConfigurationError.
+
+    Where a type or a name that ends in ``_file`` says so, the value is a file; a relative one is in *folder*.
+    """
+    kind, optional = without_none(kind)
+    if value is None and optional:
+        return None
+    if kind in _SHORT_FORMS and isinstance(value, str):
+        return _from_short_form(kind, value, path)
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return _build_struct(kind, value, path, folder)
+    if get_origin(kind) is dict:
+        key_kind, value_kind = get_args(kind)
+        return {
+            _build_leaf(key_kind, key, join(path, str(key))): build(value_kind, inner, join(path, str(key)), folder)
+            for key, inner in _mapping(value, path).items()
+        }
+    if kind is Path or path.endswith("_file"):
+        file = folder / Path(_build_leaf(str, value, path)).expanduser()
+        return file if kind is Path else str(file)
+    return _build_leaf(kind, value, path)
+
+
+def without_none(kind: Any) -> tuple[Any, bool]:
+    """The type inside ``X | None``, and whether there was a None."""
+    if get_origin(kind) in (Union, types.UnionType):
+        inner = [each for each in get_args(kind) if each is not types.NoneType]
+        assert len(inner) == 1, f"a setting has one type or none: {kind}"
+        return inner[0], True
+    return kind, False
+
+
+def join(path: str, name: str) -> str:
+    """The path of a key inside *path*."""
+    return f"{path}.{name}" if path else name
+
+
+def did_you_mean(name: str, known: list[str]) -> str:
+    """``; did you mean …?``, or the whole choice where nothing is near."""
+    near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(known)}"
+
+
+def _build_struct(kind: type[Struct], value: Any, path: str, folder: Path) -> Struct:
+    given = dict(_mapping(value, path))
+    if kind is RetryPolicy:
+        given.setdefault("name", path)
+    fields = {each.encode_name: each for each in msgspec.structs.fields(kind)}
+    for name in given:
+        if name not in fields:
+            raise ConfigurationError(join(path, str(name)), f"unknown key{did_you_mean(str(name), list(fields))}")
+    for name, each in fields.items():
+        if each.required and given.get(name) is None:
+            raise ConfigurationError(join(path, name), "is required")
+    built = {
+        fields[name].name: build(fields[name].type, inner, join(path, name), folder)
+        for name, inner in given.items()
+        if inner is not None  # "key:" with nothing after it means its default
+    }
+    return kind(**built)
+
+
+def _mapping(value: Any, path: str) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(path, f"expected a mapping of keys, got {_kind_of(value)}")
+    return value
+
+
+def _build_leaf(kind: Any, value: Any, path: str) -> Any:
+    lenient = isinstance(value, FromEnvironment)
+    try:
+        return msgspec.convert(str(value) if lenient else value, kind, strict=not lenient)
+    except msgspec.ValidationError as misfit:
+        why, _, where = str(misfit).partition(" - at `$")
+        inner = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+        if inner is str and isinstance(value, int | float):
+            why = f"expected text, got {_kind_of(value)}; put it in quotes"
+        raise ConfigurationError(path + where.rstrip("`"), why[:1].lower() + why[1:]) from None
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return type(value).__name__
+
+
+def _from_short_form(kind: Any, value: str, path: str) -> Any:
+    try:
+        return _SHORT_FORMS[kind](value)
+    except ValueError as misfit:
+        raise ConfigurationError(path, str(misfit)) from None
+
+
+def _named_policy(name: str) -> RetryPolicy:
+    if name not in POLICIES:
+        raise ValueError(f"no policy of that name{did_you_mean(name, sorted(POLICIES))}")
+    return POLICIES[name]
+
+
+_SHORT_FORMS: dict[Any, Callable[[str], Any]] = {RetryPolicy: _named_policy, Listen: Listen.parse}
+"""Settings of several parts that can also be written as one text."""

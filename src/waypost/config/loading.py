@@ -1,0 +1,163 @@
+"""Reading the configuration: one YAML file, environment variables over it, secrets from either or from files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from waypost.config.building import FromEnvironment, build, join
+from waypost.config.settings import DEFAULT_STORE_URL, Config
+from waypost.domain.errors import ConfigurationError
+
+PREFIX = "WAYPOST_"
+_APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SETTINGS = frozenset(each.encode_name for each in msgspec.structs.fields(Config))
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Read the file at *path* (none: the environment alone) and what *environ* overrides.
+
+    Relative files are looked for in the file's folder. A ConfigurationError names the path of the wrong key, and never
+    repeats a value, since it may be a secret.
+    """
+    folder = (path.parent if path is not None else Path()).absolute()
+    tree = _read(path) if path is not None else {}
+    tree = _resolve(tree, "", environ, folder)
+    if isinstance(tree.get("store"), str):
+        tree["store"] = {"url": tree["store"]}
+    for name, value in overrides(environ).items():
+        _override(tree, name, value)
+    if isinstance(tree.get("store"), dict):
+        tree["store"].setdefault("url", DEFAULT_STORE_URL)
+    config: Config = build(Config, tree, "", folder)
+    _check_apps(config)
+    store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))
+    return msgspec.structs.replace(config, store=store)
+
+
+def overrides(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that set something: ``WAYPOST_`` and the name of a setting, deeper ones after ``__``.
+
+    Others of that prefix mean something else: the client's (``WAYPOST_URL``), or what a container platform adds.
+    """
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIX) and name.removeprefix(PREFIX).split("__")[0].lower() in _SETTINGS
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader that also refuses repeated keys
+    except OSError as unreadable:
+        raise ConfigurationError("", f"cannot read {path}: {unreadable.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError("", f"{path} is not UTF-8") from None
+    except yaml.MarkedYAMLError as broken:  # its own text quotes the file, where secrets are
+        line = f", line {broken.problem_mark.line + 1}" if broken.problem_mark else ""
+        raise ConfigurationError("", f"{path}{line}: {broken.problem}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigurationError("", f"{path}: expected a mapping of keys")
+    return tree
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Plain data only, and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.tag != "tag:yaml.org,2002:merge":
+                key = self.construct_object(key_node, deep=True)
+                if not isinstance(key, str):
+                    raise yaml.constructor.ConstructorError(None, None, "a key is text", key_node.start_mark)
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"{key!r} twice", key_node.start_mark)
+                seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _resolve(value: Any, path: str, environ: Mapping[str, str], folder: Path) -> Any:
+    """Put in what ``${NAME}`` and ``file:`` refer to, everywhere below *value*."""
+    match value:
+        case dict():
+            return {key: _resolve(inner, join(path, key), environ, folder) for key, inner in value.items()}
+        case list():
+            return [_resolve(inner, f"{path}[{n}]", environ, folder) for n, inner in enumerate(value)]
+        case str():
+            return _resolve_text(value, path, environ, folder)
+        case _:
+            return value
+
+
+def _resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path) -> str:
+    def named(reference: re.Match[str]) -> str:
+        if reference[1] not in environ:
+            raise ConfigurationError(path, f"the environment variable {reference[1]} is not set")
+        return environ[reference[1]]
+
+    text = _REFERENCE.sub(named, text)
+    if not text.startswith("file:"):
+        return text
+    file = folder / Path(text.removeprefix("file:")).expanduser()
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError(path, f"cannot read the file it refers to: {file}") from None
+
+
+def _override(tree: dict[str, Any], variable: str, value: str) -> None:
+    """Set in *tree* what an environment variable says; an empty one sets nothing."""
+    if not value:
+        return
+    *outer, last = ["store", "url"] if variable == f"{PREFIX}STORE" else variable.removeprefix(PREFIX).split("__")
+    for n, name in enumerate(outer):
+        key = _key_like(name, tree)
+        if tree.get(key) is None:
+            tree[key] = {}
+        if not isinstance(tree[key], dict):
+            raise ConfigurationError(".".join(outer[: n + 1]).lower(), f"{variable} sets a part of what is one value")
+        tree = tree[key]
+    tree[_key_like(last, tree)] = _parsed(variable, value)
+
+
+def _key_like(name: str, known: Mapping[str, Any]) -> str:
+    """The key that a variable's part means: case, ``-`` and ``.`` cannot be told from a variable's name."""
+    plain = name.lower()
+    return next((key for key in known if re.sub("[.-]", "_", key.lower()) == plain), plain)
+
+
+def _parsed(variable: str, value: str) -> Any:
+    """A list or mapping is written as in YAML, on one line; everything else is text until its type is known."""
+    if value[0] + value[-1] not in ("[]", "{}"):
+        return FromEnvironment(value)
+    try:
+        return yaml.load(value, _StrictLoader)  # noqa: S506 - as above
+    except yaml.YAMLError:
+        raise ConfigurationError("", f"{variable} is neither one value nor a list or mapping as YAML has it") from None
+
+
+def _check_apps(config: Config) -> None:
+    if not config.apps:
+        raise ConfigurationError("apps", "name at least one app")
+    for app in config.apps:
+        if not _APP_ID.fullmatch(app):
+            raise ConfigurationError(join("apps", app), "an id has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
+
+
+def _anchored(url: str, folder: Path) -> str:
+    """The same store wherever a process was started: a relative SQLite file lies in *folder*."""
+    scheme, separator, file = url.partition(":///")
+    if not scheme.startswith("sqlite") or not separator or file.startswith("/"):
+        return url
+    return f"{scheme}:///{folder / file}"

@@ -1,0 +1,122 @@
+"""The frozen tree of every setting; the text under each is its line in docs/configuration.md."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.sql.settings import SqlSettings
+from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
+from waypost.domain.retry import RetryRules
+from waypost.domain.submission import Defaults
+from waypost.telemetry.events import Level
+
+MAX_WORKERS = 64
+DEFAULT_STORE_URL = "sqlite:///waypost.db"
+
+
+def one_per_core() -> int:
+    """As many workers as this process may use cores, at most 64."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MAX_WORKERS)
+
+
+class Listen(Struct, frozen=True):
+    """An address to listen on."""
+
+    host: str
+    """A name or an IP address."""
+    port: Annotated[int, Meta(ge=0, le=65_535)]
+    """0 is any free port; the one taken is printed."""
+
+    @classmethod
+    def parse(cls, text: str) -> Listen:
+        """Read ``host:port`` or ``[IPv6]:port``; anything else is a ValueError."""
+        host, colon, port = text.rpartition(":")
+        bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        if not colon or not bare or (":" in bare and bare == host):
+            raise ValueError("expected host:port, such as 127.0.0.1:8080 or [::1]:8080")
+        if not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+            raise ValueError("the port is a number from 0 (any) to 65535")
+        return cls(bare, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class AppSettings(Struct, frozen=True, kw_only=True):
+    """One product whose users are notified."""
+
+    apns: ApnsSettings | None = None
+    """How iOS devices are reached."""
+    fcm: FcmSettings | None = None
+    """How Android devices are reached."""
+    webpush: WebPushSettings | None = None
+    """How browsers are reached."""
+    defaults: Defaults = Defaults()
+    """What holds where a caller is silent."""
+    device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
+    """Active devices a user may have, those seen longest ago make room; 0 is no cap."""
+    retry: RetryRules = RetryRules()
+    """Which retry policy answers which failure."""
+
+
+class LaneSettings(Struct, frozen=True, kw_only=True):
+    """What one lane may use."""
+
+    in_flight: Annotated[int, Meta(ge=1)] = 1_000
+    """Deliveries of this lane that one credential may have in flight in one worker."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Where refusing begins."""
+
+    backlog: Annotated[int, Meta(ge=1)] = 1_000_000
+    """Notifications waiting in one lane from which new ones are refused with 429 `backlog_full`."""
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """How long the past is kept."""
+
+    notifications_days: Annotated[int, Meta(ge=1)] = 90
+    """Days after which finished notifications and their receipts are deleted."""
+
+
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """What is logged."""
+
+    level: Level = Level.INFO
+    """The least level that is written; docs/telemetry.md names the level of every event."""
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """Everything an operator can say."""
+
+    apps: dict[AppId, AppSettings]
+    """The products whose users are notified, by id."""
+    store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
+    """The database; a URL alone will do."""
+    listen: Listen = Listen("127.0.0.1", 8080)
+    """Where the API answers, host:port; port 0 is any."""
+    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
+    """Processes that accept and deliver; with 1 there is no supervisor."""
+    drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
+    """How long a stopping process lets deliveries in flight settle, seconds."""
+    lanes: dict[Lane, LaneSettings] = {}
+    """What each lane may use; lanes never wait for each other."""
+    limits: Limits = Limits()
+    """Where refusing begins."""
+    retention: Retention = Retention()
+    """How long the past is kept."""
+    log: LogSettings = LogSettings()
+    """What is logged."""
+
+    def lane(self, lane: Lane) -> LaneSettings:
+        """What *lane* may use: as configured, or the default."""
+        return self.lanes.get(lane, LaneSettings())
