@@ -1,1 +1,1 @@
-"""Work, views, devices, keys and journal on SQL."""
+"""SQLite behind the Work, Devices, Views, Keys and Journal ports, over one database object."""

@@ -1,24 +1,33 @@
-"""Where the store is and how hard it writes."""
+"""What an operator can choose about the store."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from enum import StrEnum
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 
-class SqlSettings(Struct, frozen=True, kw_only=True):
-    """One database."""
+class Durability(StrEnum):
+    """What an answered request survives: the loss of power, or of the process alone."""
 
-    url: str = "sqlite:///waypost.db"
-    """Where everything is kept."""
-    durability: Literal["power", "process"] = "power"
-    """What an accepted notification outlives: a power failure, or only the end of the process."""
-    lock_timeout_s: Annotated[float, Meta(gt=0)] = 2.0
-    """How long a write waits for the write lock before it is refused as busy, seconds."""
-    checkpoint_bytes: Annotated[int, Meta(ge=1 << 20)] = 8 << 20
-    """Write-ahead log size from which it is folded back into the database."""
-    reserve_bytes: Annotated[int, Meta(ge=0)] = 32 << 20
-    """Disk space held back so that outcomes still fit when the disk is full."""
-    dedup_slice_h: Annotated[int, Meta(ge=1, le=168)] = 6
-    """Hours of deduplication keys kept in one table, dropped as a whole."""
+    POWER = "power"
+    PROCESS = "process"
+
+
+class SqlSettings(Struct, frozen=True):
+    """The store on SQLite; *url* is ``sqlite:///relative.db`` or ``sqlite:////absolute.db``."""
+
+    url: str
+    durability: Durability = Durability.POWER
+    lock_timeout_s: float = 2.0
+    """How long a write waits for its turn before the request is refused."""
+    checkpoint_bytes: int = 8 * 1024 * 1024
+    """The size of the write-ahead log above which it is copied into the database."""
+    reserve_bytes: int = 32 * 1024 * 1024
+    """Room kept on the disk so that outcomes can still be written when it is full."""
+    dedup_slice_h: int = 6
+    """Hours of dedup keys that share a table; a table is dropped whole when its last window is over."""
+    commit_rows: int = 4096
+    """At most this many rows in one commit."""
+    withdraw_timeout_s: float = 2.0
+    """How long the worker that owns a notification may take to answer that it was withdrawn."""

@@ -1,0 +1,73 @@
+"""How every connection to the database is opened.
+
+One SQLite library opens it: ``pysqlite3``, since libraries before 3.51.3 can corrupt a write-ahead log that two
+connections reset at once. Where no wheel fits, the system's library serves a single worker.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import make_url
+
+from waypost.domain.errors import ConfigurationError
+
+try:
+    from pysqlite3 import dbapi2 as dbapi
+except ImportError:
+    import sqlite3 as dbapi
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+__all__ = ["SAFE_WITH_MANY_WORKERS", "connect", "database_path", "dbapi", "run_directory"]
+
+SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
+"""Whether this library may serve more than one process."""
+
+_CACHE_KIB = 32 * 1024
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA foreign_keys = OFF",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA mmap_size = 0",
+    f"PRAGMA cache_size = -{_CACHE_KIB}",
+)
+
+
+def database_path(url: str) -> Path:
+    """The file that *url* names; ConfigurationError where it names no SQLite file."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+        raise ConfigurationError("store", "must be sqlite:///<path of a file>")
+    return Path(parsed.database).resolve()
+
+
+def run_directory(database: Path) -> Path:
+    """The folder beside the database that holds locks and the reserve; made if it is not there."""
+    folder = database.with_name(database.name + ".run")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = False) -> Connection:
+    """Open a connection without implicit transactions; usable by one thread at a time, not bound to one."""
+    connection: Any = dbapi.connect(
+        str(database),
+        timeout=busy_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    opened: Connection = connection
+    return opened

@@ -1,0 +1,58 @@
+"""Which SQLite failure means what for the store."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from enum import Enum, auto
+
+from waypost.domain.errors import ErrorCode, StorageBroken, StorageFull, Unavailable
+
+
+class Fault(Enum):
+    """What a failed statement says about the store."""
+
+    BUSY = auto()  # somebody else writes
+    FULL = auto()  # no room on the disk
+    BROKEN = auto()  # the file is not a sound database
+    AWAY = auto()  # the disk did not answer properly
+    OPERATION = auto()  # nothing: the operation itself was wrong
+
+
+_BY_CODE = {
+    sqlite3.SQLITE_BUSY: Fault.BUSY,
+    sqlite3.SQLITE_LOCKED: Fault.BUSY,
+    sqlite3.SQLITE_FULL: Fault.FULL,
+    sqlite3.SQLITE_CORRUPT: Fault.BROKEN,
+    sqlite3.SQLITE_NOTADB: Fault.BROKEN,
+    sqlite3.SQLITE_IOERR: Fault.AWAY,
+    sqlite3.SQLITE_CANTOPEN: Fault.AWAY,
+    sqlite3.SQLITE_READONLY: Fault.AWAY,
+    sqlite3.SQLITE_PERM: Fault.AWAY,
+}
+_NO_ROOM_FOR_SHARED_MEMORY = sqlite3.SQLITE_IOERR | (19 << 8)  # SQLITE_IOERR_SHMSIZE
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Classify *error*; the two SQLite modules raise unrelated classes, but both carry the result code."""
+    if isinstance(error, OSError):
+        return Fault.FULL if error.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.AWAY
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return Fault.OPERATION
+    if code == _NO_ROOM_FOR_SHARED_MEMORY:
+        return Fault.FULL
+    return _BY_CODE.get(code & 0xFF, Fault.OPERATION)
+
+
+def refusal(fault: Fault) -> Unavailable:
+    """What a caller is told."""
+    match fault:
+        case Fault.FULL:
+            return StorageFull("the disk is full", retry_after_s=5)
+        case Fault.BROKEN:
+            return StorageBroken("the database is damaged; restore it from a backup", retry_after_s=60)
+        case Fault.AWAY:
+            return StorageBroken("the disk cannot be read or written", retry_after_s=5)
+        case Fault.BUSY | Fault.OPERATION:
+            return Unavailable("the store is busy", ErrorCode.STORAGE_BUSY)

@@ -1,0 +1,46 @@
+"""Bring a database to today's schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
+
+from waypost.adapters.sql.connection import dbapi
+from waypost.domain.errors import StorageBroken
+
+_SCRIPTS = Path(__file__).with_name("migrations")
+
+
+def engine_of(database: Path) -> Engine:
+    """An engine for migrations and ordinary queries on the one SQLite library."""
+    return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
+
+
+def migrate(database: Path) -> tuple[str | None, str]:
+    """Run the missing revisions and name the revisions before and after; the caller holds the write lock.
+
+    StorageBroken where the database is of a newer version than this program.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    scripts = ScriptDirectory.from_config(config)
+    head = scripts.get_current_head()
+    assert head is not None, "the package ships at least one revision"
+    engine = engine_of(database)
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found == head:
+            return found, head
+        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+            raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
+        config.attributes["connection"] = connection
+        command.upgrade(config, head)
+        connection.commit()
+    return found, head

@@ -1,0 +1,162 @@
+"""The tables, as SQLAlchemy Core metadata; migrations/ makes a database have them.
+
+Rows append in time order: ``notification`` by *seq*, which is commit order since there is a single writer at a time;
+indexes cover the few open rows only, besides the two by id and by user. A receipt's key is (notification id, n).
+Instants are milliseconds; statuses and kinds are the words of the domain's enums.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BLOB, Column, Index, Integer, MetaData, Table, Text, text
+
+metadata = MetaData()
+
+notification = Table(
+    "notification",
+    metadata,
+    Column("seq", Integer, primary_key=True),  # allocated from ``sequence`` in commit order, never reused
+    Column("id", BLOB, nullable=False),
+    Column("app", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("lane", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("urgency", Text, nullable=False),
+    Column("guarantee", Text, nullable=False),
+    Column("status", Text, nullable=False),  # pending or a final one; scheduled and processing are derived
+    Column("due_at", Integer),  # 0: fresh, leasable now; > 0: to be routed then; NULL: routed, or final
+    Column("created_at", Integer, nullable=False),
+    Column("expires_at", Integer, nullable=False),
+    Column("ttl_ms", Integer, nullable=False),
+    Column("scheduled_at", Integer),
+    Column("retry_policy", Text),
+    Column("device_ids", Text),  # a JSON array; NULL: all of the user's
+    Column("withdrawn", Text),  # why it was taken back
+    Column("reason", Text),
+    Column("finished_at", Integer),
+    Column("round", Integer, nullable=False),
+    Column("duplicate_of", BLOB),  # set on the small record that a content duplicate leaves; it has no content
+    Index("notification_id", "id", unique=True),
+    Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
+    Index("notification_due", "due_at", "shard", sqlite_where=text("due_at > 0")),
+    Index("notification_history", "app", "user_id", "id"),
+    Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
+)
+
+content = Table(
+    "content",
+    metadata,
+    Column("seq", Integer, primary_key=True),  # its notification's
+    Column("body", BLOB, nullable=False),  # msgpack of domain.notification.Content
+)
+
+receipt = Table(
+    "receipt",
+    metadata,
+    Column("notification_id", BLOB, primary_key=True),
+    Column("n", Integer, primary_key=True),
+    Column("shard", Integer, nullable=False),
+    Column("app", Text, nullable=False),
+    Column("device_id", Text, nullable=False),
+    Column("channel", Text),
+    Column("status", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("retries", Integer, nullable=False),
+    Column("throttles", Integer, nullable=False),
+    Column("due_at", Integer),  # set while open; an ``unknown`` with a due time is an intent
+    Column("parked", Text),
+    Column("provider_id", Text),
+    Column("code", Text),
+    Column("failure_class", Text),
+    Column("reason", Text),
+    Column("dead", Integer, nullable=False),
+    Column("first_attempt_at", Integer),
+    Column("last_attempt_at", Integer),
+    Column("sent_at", Integer),
+    Column("resolved_at", Integer),
+    Column("attempts", BLOB),  # msgpack of tuple[domain.delivery.Attempt, ...]; NULL: none
+    Index("receipt_due", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
+    Index("receipt_parked", "parked", "due_at", "shard", sqlite_where=text("parked IS NOT NULL")),
+    Index("receipt_dead", "app", "notification_id", "n", sqlite_where=text("dead = 1")),
+    sqlite_with_rowid=False,
+)
+
+dedup_slice = Table(
+    "dedup_slice",
+    metadata,
+    Column("slice", Integer, primary_key=True),  # its keys are in the table ``dedup_<slice>``
+    Column("until", Integer, nullable=False),  # no window in it ends later
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("at", Integer, nullable=False),
+    Column("moves", BLOB, nullable=False),  # msgpack of tuple[ports.journal.Moved, ...]
+    sqlite_autoincrement=True,
+)
+
+reader = Table(
+    "reader",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("position", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+counter = Table(
+    "counter",
+    metadata,
+    Column("app", Text, primary_key=True),
+    Column("lane", Text, primary_key=True),
+    Column("hour", Integer, primary_key=True),  # hours since 1970
+    Column("status", Text, primary_key=True),
+    Column("delta", Integer, nullable=False),  # notifications that came into this status less those that left it
+    sqlite_with_rowid=False,
+)
+
+sequence = Table(
+    "sequence",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Integer, nullable=False),  # the last one given
+    sqlite_with_rowid=False,
+)
+
+device = Table(
+    "device",
+    metadata,
+    Column("app", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("device_id", Text, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("token_hash", BLOB, nullable=False),  # domain.ids.token_hash
+    Column("p256dh", BLOB),
+    Column("auth", BLOB),
+    Column("registered_at", Integer, nullable=False),
+    Column("last_seen_at", Integer, nullable=False),
+    Column("token_updated_at", Integer, nullable=False),
+    Column("last_used_at", Integer),
+    Column("app_version", Text),
+    Column("os_version", Text),
+    Column("locale", Text),
+    Column("active", Integer, nullable=False),
+    Index("device_token", "app", "token_hash", unique=True, sqlite_where=text("active = 1")),
+    sqlite_with_rowid=False,
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("secret_hash", BLOB, nullable=False),
+    Column("app", Text, nullable=False),
+    Column("caller", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),
+    Column("last_used_at", Integer),
+    Column("revoked_at", Integer),
+    sqlite_with_rowid=False,
+)

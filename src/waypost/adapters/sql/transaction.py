@@ -1,0 +1,70 @@
+"""One write transaction, and what it says in the journal and the counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import HOUR_MS, Instant
+from waypost.ports.journal import Moved
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+Op = TypeVar("Op")
+Result = TypeVar("Result")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+_COUNT = (
+    "INSERT INTO counter (app, lane, hour, status, delta) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT DO UPDATE SET delta = delta + excluded.delta"
+)
+
+
+class Transaction:
+    """What the kinds of one commit write through; ``BEGIN`` and ``COMMIT`` are not theirs."""
+
+    def __init__(self, connection: Connection, now: Instant) -> None:
+        self.connection = connection
+        self.now = now
+        """Wall time at the start of the transaction."""
+        self.moves: list[Moved] = []
+        """The journal row in the making: append to it."""
+        self._deltas: Counter[tuple[AppId, Lane, NotificationStatus]] = Counter()
+
+    def count(self, app: AppId, lane: Lane, status: NotificationStatus, delta: int) -> None:
+        """Note that *delta* more (or fewer) notifications are in *status*."""
+        self._deltas[app, lane, status] += delta
+
+    def finish(self) -> None:
+        """Write the counters and the journal row; the last statements before ``COMMIT``."""
+        hour = self.now // HOUR_MS
+        rows = [(app, lane, hour, status, delta) for (app, lane, status), delta in self._deltas.items() if delta]
+        if rows:
+            self.connection.executemany(_COUNT, rows)
+        if self.moves:
+            row = (self.now, _encode(self.moves))
+            self.connection.execute("INSERT INTO journal (at, moves) VALUES (?, ?)", row)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind(Generic[Op, Result]):
+    """A kind of operation: all of one kind in a commit are run by one call, with one result for each, in order.
+
+    *run* raises for the whole call; the operations are then repeated one by one, so that each fails for itself.
+    """
+
+    name: str
+    run: Callable[[Transaction, Sequence[Op]], Sequence[Result]]
+    durable: bool
+    """Answered only when it would survive a loss of power (where the settings ask for that)."""
+    patient: bool = False
+    """Waits out a busy or full store; others are refused."""
