@@ -1,0 +1,158 @@
+"""Every setting by path, type, default and meaning: the tables of docs/configuration.md come from here."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo
+
+from waypost.config.building import join, without_none
+from waypost.config.settings import DEFAULT_STORE_URL, Config, Listen, one_per_core
+from waypost.domain.retry import RetryPolicy
+
+BEGIN = "<!-- generated: waypost check-config --settings -->"
+END = "<!-- end of generated -->"
+
+
+_SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
+
+
+class Setting(Struct, frozen=True):
+    """One line of the reference."""
+
+    path: str
+    """With placeholders such as ``<app>`` where an operator chooses the name."""
+    kind: str
+    default: str
+    meaning: str
+    """Empty where the code says nothing, which a test refuses."""
+
+
+def settings() -> list[Setting]:
+    """Every setting, in the order of the tree; the parts of a retry policy come last, once."""
+    return [*_of_struct(Config, ""), *_of_struct(RetryPolicy, "<policy>")]
+
+
+def markdown() -> str:
+    """The tables of docs/configuration.md, one for each branch of the tree."""
+    sections: dict[str, list[Setting]] = {}
+    for setting in settings():
+        sections.setdefault(_section(setting.path), []).append(setting)
+    tables = []
+    for title, rows in sections.items():
+        head = f"### {title}\n\n| setting | value | default | meaning |\n|---|---|---|---|\n"
+        tables.append(
+            head + "".join(f"| `{row.path}` | {row.kind} | {row.default} | {row.meaning} |\n" for row in rows)
+        )
+    return f"{BEGIN}\n" + "\n".join(tables) + END
+
+
+def _section(path: str) -> str:
+    parts = path.split(".")
+    if parts[0] == "apps":
+        names = {"apns": "APNs", "fcm": "FCM", "webpush": "Web Push"}
+        return names.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
+    branches = {"store": "The store", "<policy>": "A retry policy of your own"}
+    return branches.get(parts[0], "The process")
+
+
+def _of_struct(kind: type[Struct], path: str) -> Iterator[Setting]:
+    for each in msgspec.structs.fields(kind):
+        yield from _of_field(each, join(path, each.encode_name), _meaning(kind, each))
+
+
+def _of_field(each: FieldInfo, path: str, meaning: str) -> Iterator[Setting]:
+    kind, _ = without_none(each.type)
+    if get_origin(kind) is dict:
+        key, inner = get_args(kind)
+        placeholder = join(path, f"<{_placeholder(key)}>")
+        if inner is RetryPolicy:
+            yield Setting(placeholder, _kind(inner), "–", meaning)
+        else:
+            yield from _of_struct(inner, placeholder)
+    elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in (RetryPolicy, Listen):
+        yield from _of_struct(kind, path)
+    else:
+        yield Setting(path, "file" if path.endswith("_file") else _kind(kind), _default(each, path), meaning)
+
+
+def _placeholder(key: Any) -> str:
+    names = {"AppId": "app", "ErrorClass": "class"}
+    return names.get(key.__name__) or str(key.__name__).lower()
+
+
+def _kind(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        inner, *metas = get_args(kind)
+        return _kind(inner) + "".join(_bounds(meta) for meta in metas)
+    if get_origin(kind) is Literal:
+        return " or ".join(f"`{choice}`" for choice in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"list of: {_kind(get_args(kind)[0])}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " or ".join(f"`{choice.value}`" for choice in kind)
+    names = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Path: "file"}
+    names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port"}
+    return names[kind]
+
+
+def _bounds(meta: msgspec.Meta) -> str:
+    above = f", above {meta.gt}" if meta.gt is not None else ""
+    least = f", at least {meta.ge:,}" if meta.ge is not None else ""
+    most = f", at most {meta.le:,}" if meta.le is not None else ""
+    return above + least + most
+
+
+def _default(each: FieldInfo, path: str) -> str:
+    if each.default_factory is one_per_core:
+        return "one per core, at most 64"
+    default = each.default if each.default_factory is NODEFAULT else each.default_factory()
+    if path in _SET_BY_LOADING:
+        default = _SET_BY_LOADING[path]
+    match default:
+        case None | ():
+            return "–"
+        case _ if default is NODEFAULT:
+            return "required"
+        case RetryPolicy(name=name):
+            return f"`{name}`"
+        case Enum():
+            return f"`{default.value}`"
+        case tuple():
+            return ", ".join(f"`{one}`" for one in default)
+        case int() | float():
+            return f"{default:,}"
+        case _:
+            return f"`{default}`" if path != "<policy>.name" else str(default)
+
+
+def _meaning(kind: type[Struct], each: FieldInfo) -> str:
+    """What the code says of a field: its description for OpenAPI, or the text under it."""
+    annotated, _ = without_none(each.type)
+    for meta in get_args(annotated)[1:] if get_origin(annotated) is Annotated else ():
+        if meta.description:
+            return str(meta.description)
+    return _texts_under_fields(kind).get(each.name, "").replace("``", "`")
+
+
+@cache
+def _texts_under_fields(kind: type[Struct]) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    texts = {}
+    for field, text in zip(tree.body, tree.body[1:], strict=False):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+                texts[name] = " ".join(words.split())
+            case _:
+                pass
+    return texts

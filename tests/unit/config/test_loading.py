@@ -1,0 +1,217 @@
+"""What the configuration takes, overrides and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from waypost.config import Config, Listen, load
+from waypost.config.settings import MAX_WORKERS
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane, Urgency
+from waypost.domain.retry import POLICIES, ErrorClass
+
+EXAMPLE = """
+store: sqlite:///waypost.db
+listen: 127.0.0.1:8080
+apps:
+  demo:
+    apns:    {key_file: AuthKey.p8, key_id: ABCDE12345, team_id: FGHIJ67890, topic: com.example.demo, environment: production,
+              endpoint: "https://127.0.0.1:2197", ca_file: ca.pem}
+    fcm:     {service_account_file: fcm.json, endpoint: "https://127.0.0.1:2198", ca_file: ca.pem}
+    webpush: {vapid_private_key_file: vapid.pem, subject: "mailto:ops@example.com", allow_endpoints: ["https://127.0.0.1:2199"], ca_file: ca.pem}
+"""  # noqa: E501 - as an operator would write it
+DEMO = AppId("demo")
+
+
+def read(folder: Path, text: str, **environ: str) -> Config:
+    """Load *text* as a file in *folder*."""
+    path = folder / "waypost.yaml"
+    path.write_text(text)
+    return load(path, environ)
+
+
+def refusal(folder: Path, text: str, **environ: str) -> ConfigurationError:
+    """The error that *text* leads to."""
+    with pytest.raises(ConfigurationError) as caught:
+        read(folder, text, **environ)
+    return caught.value
+
+
+def test_the_example_of_the_docs_is_read_and_files_are_found_beside_it(tmp_path: Path) -> None:
+    config = read(tmp_path, EXAMPLE)
+    demo = config.apps[DEMO]
+    assert demo.apns is not None
+    assert demo.fcm is not None
+    assert demo.webpush is not None
+    assert Path(demo.apns.key_file) == tmp_path / "AuthKey.p8"
+    assert Path(demo.fcm.service_account_file) == tmp_path / "fcm.json"
+    assert demo.webpush.allow_endpoints == ("https://127.0.0.1:2199",)
+    assert config.store.url == f"sqlite:///{tmp_path}/waypost.db"
+    assert config.listen == Listen("127.0.0.1", 8080)
+
+
+def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
+    config = read(tmp_path, "apps: {demo: {}}")
+    assert config.apps[DEMO].device_cap == 10
+    assert config.apps[DEMO].defaults.ttl_s == 86_400
+    assert config.apps[DEMO].retry.default is POLICIES["s1_exponential"]
+    assert config.drain_timeout_s == 20
+    assert config.limits.backlog == 1_000_000
+    assert config.retention.notifications_days == 90
+    assert 1 <= config.workers <= MAX_WORKERS
+    assert config.lane(Lane.BULK).in_flight == config.lane(Lane.CRITICAL).in_flight == 1_000
+
+
+def test_an_empty_key_means_its_default(tmp_path: Path) -> None:
+    config = read(tmp_path, "apps:\n  demo:\n    device_cap:\nlisten:\n")
+    assert config.apps[DEMO].device_cap == 10
+    assert config.listen.port == 8080
+
+
+def test_the_store_may_be_a_url_or_its_settings(tmp_path: Path) -> None:
+    whole = read(tmp_path, "apps: {demo: {}}\nstore: {url: 'sqlite:////data/w.db', durability: process}")
+    assert (whole.store.url, whole.store.durability) == ("sqlite:////data/w.db", "process")
+    part = read(tmp_path, "apps: {demo: {}}\nstore: {durability: process}")
+    assert part.store.url == f"sqlite:///{tmp_path}/waypost.db"
+
+
+def test_policies_are_chosen_by_name_or_written_out(tmp_path: Path) -> None:
+    text = """
+apps:
+  demo:
+    retry:
+      default: s2_default
+      by_urgency: {low: s2_low}
+      by_class: {gateway_down: {max_retries: 2, delays_ms: [100, 200]}}
+"""
+    rules = read(tmp_path, text).apps[DEMO].retry
+    assert rules.choose(Urgency.LOW, ErrorClass.TRANSIENT) is POLICIES["s2_low"]
+    assert rules.choose(Urgency.HIGH, ErrorClass.TRANSIENT) is POLICIES["s2_default"]
+    written = rules.choose(Urgency.LOW, ErrorClass.GATEWAY_DOWN)
+    assert (written.max_retries, written.delays_ms) == (2, (100, 200))
+    assert written.name == "apps.demo.retry.by_class.gateway_down"
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        EXAMPLE + "  my-shop.eu: {}\n",
+        WAYPOST_STORE="sqlite:////elsewhere.db",
+        WAYPOST_STORE__DURABILITY="process",
+        WAYPOST_LISTEN="[::1]:0",
+        WAYPOST_WORKERS="3",
+        WAYPOST_APPS__DEMO__FCM__ENDPOINT="https://127.0.0.1:9",
+        WAYPOST_APPS__DEMO__WEBPUSH__ALLOW_ENDPOINTS="[https://a, https://b]",
+        WAYPOST_APPS__MY_SHOP_EU__DEVICE_CAP="5",
+        WAYPOST_APPS__DEMO__RETRY__BY_URGENCY="{low: s2_low}",
+        WAYPOST_LANES__LOW__IN_FLIGHT="7",
+        WAYPOST_DRAIN_TIMEOUT_S="",
+    )
+    demo = config.apps[DEMO]
+    assert demo.fcm is not None
+    assert demo.fcm.endpoint == "https://127.0.0.1:9"
+    assert demo.webpush is not None
+    assert demo.webpush.allow_endpoints == ("https://a", "https://b")
+    assert demo.retry.by_urgency[Urgency.LOW].name == "s2_low"
+    assert config.apps[AppId("my-shop.eu")].device_cap == 5
+    assert config.store.url == "sqlite:////elsewhere.db"
+    assert config.store.durability == "process"
+    assert config.listen == Listen("::1", 0)
+    assert config.workers == 3
+    assert config.lane(Lane.LOW).in_flight == 7
+    assert config.drain_timeout_s == 20
+
+
+def test_the_environment_alone_is_enough() -> None:
+    config = load(None, {"WAYPOST_APPS": "{demo: {}}"})
+    assert list(config.apps) == ["demo"]
+    assert config.store.url == f"sqlite:///{Path.cwd()}/waypost.db"
+
+
+def test_variables_that_mean_something_else_are_left_alone(tmp_path: Path) -> None:
+    """A container platform adds such names for a service called waypost."""
+    read(tmp_path, EXAMPLE, WAYPOST_PORT="tcp://10.0.0.1:80", WAYPOST_SERVICE_HOST="10.0.0.1", WAYPOST_URL="http://x")
+
+
+def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
+    (tmp_path / "team").write_text("FGHIJ67890\n")
+    text = EXAMPLE.replace("ABCDE12345", '"${KEY_ID}"').replace("FGHIJ67890", "file:team")
+    demo = read(tmp_path, text, KEY_ID="KKKKK12345").apps[DEMO]
+    assert demo.apns is not None
+    assert (demo.apns.key_id, demo.apns.team_id) == ("KKKKK12345", "FGHIJ67890")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "why"),
+    [
+        ("apps: {demo: {apns: {key_fil: x}}}", "apps.demo.apns.key_fil", "did you mean 'key_file'?"),
+        ("apps: {demo: {}}\nlisen: x", "lisen", "did you mean 'listen'?"),
+        ("apps: {demo: {zzz: 1}}", "apps.demo.zzz", "known here: apns, fcm, webpush"),
+        ("apps: {demo: {fcm: {}}}", "apps.demo.fcm.service_account_file", "is required"),
+        ("apps: {demo: {fcm: yes}}", "apps.demo.fcm", "expected a mapping of keys, got true or false"),
+        ("apps: {demo: {device_cap: 51}}", "apps.demo.device_cap", "<= 50"),
+        ("apps: {demo: {device_cap: '9'}}", "apps.demo.device_cap", "expected `int`, got `str`"),
+        ("apps: {demo: {retry: {default: s1_exponentia}}}", "apps.demo.retry.default", "did you mean 's1_exponential'?"),
+        ("apps: {demo: {retry: {by_urgency: {urgent: s2_low}}}}", "apps.demo.retry.by_urgency.urgent", "invalid enum"),
+        ("apps: {demo: {retry: {default: {max_retries: -1}}}}", "apps.demo.retry.default.max_retries", ">= 0"),
+        (
+            "apps: {demo: {retry: {default: {max_retries: 2, delays_ms: [1, -1]}}}}",
+            "apps.demo.retry.default.delays_ms[1]",
+            ">= 0",
+        ),
+        ("apps: {demo: {}}\nlisten: localhost", "listen", "expected host:port"),
+        ("apps: {demo: {}}\nlisten: '::1:80'", "listen", "expected host:port"),
+        ("apps: {demo: {}}\nlisten: 'x:99999'", "listen", "0 (any) to 65535"),
+        ("apps: {demo: {}}\nworkers: 65", "workers", "<= 64"),
+        ("apps: {demo: {}}\nlog: {level: loud}", "log.level", "invalid enum value"),
+        ("apps: {demo: {apns: {team_id: 123}}}", "apps.demo.apns.key_file", "is required"),
+        ("apps: {.demo: {}}", "apps..demo", "an id has"),
+        ("apps: {}", "apps", "name at least one app"),
+        ("", "apps", "is required"),
+        ("- a", "", "expected a mapping of keys"),
+        ("apps: {demo: {}, demo: {}}", "", "line 1: 'demo' twice"),
+        ("apps: {1: {}}", "", "a key is text"),
+        ("apps: {demo: {}\nsecret: abc", "", "line 2"),
+        ("apps: {demo: {device_cap: '${NOT_SET}'}}", "apps.demo.device_cap", "variable NOT_SET is not set"),
+        ("apps: {demo: {}}\nstore: file:absent", "store", "cannot read the file it refers to"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_by_the_path_of_its_key(tmp_path: Path, text: str, path: str, why: str) -> None:
+    error = refusal(tmp_path, text)
+    assert error.path == path
+    assert why in str(error)
+
+
+def test_a_number_without_quotes_is_refused_where_text_is_meant(tmp_path: Path) -> None:
+    """YAML would have dropped a leading zero."""
+    error = refusal(tmp_path, EXAMPLE.replace("FGHIJ67890", "1234567890"))
+    assert (error.path, "put it in quotes" in str(error)) == ("apps.demo.apns.team_id", True)
+
+
+def test_a_refused_value_is_not_repeated(tmp_path: Path) -> None:
+    for text in (
+        "apps: {demo: {}}\nstore: {url: {hunter2: 1}}",
+        "apps: {demo: {}}\nlisten: hunter2",
+        "apps: {demo: {}}\nstore: {url: hunter2\n",
+    ):
+        assert "hunter2" not in str(refusal(tmp_path, text))
+
+
+def test_a_variable_that_goes_into_a_single_value_is_refused(tmp_path: Path) -> None:
+    error = refusal(tmp_path, EXAMPLE, WAYPOST_LISTEN__PORT="1")
+    assert "WAYPOST_LISTEN__PORT" in str(error)
+    error = refusal(tmp_path, EXAMPLE, WAYPOST_APPS__DEMO__FMC__ENDPOINT="https://x")
+    assert (error.path, "did you mean 'fcm'" in str(error)) == ("apps.demo.fmc", True)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        load(tmp_path / "absent.yaml", {})
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:8080", "waypost.internal:65535"])
+def test_an_address_reads_back_as_it_was_written(text: str) -> None:
+    assert str(Listen.parse(text)) == text
