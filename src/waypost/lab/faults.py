@@ -1,0 +1,225 @@
+"""Scripted misbehaviour: what a rule may say, and which rule a request meets. The table is in docs/lab.md."""
+
+import random
+import zlib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+GatewayName = Literal["apns", "fcm", "webpush", "oauth"]
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A piece of a rule; unknown keys are refused so that a misspelt fault is never silently no fault."""
+
+
+class Match(_Part, frozen=True):
+    """Which requests a rule meets; everything named must hold."""
+
+    token: str | None = None
+    token_prefix: str | None = None
+    share: float | None = None
+    """This share (0..1) of all tokens, always the same ones."""
+    probability: float | None = None
+    """Each request by chance (0..1)."""
+    after: int = 0
+    """Let this many matching requests pass first."""
+    times: int | None = None
+    """Meet this many and no more; absent: without end."""
+
+
+class AnswerFault(_Part, frozen=True):
+    """Answer *status* in the gateway's own error format, or with a raw *body*."""
+
+    status: int
+    reason: str = ""
+    """APNs `reason`, FCM and OAuth error code, Web Push error text."""
+    retry_after: int | None = None
+    """Seconds, sent as `Retry-After`."""
+    retry_after_date_s: int | None = None
+    """As above, sent as the HTTP date that many seconds from now."""
+    headers: dict[str, str] = {}
+    body: str | None = None
+    """Sent as it is, for example an HTML 502."""
+    accept: bool = False
+    """Judge and record the request first, as a service that fails after it has taken the message."""
+
+
+class Gone(_Part, frozen=True):
+    """Answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
+
+    at_ms: int | None = None
+    """When it died, UNIX milliseconds; absent: now."""
+    reason: Literal["Unregistered", "ExpiredToken"] = "Unregistered"
+    status: Literal[404, 410] = 410
+    """Web Push services use either."""
+
+
+class Goaway(_Part, frozen=True):
+    """Send GOAWAY, answer what its last stream id covers, drop the rest unprocessed, close."""
+
+    code: int = 0
+    last_stream: Literal["all", "none", "half"] = "all"
+    """How much of what has arrived and is not yet processed the last stream id covers."""
+    reason: str | None = None
+    """Debug data: JSON with this `reason`."""
+    hold_ms: int = 0
+    """Gather requests unprocessed for this long before the GOAWAY goes."""
+    graceful: bool = False
+    """Announce with last stream 2^31-1 first, gather for `hold_ms`, then send the real one (RFC 9113 6.8)."""
+
+
+class Rst(_Part, frozen=True):
+    """Reset the stream."""
+
+    code: int = 7
+    accept: bool = False
+
+
+class BlackHole(_Part, frozen=True):
+    """Never answer; scope `connection` also stops reading and answering PING."""
+
+    scope: Literal["request", "connection"] = "request"
+    accept: bool = False
+
+
+class SettingsChange(_Part, frozen=True):
+    """Send SETTINGS in the middle of the connection, then answer as usual."""
+
+    max_concurrent_streams: int | None = None
+    initial_window_size: int | None = None
+    max_frame_size: int | None = None
+    header_table_size: int | None = None
+    max_header_list_size: int | None = None
+
+
+class SlowReader(_Part, frozen=True):
+    """Stop reading the connection for this long, then answer as usual."""
+
+    pause_ms: int
+
+
+class Do(_Part, frozen=True):
+    """Exactly one action; `latency_ms` alone lets the next matching rule act as well."""
+
+    latency_ms: int | None = None
+    answer: AnswerFault | None = None
+    gone: Gone | None = None
+    goaway: Goaway | None = None
+    rst: Rst | None = None
+    black_hole: BlackHole | None = None
+    drop: Literal[True] | None = None
+    accept_then_drop: Literal[True] | None = None
+    settings: SettingsChange | None = None
+    slow_reader: SlowReader | None = None
+    refuse_connections: Literal[True] | None = None
+    tls_fail: Literal[True] | None = None
+
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not None for name in self.__struct_fields__) != 1:
+            raise ValueError(f"a rule does exactly one of {', '.join(self.__struct_fields__)}")
+
+
+class Rule(_Part, frozen=True):
+    """One line of the script. A rule without `where` holds for every gateway."""
+
+    do: Do
+    where: GatewayName | None = None
+    match: Match = Match()
+
+    def __post_init__(self) -> None:
+        if (self.do.refuse_connections or self.do.tls_fail) and (self.match.token or self.match.share is not None):
+            raise ValueError("a connection has no token yet: match it by probability, after or times")
+        if self.do.refuse_connections and self.match != Match():
+            raise ValueError("refuse_connections closes the port and so meets every connection: it takes no match")
+
+
+class _Armed(msgspec.Struct):
+    rule: Rule
+    seen: int = 0
+    met: int = 0
+
+
+class Faults:
+    """The script in force; the first matching rule that acts decides, latencies add up."""
+
+    def __init__(self) -> None:
+        self._armed: list[_Armed] = []
+        self._requests: dict[str, list[_Armed]] = {}
+        self._chance = random.Random(20)  # noqa: S311 - a repeatable script, not a secret
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules as they were given."""
+        return [armed.rule for armed in self._armed]
+
+    def met(self) -> list[int]:
+        """How often each rule has acted."""
+        return [armed.met for armed in self._armed]
+
+    def replace(self, rules: list[Rule]) -> None:
+        """Put *rules* in force, with all their counts at zero."""
+        self._armed = [_Armed(rule) for rule in rules]
+        self._requests = {
+            name: [
+                armed
+                for armed in self._armed
+                if armed.rule.where in (None, name) and not (armed.rule.do.refuse_connections or armed.rule.do.tls_fail)
+            ]
+            for name in ("apns", "fcm", "webpush", "oauth")
+        }
+
+    def meets_any(self, gateway: str) -> bool:
+        """Whether any rule could meet a request to *gateway*: the cheap question on the straight way."""
+        return bool(self._requests.get(gateway))
+
+    def choose(self, gateway: str, token: str) -> list[Do]:
+        """The actions one request meets, in order; only the last is final, those before it let it pass on."""
+        chosen: list[Do] = []
+        for armed in self._requests.get(gateway, ()):
+            if self._meets(armed, token):
+                chosen.append(armed.rule.do)
+                if not (armed.rule.do.latency_ms or armed.rule.do.settings or armed.rule.do.slow_reader):
+                    break
+        return chosen
+
+    def refuses_connections(self, gateway: str) -> bool:
+        """Whether *gateway*'s port is to be closed."""
+        return any(a.rule.do.refuse_connections and a.rule.where in (None, gateway) for a in self._armed)
+
+    def fails_tls(self, gateway: str) -> bool:
+        """Whether the handshake now beginning is to fail."""
+        return any(
+            armed.rule.do.tls_fail and armed.rule.where in (None, gateway) and self._meets(armed, "")
+            for armed in self._armed
+        )
+
+    def _meets(self, armed: _Armed, token: str) -> bool:
+        match = armed.rule.match
+        if match.times is not None and armed.met >= match.times:
+            return False
+        if match.token is not None and token != match.token:
+            return False
+        if match.token_prefix is not None and not token.startswith(match.token_prefix):
+            return False
+        if match.share is not None and zlib.crc32(token.encode()) >= match.share * 2**32:
+            return False
+        if match.probability is not None and self._chance.random() >= match.probability:
+            return False
+        armed.seen += 1
+        if armed.seen <= match.after:
+            return False
+        armed.met += 1
+        return True
+
+
+def parse_rules(document: Any) -> list[Rule]:
+    """Check a decoded JSON or YAML list. Raises msgspec.ValidationError naming the path of what is wrong."""
+    return msgspec.convert(document or [], type=list[Rule])
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """Read a YAML file of rules."""
+    return parse_rules(yaml.safe_load(path.read_text(encoding="utf-8")))

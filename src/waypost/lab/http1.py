@@ -1,0 +1,56 @@
+"""HTTP/1.1 for the gateways that speak it beside HTTP/2: the token endpoint and push services."""
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+from aiohttp import web
+
+from waypost.lab.exchange import Connection, Request
+from waypost.lab.faults import BlackHole, SlowReader
+from waypost.lab.reception import Reception
+
+_MAX_BODY_BYTES = 256 * 1024
+
+
+class Http1Service:
+    """Serves every HTTP/1.1 connection of one gateway with aiohttp's own protocol."""
+
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+        self._connections: WeakKeyDictionary[asyncio.BaseProtocol, Connection] = WeakKeyDictionary()
+        self._server = web.Server(self._serve, access_log=None)
+
+    def protocol(self) -> asyncio.Protocol:
+        """Make the protocol object of one new connection."""
+        protocol = self._server()
+        self._connections[protocol] = self._reception.connect("http/1.1")
+        return protocol
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        await self._server.shutdown(timeout=0.1)
+
+    async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        body = await incoming.content.read(_MAX_BODY_BYTES)
+        headers = {":authority": incoming.headers.get("Host", ""), ":method": incoming.method, ":scheme": "https"}
+        repeated: list[str] = []
+        for raw_name, value in incoming.headers.items():
+            name = raw_name.lower()
+            if name in headers:
+                repeated.append(name)
+            headers[name] = value
+        request = Request(
+            method=incoming.method, path=incoming.raw_path, headers=headers, repeated=tuple(repeated), body=body,
+            connection=self._connections[incoming.protocol],
+        )  # fmt: skip
+        reply = self._reception.receive(request)
+        pause_s = sum(change.pause_ms / 1000 for change in reply.first if isinstance(change, SlowReader))
+        if reply.delay_s + pause_s:
+            await asyncio.sleep(reply.delay_s + pause_s)
+        if reply.answer is None:
+            if isinstance(reply.instead, BlackHole):
+                await asyncio.Event().wait()
+            if incoming.transport is not None:  # GOAWAY and RST have no HTTP/1.1 form: the connection goes
+                incoming.transport.abort()
+            return web.Response(status=503)
+        return web.Response(status=reply.answer.status, headers=dict(reply.answer.headers), body=reply.answer.body)

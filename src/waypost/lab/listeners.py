@@ -1,0 +1,81 @@
+"""The listening sockets: TLS with ALPN, closed or failing its handshakes while the script says so."""
+
+import asyncio
+import ssl
+from typing import cast
+
+from waypost.lab.http1 import Http1Service
+from waypost.lab.reception import Reception
+from waypost.lab.server import Http2Connection, WireRules
+
+
+class Listener:
+    """One gateway's port."""
+
+    def __init__(
+        self, reception: Reception, rules: WireRules, context: ssl.SSLContext, *, host: str, port: int, http1: bool
+    ) -> None:
+        self.port = port
+        self._reception, self._rules, self._context, self._host = reception, rules, context, host
+        self._http1 = Http1Service(reception) if http1 else None
+        self._server: asyncio.Server | None = None
+        self._transports: set[asyncio.Transport] = set()
+        context.sni_callback = self._before_handshake
+
+    async def open(self) -> None:
+        """Listen; a port of 0 becomes a real one and stays the same when reopened."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _Doorman(self), self._host, self.port, ssl=self._context, backlog=1024
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def close(self) -> None:
+        """Stop listening: new connections are refused, those that stand go on."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def follow_script(self) -> None:
+        """Open or close the port as the fault script now says."""
+        refuses = self._reception.faults.refuses_connections(self._reception.gateway.name)
+        if refuses:
+            self.close()
+        elif self._server is None:
+            await self.open()
+
+    async def stop(self) -> None:
+        """Close the port and every connection."""
+        self.close()
+        if self._http1:
+            await self._http1.stop()
+        for transport in tuple(self._transports):
+            transport.abort()
+        self._transports.clear()
+
+    def admit(self, transport: asyncio.Transport) -> asyncio.Protocol:
+        """Choose the protocol the client negotiated; without ALPN a gateway that can speaks HTTP/1.1."""
+        self._transports = {standing for standing in self._transports if not standing.is_closing()}
+        self._transports.add(transport)
+        alpn = cast(ssl.SSLObject, transport.get_extra_info("ssl_object")).selected_alpn_protocol()
+        if self._http1 and alpn != "h2":
+            return self._http1.protocol()
+        return Http2Connection(self._reception, self._rules)
+
+    def _before_handshake(self, _tls: object, _name: str | None, _context: ssl.SSLContext) -> int | None:
+        if self._reception.faults.fails_tls(self._reception.gateway.name):
+            return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE
+        return None
+
+
+class _Doorman(asyncio.Protocol):
+    """Stands at a connection until TLS has settled what will be spoken."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        stream = cast(asyncio.Transport, transport)
+        protocol = self._listener.admit(stream)
+        stream.set_protocol(protocol)
+        protocol.connection_made(stream)

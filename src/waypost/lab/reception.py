@@ -1,0 +1,108 @@
+"""Between the wire and a gateway: apply the fault script, have the request judged, keep the record."""
+
+import email.utils
+from collections.abc import Callable
+
+import msgspec
+
+from waypost.lab.exchange import Answer, Connection, Gateway, Refusal, Request, Verdict
+from waypost.lab.faults import AnswerFault, BlackHole, Do, Faults, Goaway, Rst, SettingsChange, SlowReader
+from waypost.lab.records import Records
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """Close the TCP connection without an answer."""
+
+
+Instead = BlackHole | Drop | Goaway | Rst
+"""What can happen to a request in place of an answer."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the wire is to do with one request: an answer after *delay_s*, or *instead* of it something else."""
+
+    answer: Answer | None = None
+    instead: Instead | None = None
+    delay_s: float = 0.0
+    first: tuple[SettingsChange | SlowReader, ...] = ()
+    """Done to the connection before the answer."""
+
+
+class Reception:
+    """Receives the requests of one gateway, whatever HTTP version they came by."""
+
+    def __init__(self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float]) -> None:
+        self.gateway, self.faults, self.records, self.clock = gateway, faults, records, clock
+
+    def connect(self, protocol: str) -> Connection:
+        """Register a connection whose TLS handshake is done."""
+        return self.records.open_connection(self.gateway.name, protocol, self.clock())
+
+    def disconnect(self, connection: Connection) -> None:
+        """Note that a connection has ended."""
+        connection.closed_at = self.clock()
+
+    def receive(self, request: Request, *, scripted: bool = True) -> Reply:
+        """Decide what becomes of *request*; with *scripted* off the fault script is not consulted."""
+        request.connection.requests += 1
+        if not scripted or not self.faults.meets_any(self.gateway.name):
+            return Reply(self._judge(request))
+        token = self.gateway.token_of(request)
+        actions = self.faults.choose(self.gateway.name, token)
+        delay_s = sum(action.latency_ms or 0 for action in actions) / 1000
+        first = tuple(change for action in actions if (change := action.settings or action.slow_reader))
+        if actions and (final := self._final(request, token, actions[-1])):
+            return msgspec.structs.replace(final, delay_s=delay_s, first=first)
+        return Reply(self._judge(request), delay_s=delay_s, first=first)
+
+    def _final(self, request: Request, token: str, action: Do) -> Reply | None:
+        """Carry out a rule that decides; None when it leaves the request to the gateway."""
+        if action.answer:
+            return Reply(self._scripted_answer(request, token, action.answer))
+        if action.gone:
+            at_ms = int(self.clock() * 1000) if action.gone.at_ms is None else action.gone.at_ms
+            answer = self.gateway.refuse(Refusal(action.gone.status, action.gone.reason), gone_at_ms=at_ms)
+            self._record(request, Verdict(answer=answer, reason=action.gone.reason, token=token))
+            return Reply(answer)
+        if action.goaway:
+            return Reply(instead=action.goaway)
+        if action.drop or action.accept_then_drop:
+            self._unanswered(request, accept=action.accept_then_drop is True)
+            return Reply(instead=Drop())
+        if instead := action.rst or action.black_hole:
+            self._unanswered(request, accept=instead.accept)
+            return Reply(instead=instead)
+        return None
+
+    def _scripted_answer(self, request: Request, token: str, fault: AnswerFault) -> Answer:
+        answer = self.gateway.refuse(Refusal(fault.status, fault.reason))
+        headers = dict(answer.headers)
+        body = answer.body
+        if fault.body is not None:
+            body = fault.body.encode()
+            headers["content-type"] = "text/html; charset=UTF-8" if body[:1] == b"<" else "text/plain; charset=UTF-8"
+        if fault.retry_after is not None:
+            headers["retry-after"] = str(fault.retry_after)
+        if fault.retry_after_date_s is not None:
+            headers["retry-after"] = email.utils.formatdate(self.clock() + fault.retry_after_date_s, usegmt=True)
+        headers.update((name.lower(), value) for name, value in fault.headers.items())
+        answer = Answer(fault.status, tuple(headers.items()), body)
+        verdict = Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
+        if fault.accept:
+            verdict = self.gateway.judge(request)
+        self._record(request, verdict, status=fault.status)
+        return answer
+
+    def _judge(self, request: Request) -> Answer:
+        verdict = self.gateway.judge(request)
+        self._record(request, verdict)
+        return verdict.answer
+
+    def _unanswered(self, request: Request, *, accept: bool) -> None:
+        if accept:
+            self._record(request, self.gateway.judge(request), status=0)
+
+    def _record(self, request: Request, verdict: Verdict, status: int | None = None) -> None:
+        if verdict.keep:
+            answered = verdict.answer.status if status is None else status
+            self.records.add(request, verdict, answered, self.clock())

@@ -1,0 +1,54 @@
+"""The devices the lab knows: which tokens are good, for which topic, and which have died."""
+
+import re
+import secrets
+from typing import Literal
+
+import msgspec
+
+Platform = Literal["ios", "android"]
+
+_IOS_FORM = re.compile(r"(?:[0-9a-fA-F]{2}){32,100}\Z")
+_ANDROID_FORM = re.compile(r"[A-Za-z0-9_:%.-]{20,4096}\Z")
+
+
+class Device(msgspec.Struct, frozen=True, gc=False):
+    """A token made by the lab."""
+
+    platform: Platform
+    topic: str | None = None
+    environment: str | None = None
+
+
+class Tokens:
+    """Known tokens and deaths; a death counts whatever else is said of the token."""
+
+    def __init__(self, *, accept_any: bool) -> None:
+        self.accept_any = accept_any
+        self.devices: dict[str, Device] = {}
+        self.deaths: dict[str, int] = {}
+        """Token to the UNIX milliseconds of its death."""
+
+    def make(self, platform: Platform, count: int, *, topic: str | None, environment: str | None) -> list[str]:
+        """Make tokens as the platform's do look."""
+        made = [_ios_token() if platform == "ios" else _android_token() for _ in range(count)]
+        device = Device(platform, topic, environment)
+        self.devices.update((token, device) for token in made)
+        return made
+
+    def good(self, platform: Platform, token: str) -> bool:
+        """Whether *token* could have been handed out by *platform*: known here, or well-formed and any will do."""
+        device = self.devices.get(token)
+        if device is not None:
+            return device.platform == platform
+        form = _IOS_FORM if platform == "ios" else _ANDROID_FORM
+        return self.accept_any and form.match(token) is not None
+
+
+def _ios_token() -> str:
+    return secrets.token_hex(32)
+
+
+def _android_token() -> str:
+    """An installation id, a colon, and the opaque part (142 to 163 characters in all)."""
+    return f"{secrets.token_urlsafe(16)}:APA91b{secrets.token_urlsafe(100)}"

@@ -1,0 +1,260 @@
+"""A push service: RFC 8030 delivery, RFC 8292 sender identity, and real decryption of every message."""
+
+import functools
+import re
+import secrets
+from collections.abc import Callable
+
+import msgspec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from waypost.lab import ece
+from waypost.lab.exchange import Answer, Refusal, Request, Verdict
+from waypost.lab.jose import es256_holds, from_base64url, parse_jwt, to_base64url
+from waypost.lab.push_services import SERVICES, PushService, subscription_id
+
+STREAMS = 100
+_MAX_BODY_BYTES = 4096
+_DAY_S, _MAX_TTL_S = 86400, 30 * 86400
+_URGENCIES = ("very-low", "low", "normal", "high")
+_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}\Z")
+_SUBJECT = re.compile(r"(?:mailto:[^:\s@]+@(?!localhost)[^\s@]+|https://\S+)\Z")
+
+
+class Subscription(msgspec.Struct, frozen=True, gc=False):
+    """A browser's subscription with the private half the lab keeps."""
+
+    id: str
+    service: str
+    public_key: bytes
+    secret: int
+    """The private key's scalar; the key object is made when it is needed."""
+    auth: bytes
+    vapid_key: bytes | None = None
+    """The only sender key allowed, when the subscription was restricted (RFC 8292 section 4)."""
+
+
+class Vapid(msgspec.Struct, frozen=True):
+    """A sender's verified identity."""
+
+    public_key: bytes
+    audience: str
+    expires_at: float
+    subject: object
+
+
+class Delivery(msgspec.Struct):
+    """One request on its way through the checks."""
+
+    request: Request
+    gateway: "WebPushGateway"
+    now: float
+    subscription: Subscription | None
+    vapid: Vapid | None = None
+    opened: ece.Opened | None = None
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, None when it was not sent."""
+        return self.request.headers.get(name)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One row: when *holds* is false the message is refused; `push_services` gives each service's own words."""
+
+    holds: Callable[[Delivery], bool]
+    status: int
+    reason: str
+    strict: bool = False
+
+
+def _vapid_holds(delivery: Delivery) -> bool:
+    header = delivery.header("authorization")
+    if header is None:
+        return True
+    delivery.vapid = delivery.gateway.identify(header)
+    return delivery.vapid is not None
+
+
+def _audience_is_origin(delivery: Delivery) -> bool:
+    return delivery.vapid is None or delivery.vapid.audience == f"https://{delivery.header(':authority')}"
+
+
+def _not_expired(delivery: Delivery) -> bool:
+    return delivery.vapid is None or delivery.now < delivery.vapid.expires_at
+
+
+def _expires_within_a_day(delivery: Delivery) -> bool:
+    return delivery.vapid is None or delivery.vapid.expires_at <= delivery.now + _DAY_S + 60
+
+
+def _subject_is_contact(delivery: Delivery) -> bool:
+    return delivery.vapid is None or bool(_SUBJECT.match(str(delivery.vapid.subject)))
+
+
+def _sender_is_the_subscribed(delivery: Delivery) -> bool:
+    subscription, vapid = delivery.subscription, delivery.vapid
+    if subscription is None or subscription.vapid_key is None:
+        return True
+    return vapid is not None and vapid.public_key == subscription.vapid_key
+
+
+def _decrypts(delivery: Delivery) -> bool:
+    subscription, body = delivery.subscription, delivery.request.body
+    if subscription is None or not body:
+        return True
+    opened = ece.open_message(body, _private_key(subscription.secret), subscription.public_key, subscription.auth)
+    if isinstance(opened, ece.Undecryptable):
+        return False
+    delivery.opened = opened
+    return True
+
+
+def _one_time_key_is_not_identity(delivery: Delivery) -> bool:
+    opened, vapid = delivery.opened, delivery.vapid
+    return opened is None or vapid is None or opened.sender_key != vapid.public_key
+
+
+def _ttl_suits_service(delivery: Delivery) -> bool:
+    service = delivery.gateway.service_of(delivery.subscription)
+    return service.takes_zero_ttl or int(delivery.header("ttl") or 0) > 0
+
+
+def _alive(delivery: Delivery) -> bool:
+    return delivery.subscription is None or delivery.subscription.id not in delivery.gateway.deaths
+
+
+CHECKS = (
+    Check(lambda d: d.request.method == "POST", 405, "method_not_allowed"),
+    Check(lambda d: d.subscription is not None, 404, "unknown_subscription"),
+    Check(_alive, 410, "gone"),
+    Check(lambda d: d.header("authorization") is not None, 401, "vapid_missing", strict=True),
+    Check(_vapid_holds, 403, "vapid_invalid"),
+    Check(_audience_is_origin, 403, "vapid_audience"),
+    Check(_not_expired, 403, "vapid_expired"),
+    Check(_expires_within_a_day, 403, "vapid_expires_late"),
+    Check(_subject_is_contact, 403, "vapid_subject", strict=True),
+    Check(_sender_is_the_subscribed, 403, "vapid_key_mismatch"),
+    Check(lambda d: (d.header("ttl") or "").isdecimal(), 400, "ttl_missing"),
+    Check(_ttl_suits_service, 400, "ttl_zero"),
+    Check(lambda d: "urgency" not in d.request.repeated, 400, "urgency_invalid"),
+    Check(lambda d: d.header("urgency") is None or d.header("urgency") in _URGENCIES, 400, "urgency_invalid"),
+    Check(lambda d: d.header("topic") is None or bool(_TOPIC.match(d.header("topic") or "")), 400, "topic_invalid"),
+    Check(lambda d: len(d.request.body) <= _MAX_BODY_BYTES, 413, "too_large"),
+    Check(lambda d: not d.request.body or d.header("content-encoding") == "aes128gcm", 400, "encoding_invalid"),
+    Check(_decrypts, 400, "undecryptable", strict=True),
+    Check(_one_time_key_is_not_identity, 400, "key_reused"),
+)
+"""A real service cannot decrypt; the browser drops what it cannot read. Here that is refused, to be seen."""
+
+
+class WebPushGateway:
+    """The push services of all browsers, told apart by the form of the endpoint."""
+
+    name = "webpush"
+
+    def __init__(self, deaths: dict[str, int], *, strict: bool, clock: Callable[[], float]) -> None:
+        self.origin = ""
+        self.deaths = deaths
+        self.subscriptions: dict[str, Subscription] = {}
+        self._checks = tuple(check for check in CHECKS if strict or not check.strict)
+        self._clock = clock
+        self._verified: dict[str, Vapid] = {}
+
+    def subscribe(self, *, service: str, vapid_key: bytes | None) -> Subscription:
+        """Make a subscription as a browser does: a fresh P-256 pair and 16 octets of shared secret."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        point = key.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+        subscription = Subscription(
+            secrets.token_urlsafe(24), service, point, key.private_numbers().private_value, secrets.token_bytes(16),
+            vapid_key,
+        )  # fmt: skip
+        self.subscriptions[subscription.id] = subscription
+        return subscription
+
+    def endpoint(self, subscription: Subscription) -> str:
+        """The URL a sender is given."""
+        return self.origin + SERVICES[subscription.service].path + subscription.id
+
+    def service_of(self, subscription: Subscription | None) -> PushService:
+        """Whose manners to show."""
+        return SERVICES[subscription.service if subscription else "rfc"]
+
+    def identify(self, header: str) -> Vapid | None:
+        """Verify `vapid t=..., k=...` once; later requests with the same header are looked up."""
+        if known := self._verified.get(header):
+            return known
+        vapid = _read_vapid(header)
+        if vapid is not None:
+            if len(self._verified) > 1000:
+                self._verified = {}
+            self._verified[header] = vapid
+        return vapid
+
+    def token_of(self, request: Request) -> str:
+        """The subscription's id."""
+        return subscription_id(request.path)
+
+    def judge(self, request: Request) -> Verdict:
+        """Run the table."""
+        token = subscription_id(request.path)
+        delivery = Delivery(request, self, self._clock(), self.subscriptions.get(token))
+        service = self.service_of(delivery.subscription)
+        for check in self._checks:
+            if not check.holds(delivery):
+                answer = service.refuse(Refusal(check.status, check.reason))
+                return self._verdict(delivery, token, answer, reason=check.reason)
+        ttl = min(int(request.headers["ttl"]), _MAX_TTL_S)
+        headers = (("location", f"{self.origin}/message/{secrets.token_urlsafe(18)}"), ("ttl", str(ttl)))
+        return self._verdict(delivery, token, Answer(201, headers), accepted=True)
+
+    def refuse(self, refusal: Refusal, *, gone_at_ms: int | None = None) -> Answer:
+        """A scripted failure, in the words of RFC 8030 alone."""
+        return SERVICES["rfc"].refuse(refusal)
+
+    def _verdict(
+        self, delivery: Delivery, token: str, answer: Answer, *, accepted: bool = False, reason: str = ""
+    ) -> Verdict:
+        plaintext = delivery.opened.plaintext if delivery.opened else None
+        return Verdict(
+            answer=answer, accepted=accepted, reason=reason, token=token, plaintext=plaintext,
+            notification_id=_notification_id(plaintext), push_type=delivery.header("urgency") or "normal",
+        )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=10_000)
+def _private_key(secret: int) -> ec.EllipticCurvePrivateKey:
+    return ec.derive_private_key(secret, ec.SECP256R1())
+
+
+def _notification_id(plaintext: bytes | None) -> str:
+    try:
+        value = msgspec.json.decode(plaintext or b"null")
+    except msgspec.DecodeError:
+        return ""
+    found = value.get("waypost_id") if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _read_vapid(header: str) -> Vapid | None:
+    """Parse and verify RFC 8292 section 3; parameters it does not know are ignored."""
+    scheme, _, rest = header.partition(" ")
+    parameters = dict(part.strip().partition("=")[::2] for part in rest.split(","))
+    jwt = parse_jwt(parameters.get("t", ""))
+    if scheme.lower() != "vapid" or jwt is None:
+        return None
+    try:
+        point = from_base64url(parameters.get("k", ""))
+        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    except ValueError:
+        return None
+    expires_at = jwt.claims.get("exp")
+    if len(point) != 65 or not isinstance(expires_at, int) or not es256_holds(jwt, key):
+        return None
+    return Vapid(point, str(jwt.claims.get("aud")), expires_at, jwt.claims.get("sub", ""))
+
+
+def described(subscription: Subscription, endpoint: str) -> dict[str, object]:
+    """The subscription as `PushSubscription.toJSON()` shows it, and the lab's own `token`."""
+    keys = {"p256dh": to_base64url(subscription.public_key), "auth": to_base64url(subscription.auth)}
+    return {"endpoint": endpoint, "expirationTime": None, "keys": keys, "token": subscription.id}
