@@ -1,7 +1,7 @@
 """HTTP/1.1 for the gateways that speak it beside HTTP/2: the token endpoint and push services."""
 
 import asyncio
-from weakref import WeakKeyDictionary
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -17,14 +17,19 @@ class Http1Service:
 
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
-        self._connections: WeakKeyDictionary[asyncio.BaseProtocol, Connection] = WeakKeyDictionary()
+        self._connections: dict[asyncio.BaseProtocol, Connection] = {}
         self._server = web.Server(self._serve, access_log=None)
 
     def protocol(self) -> asyncio.Protocol:
         """Make the protocol object of one new connection."""
-        protocol = self._server()
-        self._connections[protocol] = self._reception.connect("http/1.1")
-        return protocol
+        inner = self._server()
+        connection = self._connections[inner] = self._reception.connect("http/1.1")
+
+        def ended() -> None:
+            del self._connections[inner]
+            self._reception.disconnect(connection)
+
+        return _Watched(inner, ended)
 
     async def stop(self) -> None:
         """Close every connection."""
@@ -54,3 +59,19 @@ class Http1Service:
                 incoming.transport.abort()
             return web.Response(status=503)
         return web.Response(status=reply.answer.status, headers=dict(reply.answer.headers), body=reply.answer.body)
+
+
+class _Watched(asyncio.Protocol):
+    """aiohttp's protocol, with word when the connection has ended."""
+
+    def __init__(self, inner: asyncio.Protocol, ended: Callable[[], None]) -> None:
+        self._inner, self._ended = inner, ended
+        self.connection_made = inner.connection_made  # type: ignore[method-assign]  # handed on untouched
+        self.data_received = inner.data_received  # type: ignore[method-assign]  # as above
+        self.eof_received = inner.eof_received  # type: ignore[method-assign]  # as above
+        self.pause_writing = inner.pause_writing  # type: ignore[method-assign]  # as above
+        self.resume_writing = inner.resume_writing  # type: ignore[method-assign]  # as above
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._inner.connection_lost(exc)
+        self._ended()

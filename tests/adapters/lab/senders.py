@@ -1,4 +1,4 @@
-"""Correct requests for each gateway, made with libraries that share no code with Waypost or the lab (PyJWT, http_ece)."""
+"""Correct requests for each gateway, made with other people's libraries (PyJWT, http_ece)."""
 
 import base64
 import json
