@@ -22,7 +22,7 @@ class Registered(Struct, frozen=True):
 
 
 class Eviction(Struct, frozen=True):
-    """A dead token: what was registered with it is deactivated if its last registration call is before *seen_before*."""
+    """A dead token: its device is deactivated if its last registration call is before *seen_before*."""
 
     app: AppId
     token_hash: bytes

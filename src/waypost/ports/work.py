@@ -147,7 +147,7 @@ class Work(Protocol):
         ...
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
-        """Take at most *n* leasable items of *lane*, first those noted by a dead worker, apps taking turns.
+        """Take at most *n* leasable items of *lane*, apps taking turns.
 
         An item is in at most one valid lease. Fresh items of one user come in accept order. Leases nothing (an empty
         lease) when nothing is leasable; it does not wait.

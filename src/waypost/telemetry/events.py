@@ -27,7 +27,7 @@ class Event(Enum):
     SHARDS_TAKEN = ("shards.taken", Level.INFO)
     SHARDS_HANDED_OVER = ("shards.handed_over", Level.INFO)
     NOTIFICATION_ACCEPTED = ("notification.accepted", Level.DEBUG)
-    NOTIFICATION_FINISHED = ("notification.finished", Level.INFO)
+    NOTIFICATION_PROCESSED = ("notification.processed", Level.INFO)
     NOTIFICATION_POISON = ("notification.poison", Level.ERROR)
     BATCH_DELIVERED = ("batch.delivered", Level.DEBUG)
     SETTLE_STALE = ("settle.stale", Level.WARNING)

@@ -1,0 +1,33 @@
+"""Which part of the work this process owns, on stacks where ownership is the lease."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Ownership(Protocol):
+    """Shards and roles, each behind a lock that the operating system frees when its owner dies."""
+
+    def owned(self) -> int:
+        """How many shards are this process's."""
+        ...
+
+    def acquire(self, wanted: int) -> int:
+        """Take at most *wanted* free shards, without waiting; how many it got. Their open work becomes leasable."""
+        ...
+
+    def offer(self, n: int) -> None:
+        """Lease nothing more from *n* of the owned shards, so that they can be handed over."""
+        ...
+
+    def hand_over(self) -> int:
+        """Let go of the offered shards that hold no leased item; how many it was."""
+        ...
+
+    def offered(self) -> int:
+        """How many offered shards are still held."""
+        ...
+
+    def take_role(self, name: str) -> bool:
+        """Own *name* (``sweep``, ``report``), now or still; False while another process does."""
+        ...

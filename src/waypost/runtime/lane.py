@@ -1,0 +1,257 @@
+"""A lane's loop: lease, route, deliver, settle, as long as there is work and room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Delivery, is_expired
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
+from waypost.domain.notification import Lane
+from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.retry import RetryRules
+from waypost.domain.settlement import Change, Expired
+from waypost.domain.time import Instant, later
+from waypost.pipeline.deliver import admit, intent_for, needs_intent
+from waypost.pipeline.route import Credentials, Plan, plan, poisoned
+from waypost.pipeline.settle import change_of
+from waypost.ports.clock import Clock, Jitter
+from waypost.ports.devices import Devices
+from waypost.ports.sender import Sender
+from waypost.ports.work import Lease, Settled, Work, WorkItem
+from waypost.runtime.flight import Flight
+from waypost.runtime.gates import Gates
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.telemetry import Event, Metric, Telemetry
+
+BATCH = 500
+LEASE_MS = 60_000
+STORE_AWAY_S = 0.5
+
+
+class Crew(Struct, frozen=True):
+    """What every lane of a worker works with."""
+
+    work: Work
+    devices: Devices
+    senders: Mapping[CredentialId, Sender]
+    credentials: Mapping[AppId, Credentials]
+    rules: Mapping[AppId, RetryRules]
+    gates: Gates
+    settler: Settler
+    poison: PoisonWatch
+    clock: Clock
+    jitter: Jitter
+    telemetry: Telemetry
+
+
+class LaneLoop:
+    """Drives one lane; ``wake`` it when work may have come or room may have been made."""
+
+    def __init__(self, lane: Lane, crew: Crew) -> None:
+        self.lane = lane
+        self._crew = crew
+        self._gate = crew.gates.of(lane)
+        self._flights: dict[tuple[NotificationId, int], Flight] = {}
+        self._attempts: Counter[tuple[str, str, str]] = Counter()
+        self._wake = asyncio.Event()
+        self._all_landed = asyncio.Event()
+        self._all_landed.set()
+        self._stopping = False
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Lease nothing more; what is in flight goes on."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until stopped."""
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                while await self._turn():
+                    pass
+            except Unavailable:
+                await asyncio.sleep(STORE_AWAY_S)
+                continue
+            if not self._stopping:
+                await self._wake.wait()
+
+    async def landed(self) -> None:
+        """Return when no delivery is in flight."""
+        await self._all_landed.wait()
+
+    async def extend(self) -> None:
+        """Keep what is leased, for stacks whose leases have a time."""
+        until = self._until()
+        held = {flight.lease.token: flight.lease for flight in self._flights.values()}
+        for lease in held.values():
+            await self._crew.work.extend(lease, until)
+
+    async def _turn(self) -> bool:
+        """Lease and start one batch; False when there is nothing to do or no room to do it."""
+        room = min(BATCH, self._crew.gates.room(self.lane))
+        if self._stopping or room <= 0 or self._crew.settler.is_full:
+            return False
+        lease = await self._crew.work.lease(self.lane, room, self._until())
+        if not lease.items:
+            return False
+        self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
+        for items in self._crew.poison.split(lease.items):
+            with self._crew.poison.noting(self.lane, items):
+                await self._start(lease, items)
+        return True
+
+    def publish(self) -> None:
+        """Count what was attempted since the last time."""
+        attempts, self._attempts = self._attempts, Counter()
+        for (app, provider, outcome), n in attempts.items():
+            labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome}
+            self._crew.telemetry.count(Metric.ATTEMPTS, n, **labels)
+
+    async def _start(self, lease: Lease, items: Sequence[WorkItem]) -> None:
+        """Route *items* and hand what may go to the senders."""
+        now = self._crew.clock.now()
+        started_s = self._crew.clock.monotonic()
+        flights = [Flight(lease, each, started_s) for each in await self._plans(lease, items, now)]
+        going: list[Delivery] = []
+        for flight in flights:
+            going += self._take_off(flight, now)
+        self._observe_handover(items, now)
+        self._send([delivery for delivery in going if not needs_intent(delivery)])
+        careful = [delivery for delivery in going if needs_intent(delivery)]
+        if careful:
+            self._send(await self._with_intents(lease, careful))
+
+    async def _plans(self, lease: Lease, items: Sequence[WorkItem], now: Instant) -> list[Plan]:
+        """Decide about every item; those that killed their worker too often are not touched again."""
+        crew = self._crew
+        poison = [item for item in items if crew.poison.is_poison(item)]
+        healthy = [item for item in items if item not in poison] if poison else items
+        for item in poison:
+            crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
+        try:
+            found = await crew.devices.for_users(
+                [(each.notification.app, each.notification.user_id) for each in healthy]
+            )
+        except Unavailable:
+            await crew.work.settle(lease, [Settled(item.notification, given_back=True) for item in items])
+            raise
+        plans = [
+            plan(item, devices, crew.credentials.get(item.notification.app, {}), now)
+            for item, devices in zip(healthy, found, strict=True)
+        ]
+        return [poisoned(item, now) for item in poison] + plans
+
+    def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
+        """Note what needs no sending, park what must wait, and give back what may go."""
+        going, parked = admit(flight.plan.deliveries, self._gate, now)
+        flight.changes += flight.plan.changes
+        flight.changes += parked
+        flight.waiting -= len(parked)
+        for delivery in going:
+            self._flights[_key(delivery)] = flight
+        if going:
+            self._all_landed.clear()
+        if flight.changes or flight.plan.verdict is not None:
+            self._crew.settler.add(flight)
+        return going
+
+    async def _with_intents(self, lease: Lease, deliveries: list[Delivery]) -> list[Delivery]:
+        """Put at_most_once attempts on record before they are made; what is settled or over by then is called off."""
+        by_flight: dict[Flight, list[Delivery]] = {}
+        for delivery in deliveries:
+            by_flight.setdefault(self._flights[_key(delivery)], []).append(delivery)
+        now = self._crew.clock.now()
+        intents = [self._intents(flight, of_flight, now) for flight, of_flight in by_flight.items()]
+        stale = {(each.notification_id, each.n) for each in await self._crew.settler.write(lease, intents)}
+        going: list[Delivery] = []
+        for delivery in deliveries:
+            if _key(delivery) in stale:
+                self._call_off(delivery)
+            elif is_expired(delivery.notification, delivery.attempt, self._crew.clock.now()):
+                flight = self._call_off(delivery)
+                flight.changes.append(Change(delivery.n, delivery.attempt, Expired(), self._crew.clock.now()))
+                self._crew.settler.add(flight)
+            else:
+                going.append(delivery)
+        return going
+
+    def _intents(self, flight: Flight, deliveries: Iterable[Delivery], now: Instant) -> Settled:
+        changes = tuple(
+            intent_for(each, self._crew.senders[each.credential].capabilities.request_timeout_ms, now)
+            for each in deliveries
+        )
+        return Settled(flight.plan.item.notification, changes, flight.plan.targets)
+
+    def _send(self, deliveries: Sequence[Delivery]) -> None:
+        """Hand deliveries to their senders, those of one credential together and in order."""
+        by_credential: dict[CredentialId, list[Delivery]] = {}
+        for delivery in deliveries:
+            by_credential.setdefault(delivery.credential, []).append(delivery)
+        sent_at = self._crew.clock.now()
+        for credential, batch in by_credential.items():
+            self._crew.senders[credential].send(batch, partial(self._land, sent_at))
+
+    def _land(self, sent_at: Instant, delivery: Delivery, outcome: Outcome) -> None:
+        """Settle one outcome; senders call it on the event loop."""
+        crew = self._crew
+        flight = self._take_out(delivery)
+        self._gate(delivery.credential).done(outcome, crew.clock.monotonic())
+        app = delivery.notification.app
+        flight.changes.append(change_of(delivery, outcome, crew.rules[app], crew.clock.now(), crew.jitter(), sent_at))
+        self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
+        flight.waiting -= 1
+        flight.taken += isinstance(outcome, Taken)
+        crew.settler.add(flight)
+        if flight.waiting == 0:
+            self._finish(flight)
+
+    def _finish(self, flight: Flight) -> None:
+        """Say how a round of a notification went, and go on leasing."""
+        notification, tried = flight.plan.item.notification, len(flight.plan.deliveries)
+        self._crew.telemetry.event(
+            Event.NOTIFICATION_PROCESSED,
+            notification_id=format_id(notification.id),
+            user_id=notification.user_id,
+            tokens_count=tried,
+            success_count=flight.taken,
+            failure_count=tried - flight.taken,
+            duration_ms=round((self._crew.clock.monotonic() - flight.started_s) * 1000),
+        )
+        self._wake.set()
+
+    def _call_off(self, delivery: Delivery) -> Flight:
+        """Give the delivery's place back untried."""
+        self._gate(delivery.credential).forfeit()
+        return self._take_out(delivery)
+
+    def _take_out(self, delivery: Delivery) -> Flight:
+        flight = self._flights.pop(_key(delivery))
+        if not self._flights:
+            self._all_landed.set()
+        return flight
+
+    def _until(self) -> Instant:
+        return later(self._crew.clock.now(), LEASE_MS)
+
+    def _observe_handover(self, items: Sequence[WorkItem], now: Instant) -> None:
+        """The longest wait of the batch's fresh items."""
+        fresh = (each.notification for each in items if each.open_targets is None)
+        waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
+        if waits:
+            self._crew.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)
+
+
+def _key(delivery: Delivery) -> tuple[NotificationId, int]:
+    return delivery.notification.id, delivery.n

@@ -1,0 +1,54 @@
+"""The poison watch: one row must not kill every worker in turn (design section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.ports.work import WorkItem
+from waypost.runtime.board import Board
+
+ALONE_LIMIT = 3
+
+
+class PoisonWatch:
+    """Notes what is about to be touched, and takes what was noted by a dead worker one at a time."""
+
+    def __init__(self, board: Board, slot: int) -> None:
+        self._board = board
+        self._slot = slot
+        self._suspects: dict[NotificationId, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the suspects anew: a worker died, or this one starts."""
+        self._suspects = self._board.suspects()
+
+    def split(self, items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:
+        """Each suspect alone and first, then the others together."""
+        if not self._suspects:
+            yield items
+            return
+        others = [item for item in items if item.notification.id not in self._suspects]
+        for item in items:
+            if item.notification.id in self._suspects:
+                yield (item,)
+        if others:
+            yield others
+
+    def is_poison(self, item: WorkItem) -> bool:
+        """Whether it was alone each of the three times that its worker died."""
+        return self._suspects.get(item.notification.id, 0) >= ALONE_LIMIT
+
+    @contextmanager
+    def noting(self, lane: Lane, items: Sequence[WorkItem]) -> Iterator[None]:
+        """Keep *items* on the board while they are routed, rendered and handed over."""
+        self._board.note(self._slot, lane, [item.notification.id for item in items])
+        yield
+        self._board.note(self._slot, lane, ())
+        if self._suspects:
+            for item in items:
+                if self._suspects.pop(item.notification.id, None) is not None:
+                    self._board.clear(item.notification.id)

@@ -1,0 +1,112 @@
+"""The settler: gathers outcomes for a moment, writes them together, and holds them while the store is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from waypost.domain.errors import Unavailable
+from waypost.domain.settlement import Parked
+from waypost.ports.work import Lease, Settled, Stale, Work
+from waypost.runtime.flight import Flight
+from waypost.telemetry import Event, Metric, Telemetry
+
+GATHER_S = 0.02
+"""How long outcomes wait for company (the design allows 50 ms)."""
+HOLD_RETRY_S = 0.25
+
+
+class Settler:
+    """Writes settlements in batches; several writes may be under way, those of one lease in order."""
+
+    def __init__(self, work: Work, telemetry: Telemetry, limit: int, on_parked: Callable[[str], None]) -> None:
+        self._work = work
+        self._telemetry = telemetry
+        self._limit = limit
+        self._on_parked = on_parked
+        self._gathered: dict[Flight, None] = {}
+        self._due = asyncio.Event()
+        self._unwritten = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._held = False
+        self.on_room: Callable[[], None] = lambda: None
+
+    @property
+    def is_full(self) -> bool:
+        """Too much is waiting to be written: lease no more."""
+        return self._held or self._unwritten >= self._limit
+
+    @property
+    def is_holding(self) -> bool:
+        """The store is away and outcomes are held in memory."""
+        return self._held
+
+    def add(self, flight: Flight) -> None:
+        """Write the changes of *flight* with the next batch."""
+        self._unwritten += 1
+        self._idle.clear()
+        self._gathered[flight] = None
+        self._due.set()
+
+    async def run(self) -> None:
+        """Write what gathers, for ever."""
+        while True:
+            await self._due.wait()
+            await asyncio.sleep(GATHER_S)
+            await self._flush()
+
+    async def drained(self) -> None:
+        """Return when nothing waits to be written."""
+        await self._idle.wait()
+
+    async def _flush(self) -> None:
+        flights, self._gathered = list(self._gathered), {}
+        self._due.clear()
+        counted = self._unwritten
+        batches: dict[int, tuple[Lease, list[Settled]]] = {}
+        for flight in flights:
+            batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
+        await asyncio.gather(*(self.write(lease, settled) for lease, settled in batches.values()))
+        self._unwritten -= counted
+        self._telemetry.gauge(Metric.HELD_OUTCOMES, self._unwritten)
+        if not self._unwritten:
+            self._idle.set()
+        self.on_room()
+
+    async def write(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """Write one lease's settlements now, again and again while the store is away; what somebody else settled."""
+        while True:
+            try:
+                stale = await self._work.settle(lease, settled)
+                break
+            except Unavailable as away:
+                self._hold(away, len(settled))
+                await asyncio.sleep(HOLD_RETRY_S)
+        if self._held:
+            self._held = False
+            self._telemetry.event(Event.OUTCOMES_RESUMED)
+        if stale:
+            self._telemetry.count(Metric.STALE, len(stale))
+            self._telemetry.event(Event.SETTLE_STALE, count=len(stale))
+        self._note(lease, settled)
+        return stale
+
+    def _hold(self, away: Unavailable, count: int) -> None:
+        if not self._held:
+            self._held = True
+            self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
+
+    def _note(self, lease: Lease, settled: Iterable[Settled]) -> None:
+        counts: Counter[tuple[str, str]] = Counter()
+        conditions: set[str] = set()
+        for each in settled:
+            for change in each.changes:
+                counts[each.notification.app, type(change.settlement).__name__.lower()] += 1
+                if isinstance(change.settlement, Parked):
+                    conditions.add(change.settlement.condition)
+        for condition in conditions:
+            self._on_parked(condition)
+        for (app, settlement), n in counts.items():
+            self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=settlement)

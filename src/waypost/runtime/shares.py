@@ -1,0 +1,52 @@
+"""Shares: each live worker owns its fair part of the shards, and hands over what it has too much of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from waypost.domain.ids import SHARDS
+from waypost.ports.ownership import Ownership
+from waypost.ports.peers import Peers
+from waypost.runtime.board import Board, WorkerState
+from waypost.telemetry import Event, Metric, Telemetry
+
+TOPIC = "shards"
+"""Told when a worker came, went or let go of shards."""
+
+
+class Shares:
+    """Keeps one worker's part of the shards fair."""
+
+    def __init__(
+        self,
+        ownership: Ownership,
+        board: Board,
+        peers: Peers,
+        telemetry: Telemetry,
+        on_taken: Callable[[], None],
+    ) -> None:
+        self._ownership = ownership
+        self._board = board
+        self._peers = peers
+        self._telemetry = telemetry
+        self._on_taken = on_taken
+
+    def balance(self) -> None:
+        """Take what is free up to a fair share; offer and let go of what is above it."""
+        fair = self._fair_share()
+        owned = self._ownership.owned()
+        if owned < fair and (taken := self._ownership.acquire(fair - owned)):
+            self._telemetry.event(Event.SHARDS_TAKEN, count=taken, owned=owned + taken)
+            self._on_taken()
+        excess = owned - self._ownership.offered() - fair
+        if excess > 0:
+            self._ownership.offer(excess)
+        if self._ownership.offered() and (handed := self._ownership.hand_over()):
+            self._telemetry.event(Event.SHARDS_HANDED_OVER, count=handed, owned=owned - handed)
+            self._peers.tell(TOPIC)
+        self._telemetry.gauge(Metric.SHARDS, self._ownership.owned())
+
+    def _fair_share(self) -> int:
+        """Rounded up, so that every shard has an owner; a draining worker has no share and takes none."""
+        working = [each for each in self._board.present() if each.state is not WorkerState.DRAINING]
+        return -(-SHARDS // max(1, len(working)))

@@ -1,0 +1,191 @@
+"""The supervisor: opens the listening socket, starts equal workers, and buries and replaces those that die.
+
+Workers are started by exec and inherit what they need as file descriptors. They end themselves when the supervisor's
+pipe closes, so that nothing of a dead supervisor lives on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.peers import send_to
+from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
+from waypost.telemetry import Event, Telemetry
+
+SILENCE_S = 10.0
+"""A worker that has not been heard of for so long is frozen and is killed."""
+LOOK_S = 0.2
+SHORT_LIFE_S = 2.0
+BACKOFF_CAP_S = 5.0
+WORKER_ENV = "WAYPOST_WORKER"
+EX_CONFIG = 78
+"""sysexits(3): the worker could not start because of the configuration; starting it again would not help."""
+
+
+class Inheritance(Struct, frozen=True):
+    """What a worker is given through its environment: its slot, and the descriptors it inherits."""
+
+    slot: int
+    listen_fd: int
+    life_fd: int
+    inbox_fd: int
+    outbox_fds: dict[int, int]
+
+
+def inheritance() -> Inheritance | None:
+    """What this process inherited from its supervisor; None for a process that has none."""
+    text = os.environ.get(WORKER_ENV)
+    return None if text is None else msgspec.json.decode(text, type=Inheritance, strict=False)
+
+
+class _Child:
+    """A slot and the process that fills it."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_s = 0.0
+        self.not_before_s = 0.0
+        self.backoff_s = 0.0
+        self.was_ready = False
+
+
+class Supervisor:
+    """Runs *count* workers by *command* until told to stop."""
+
+    def __init__(
+        self, command: Sequence[str], count: int, listener: socket.socket, board_path: Path, telemetry: Telemetry
+    ) -> None:
+        self._command = command
+        self._listener = listener
+        self._board = Board(board_path)
+        self._telemetry = telemetry
+        self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
+        self._children = [_Child() for _ in range(count)]
+        self._life_read, self._life_write = os.pipe()
+        self._stopping = False
+        self._announced = False
+
+    def run(self, announce: Callable[[], None], drain_timeout_s: float) -> int:
+        """Supervise until SIGTERM or SIGINT; the exit status. *announce* is called once every worker is ready."""
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._bury_predecessors()
+        try:
+            while not self._stopping:
+                status = self._look(announce)
+                if status is not None:
+                    return status
+                if select.select([wake_read], [], [], LOOK_S)[0]:
+                    os.read(wake_read, 4096)
+        finally:
+            self._stop_children(drain_timeout_s)
+        return 0
+
+    def _on_stop(self, *_: object) -> None:
+        self._stopping = True
+
+    def _look(self, announce: Callable[[], None]) -> int | None:
+        """One round: bury the dead, kill the frozen, start what is missing."""
+        now_s = time.monotonic()
+        for slot, child in enumerate(self._children):
+            if child.process is not None and child.process.poll() is not None:
+                if child.process.returncode == EX_CONFIG and not child.was_ready:
+                    return EX_CONFIG
+                self._bury(slot, child, now_s)
+            if child.process is None and now_s >= child.not_before_s and not self._stopping:
+                self._start(slot, child, now_s)
+        self._kill_frozen(now_s)
+        ready = {each.slot for each in self._board.present() if each.state is WorkerState.READY}
+        for slot in ready:
+            self._children[slot].was_ready = True
+        if len(ready) == len(self._children) and not self._announced:
+            self._announced = True
+            announce()
+        return None
+
+    def _start(self, slot: int, child: _Child, now_s: float) -> None:
+        inbox, _ = self._pairs[slot]
+        outboxes = {other: pair[1].fileno() for other, pair in enumerate(self._pairs) if other != slot}
+        given = Inheritance(slot, self._listener.fileno(), self._life_read, inbox.fileno(), outboxes)
+        child.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            self._command,
+            env=os.environ | {WORKER_ENV: msgspec.json.encode(given).decode()},
+            pass_fds=(given.listen_fd, given.life_fd, given.inbox_fd, *outboxes.values()),
+            start_new_session=True,
+        )
+        child.started_s = now_s
+        child.was_ready = False
+        self._telemetry.event(Event.WORKER_STARTED, slot=slot, pid=child.process.pid)
+
+    def _bury(self, slot: int, child: _Child, now_s: float) -> None:
+        """Turn what a dead worker had noted into suspects, and let the others take its shards at once."""
+        assert child.process is not None
+        noted = self._board.bury(slot)
+        self._telemetry.event(
+            Event.WORKER_DIED, slot=slot, pid=child.process.pid, status=child.process.returncode, noted=noted
+        )
+        child.process = None
+        short = now_s - child.started_s < SHORT_LIFE_S
+        child.backoff_s = min(max(child.backoff_s * 2, 0.1), BACKOFF_CAP_S) if short else 0.0
+        child.not_before_s = now_s + child.backoff_s
+        for other, (_, outbox) in enumerate(self._pairs):
+            if other != slot:
+                send_to(outbox, SHARDS_TOPIC)
+
+    def _kill_frozen(self, now_s: float) -> None:
+        for presence in self._board.present():
+            child = self._children[presence.slot] if presence.slot < len(self._children) else None
+            if child is None or child.process is None or child.process.pid != presence.pid:
+                continue
+            if now_s - presence.heartbeat_s > SILENCE_S:
+                self._telemetry.event(Event.WORKER_FROZEN, slot=presence.slot, pid=presence.pid)
+                child.process.kill()
+
+    def _bury_predecessors(self) -> None:
+        """End workers that a dead supervisor left frozen (the others ended themselves), and read their notes."""
+        for presence in self._board.present():
+            if _is_worker(presence.pid):
+                os.kill(presence.pid, signal.SIGKILL)
+            self._board.bury(presence.slot)
+
+    def _stop_children(self, drain_timeout_s: float) -> None:
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
+            process.terminate()
+        deadline_s = time.monotonic() + drain_timeout_s + 5.0
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline_s - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._board.close()
+
+
+def worker_command(config_path: Path | None) -> list[str]:
+    """How a worker is started: this interpreter, the composition root, the same configuration."""
+    command = [sys.executable, "-m", "waypost.bootstrap"]
+    return command if config_path is None else [*command, str(config_path)]
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"waypost.bootstrap" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

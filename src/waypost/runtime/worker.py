@@ -1,0 +1,195 @@
+"""A worker: the lanes, tickers and server of one process, from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+
+from msgspec import Struct
+
+from waypost.domain.notification import Lane
+from waypost.pipeline.report import READER, report_to_registry
+from waypost.pipeline.sweep import drop_read_journal
+from waypost.ports.journal import Journal
+from waypost.ports.lifecycle import Lifecycle
+from waypost.ports.ownership import Ownership
+from waypost.ports.peers import Peers
+from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
+from waypost.runtime.shares import Shares
+from waypost.runtime.ticker import every
+from waypost.telemetry import Event, Metric
+
+HEARTBEAT_S = 1.0
+TIMER_S = 0.05
+SHARES_S = 0.5
+REPORT_S = 0.25
+SWEEP_S = 60.0
+DEPTH_S = 1.0
+RELEASE_PAGE = 1_000
+WORK_TOPIC = "work"
+"""Told by the store's adapter when it accepted work for a shard of somebody else."""
+
+
+class Place(Struct, frozen=True):
+    """Where a worker stands among the others."""
+
+    slot: int
+    board: Board
+    peers: Peers
+    ownership: Ownership
+    store_fault: Callable[[], str | None]
+    """Why the store cannot take writes, None while it can."""
+
+
+class Worker:
+    """One process's share of the work."""
+
+    def __init__(self, crew: Crew, place: Place, journal: Journal, server: Lifecycle, backlog_limit: int) -> None:
+        self._crew = crew
+        self._place = place
+        self._journal = journal
+        self._server = server
+        self._backlog_limit = backlog_limit
+        self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
+        self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
+        self._full: frozenset[Lane] = frozenset()
+        self._state = WorkerState.STARTING
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lane_tasks: list[asyncio.Task[None]] = []
+
+    def wake(self, lane: Lane) -> None:
+        """Work for *lane* was accepted here."""
+        self._lanes[lane].wake()
+
+    def is_full(self, lane: Lane) -> bool:
+        """Whether the backlog of *lane* is past its limit."""
+        return lane in self._full
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it is stopping."""
+        return self._state is WorkerState.DRAINING
+
+    async def run(self, stop: asyncio.Event, on_ready: Callable[[], None], drain_timeout_s: float) -> None:
+        """Work until *stop* is set, then drain. ConfigurationError if a credential cannot be used."""
+        try:
+            await self._start()
+            on_ready()
+            await stop.wait()
+        finally:
+            await self._drain(drain_timeout_s)
+
+    async def _start(self) -> None:
+        self._beat()
+        for sender in self._crew.senders.values():
+            await sender.start()
+        self._listen_to_peers()
+        self._crew.settler.on_room = self._wake_all
+        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
+        self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values()]
+        await self._server.start()
+        self._state = WorkerState.READY
+        self._beat()
+        self._place.peers.tell(SHARDS_TOPIC)
+
+    def _tickers(self) -> list[Coroutine[None, None, None]]:
+        tickers: list[tuple[str, float, Callable[[], Awaitable[object] | None]]] = [
+            ("heartbeat", HEARTBEAT_S, self._beat),
+            ("timer", TIMER_S, self._release),
+            ("shares", SHARES_S, self._shares.balance),
+            ("report", REPORT_S, self._report),
+            ("sweep", SWEEP_S, self._sweep),
+            ("depth", DEPTH_S, self._measure),
+        ]
+        telemetry = self._crew.telemetry
+        return [every(period_s, act, telemetry, name) for name, period_s, act in tickers]
+
+    def _listen_to_peers(self) -> None:
+        def shards_moved(_: bytes) -> None:
+            self._crew.poison.refresh()
+            self._shares.balance()
+
+        def work_came(_: bytes) -> None:
+            self._wake_all()
+
+        self._place.peers.on(SHARDS_TOPIC, shards_moved)
+        self._place.peers.on(WORK_TOPIC, work_came)
+
+    def _shards_came(self) -> None:
+        self._crew.poison.refresh()
+        self._crew.gates.expect_parked()
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        for lane in self._lanes.values():
+            lane.wake()
+
+    def _beat(self) -> None:
+        if self._state in (WorkerState.READY, WorkerState.DEGRADED):
+            self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
+        self._place.board.beat(self._place.slot, self._state, self._crew.clock.monotonic())
+
+    async def _release(self) -> None:
+        """Let what is due come back, and of what is parked as much as there is room for."""
+        gates = self._crew.gates
+        gates.tick(self._crew.clock.monotonic())
+        lifted = gates.lifted()
+        released = await self._crew.work.release(self._crew.clock.now(), RELEASE_PAGE, lifted)
+        if released:
+            self._wake_all()
+        elif lifted:
+            gates.nothing_came(lifted)
+
+    async def _report(self) -> None:
+        """Bring the registry up to date, if that is this worker's role."""
+        if not self._place.ownership.take_role("report"):
+            return
+        while True:
+            read, evicted = await report_to_registry(self._journal, self._crew.devices)
+            if evicted:
+                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=evicted)
+            if not read:
+                return
+
+    async def _sweep(self) -> None:
+        """Clear away what is over, if that is this worker's role."""
+        if self._place.ownership.take_role("sweep"):
+            dropped = await drop_read_journal(self._journal, [READER])
+            self._crew.telemetry.event(Event.SWEEP_DONE, journal_rows=dropped)
+
+    async def _measure(self) -> None:
+        """Publish depths and what was attempted; decide which lanes are full."""
+        telemetry = self._crew.telemetry
+        full: set[Lane] = set()
+        for lane, loop in self._lanes.items():
+            depth = await self._crew.work.depth(lane)
+            telemetry.gauge(Metric.DEPTH, depth, lane=lane)
+            loop.publish()
+            if depth >= self._backlog_limit:
+                full.add(lane)
+        self._full = frozenset(full)
+        for credential, in_flight in self._crew.gates.in_flight().items():
+            telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
+
+    async def _drain(self, timeout_s: float) -> None:
+        """Finish what is in hand: requests, deliveries in flight, their settlements."""
+        self._state = WorkerState.DRAINING
+        self._beat()
+        self._crew.telemetry.event(Event.PROCESS_DRAINING)
+        await self._server.stop()
+        for lane in self._lanes.values():
+            lane.stop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.gather(*self._lane_tasks)
+                await asyncio.gather(*(lane.landed() for lane in self._lanes.values()))
+                await self._crew.settler.drained()
+        except TimeoutError:
+            pass  # what is still in flight is leased again by whoever comes next
+        await asyncio.gather(*(sender.stop(1.0) for sender in self._crew.senders.values()))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._place.board.bury(self._place.slot)
