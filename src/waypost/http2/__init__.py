@@ -1,1 +1,27 @@
-"""A multiplexed HTTP/2 client that knows nothing of notifications."""
+"""A multiplexed HTTP/2 client for very many small requests; it knows nothing of what they mean.
+
+`Pool` is the door; docs/http2.md has its contract and an example.
+"""
+
+from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
+from .hpack import encode_headers
+from .pool import Pool
+from .results import Answer, Result, Unknown, Unsent
+from .settings import Origin, PoolSettings, PoolStats
+
+__all__ = [
+    "Answer",
+    "ConnectFailed",
+    "ConnectionClosed",
+    "ConnectionOpened",
+    "GoAwayReceived",
+    "Origin",
+    "Pool",
+    "PoolEvent",
+    "PoolSettings",
+    "PoolStats",
+    "Result",
+    "Unknown",
+    "Unsent",
+    "encode_headers",
+]

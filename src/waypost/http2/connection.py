@@ -1,0 +1,428 @@
+"""The protocol state of one client connection, without I/O: bytes in, ended requests and bytes out (RFC 9113)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from . import frames
+from .answer_head import HeadReader, MalformedAnswer
+from .frames import (
+    CONTINUATION,
+    DATA,
+    DEFAULT_FRAME_SIZE,
+    END_HEADERS,
+    END_STREAM,
+    HAS_PRIORITY,
+    HEADERS,
+    PADDED,
+    PROTOCOL_ERROR,
+    SETTINGS,
+    ConnectionFault,
+)
+from .outbound import Outbound
+from .results import Answer, Result, Unknown
+from .stream import Stream
+
+# What we let the server send on all streams together; given back when half of it was used.
+RECEIVE_WINDOW: Final = 1 << 20
+# A header block's encoded size may exceed its list's size only by silly encodings.
+_LONGEST_BLOCK_BYTES: Final = 1 << 16
+_MOST_CONTINUATIONS: Final = 64
+# Answers to PING and SETTINGS that wait because the server does not read.
+_MOST_UNREAD_REPLIES: Final = 1000
+_ANY: Final = -1
+_STREAM_ID: Final = 0x7FFF_FFFF
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a connection assumes and allows."""
+
+    first_streams: int
+    most_streams: int
+    max_response_bytes: int
+    max_header_list_bytes: int
+
+
+@dataclass(frozen=True)
+class GoAway:
+    """A GOAWAY frame as it was received."""
+
+    code: int
+    last_stream_id: int
+    debug: bytes
+
+
+class Connection:
+    """One client connection; whoever drives it writes `take_output()` after each call and reads `ended` and `refused`.
+
+    A stream given to `send` comes back exactly once: in `ended` with its result, or in `refused` when the server
+    provably took nothing of it. `lost` gives back all that are left.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.streams: dict[int, Stream] = {}
+        self.ended: list[Stream] = []
+        self.refused: list[Stream] = []
+        self.failure = ""
+        self.greeted = False
+        self.goaways: list[GoAway] = []
+        self.pong_awaited = b""
+        self.stream_limit = limits.first_streams
+        self._limits = limits
+        self._last_stream_id = frames.LARGEST_STREAM_ID
+        self._next_id = 1
+        self._flushed_below = 1
+        self._replies = 0
+        self._rest = b""
+        # The only kind of frame that may come next: SETTINGS at first, CONTINUATION inside a header block.
+        self._only = SETTINGS
+        self._block = bytearray()
+        self._block_of = 0
+        self._block_flags = 0
+        self._continuations = 0
+        self._unacknowledged = 0
+        self._heads = HeadReader(limits.max_header_list_bytes)
+        self._out = Outbound()
+        # One byte above the limit: an answer that is too large is seen, not waited for.
+        window = limits.max_response_bytes + 1
+        self._out.pieces += [
+            frames.PREFACE,
+            frames.settings(
+                [
+                    (frames.HEADER_TABLE_SIZE, 0),
+                    (frames.ENABLE_PUSH, 0),
+                    (frames.INITIAL_WINDOW_SIZE, window),
+                    (frames.MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
+                ]
+            ),
+            frames.window_update(0, RECEIVE_WINDOW - frames.DEFAULT_WINDOW),
+        ]
+
+    # What the driver asks for
+
+    def room(self) -> int:
+        """How many requests may be sent now."""
+        if self._out.window <= 0 or self.going_away():
+            return 0
+        room = self.stream_limit - len(self.streams)
+        return room if room > 0 else 0
+
+    def going_away(self) -> bool:
+        """Whether no request can be sent on this connection any more."""
+        return bool(self.goaways or self.failure) or self._next_id > frames.LARGEST_STREAM_ID
+
+    def send(self, stream: Stream) -> None:
+        """Start a request; the caller has seen to it that there is `room`."""
+        stream_id = self._next_id
+        self._next_id = stream_id + 2
+        self.streams[stream_id] = stream
+        self._out.request(stream, stream_id)
+
+    def cancel(self, stream: Stream, reason: str) -> None:
+        """Give up a request: the server is told, the result is Unknown."""
+        self._break(stream, frames.CANCEL, reason)
+
+    def ping(self, opaque: bytes) -> None:
+        """Ask for a sign of life; `pong_awaited` is empty again when it came."""
+        self.pong_awaited = opaque
+        self._out.pieces.append(frames.ping(opaque))
+
+    def say_goodbye(self) -> None:
+        """Tell the server that this side closes."""
+        self._out.pieces.append(frames.goaway(0, frames.NO_ERROR))
+
+    def has_output(self) -> bool:
+        """Whether `take_output` would give something."""
+        return bool(self._out.pieces)
+
+    def take_output(self) -> bytes:
+        """What is to be written now; a request taken out here counts as written."""
+        pieces = self._out.pieces
+        if not pieces:
+            return b""
+        self._out.pieces = []
+        self._flushed_below = self._next_id
+        self._replies = 0
+        return b"".join(pieces)
+
+    def lost(self, reason: str) -> None:
+        """The connection is no more: what was written ends as Unknown, the rest is refused."""
+        self.failure = self.failure or reason
+        for stream in self.streams.values():
+            if stream.stream_id >= self._flushed_below:
+                self._refuse(stream, reason)
+            else:
+                stream.result = Unknown(reason)
+                self.ended.append(stream)
+        self.streams.clear()
+        self._out.blocked.clear()
+
+    # What the server says
+
+    def receive(self, data: bytes) -> None:
+        """Take in what was read; after a fault of the server `failure` is set and the connection is of no more use."""
+        if self.failure:
+            return
+        try:
+            self._read_frames(data)
+        except ConnectionFault as fault:
+            self._out.pieces.append(frames.goaway(0, fault.code))
+            self.lost(f"{frames.error_name(fault.code)}: {fault.reason}")
+
+    def _read_frames(self, data: bytes) -> None:
+        if self._rest:
+            data = self._rest + data
+        at = 0
+        end = len(data)
+        unpack = frames.HEADER.unpack_from
+        while end - at >= 9:
+            high, low, kind, flags, stream_id = unpack(data, at)
+            length = high << 16 | low
+            if length > DEFAULT_FRAME_SIZE:
+                raise ConnectionFault(frames.FRAME_SIZE_ERROR, "frame above 16384 bytes")
+            start = at + 9
+            stop = start + length
+            if stop > end:
+                break
+            at = stop
+            if self._only != kind and self._only != _ANY:
+                raise ConnectionFault(PROTOCOL_ERROR, self._expected())
+            if kind == DATA:
+                self._data(flags, stream_id & _STREAM_ID, data[start:stop])
+            elif kind == HEADERS:
+                self._headers(flags, stream_id & _STREAM_ID, data[start:stop])
+            else:
+                self._other(kind, flags, stream_id & _STREAM_ID, data[start:stop])
+        self._rest = data[at:]
+
+    def _expected(self) -> str:
+        return "no SETTINGS first: not HTTP/2" if self._only == SETTINGS else "header block interrupted"
+
+    def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        self._unacknowledged += len(payload)
+        if self._unacknowledged > RECEIVE_WINDOW >> 1:
+            self._out.pieces.append(frames.window_update(0, self._unacknowledged))
+            self._unacknowledged = 0
+        stream = self.streams.get(stream_id)
+        if flags & PADDED:
+            length = len(payload)
+            payload = frames.unpadded(payload, flags)
+            if stream is not None:
+                self._reply(frames.window_update(stream_id, length - len(payload)))
+        if stream is None:
+            self._must_have_been(stream_id)
+        elif stream.answer_head is None:
+            self._break(stream, PROTOCOL_ERROR, "body before the head of the answer")
+        elif stream.received + len(payload) > self._limits.max_response_bytes:
+            self._break(stream, frames.CANCEL, f"answer above {self._limits.max_response_bytes} bytes")
+        else:
+            if payload:
+                stream.append(payload)
+            if flags & END_STREAM:
+                self._answered(stream)
+
+    def _headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if flags & (PADDED | HAS_PRIORITY):
+            payload = frames.unpadded(payload, flags)
+            if flags & HAS_PRIORITY:
+                if len(payload) < 5:
+                    raise ConnectionFault(frames.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
+                payload = payload[5:]
+        if flags & END_HEADERS:
+            self._header_block(stream_id, flags, payload)
+        else:
+            self._only = CONTINUATION
+            self._block = bytearray(payload)
+            self._block_of = stream_id
+            self._block_flags = flags
+            self._continuations = 0
+
+    def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != self._block_of or self._only != CONTINUATION:
+            raise ConnectionFault(PROTOCOL_ERROR, "CONTINUATION of no header block")
+        self._block += payload
+        self._continuations += 1
+        if len(self._block) > _LONGEST_BLOCK_BYTES or self._continuations > _MOST_CONTINUATIONS:
+            raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "endless header block")
+        if flags & END_HEADERS:
+            self._only = _ANY
+            block = bytes(self._block)
+            self._block = bytearray()
+            self._header_block(stream_id, self._block_flags, block)
+
+    def _header_block(self, stream_id: int, flags: int, block: bytes) -> None:
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._must_have_been(stream_id)
+            return
+        try:
+            if stream.answer_head is None:
+                head = self._heads.read(block)
+                if head.status >= 200:
+                    stream.answer_head = head
+                elif flags & END_STREAM or head.status == 101:
+                    raise MalformedAnswer("interim answer that ends the stream or switches protocols")
+            elif flags & END_STREAM:
+                stream.trailers = self._heads.read_trailers(block)
+            else:
+                raise MalformedAnswer("trailers that do not end the stream")
+        except MalformedAnswer as malformed:
+            self._break(stream, PROTOCOL_ERROR, f"malformed answer: {malformed}")
+            return
+        if flags & END_STREAM:
+            self._answered(stream)
+
+    def _other(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if kind == CONTINUATION:
+            self._continuation(flags, stream_id, payload)
+        elif kind == frames.RST_STREAM:
+            self._reset(stream_id, payload)
+        elif kind == frames.WINDOW_UPDATE:
+            self._window_update(stream_id, payload)
+        elif kind == SETTINGS:
+            self._settings(flags, stream_id, payload)
+        elif kind == frames.PING:
+            self._ping(flags, stream_id, payload)
+        elif kind == frames.GOAWAY:
+            self._goaway(stream_id, payload)
+        elif kind == frames.PUSH_PROMISE:
+            raise ConnectionFault(PROTOCOL_ERROR, "PUSH_PROMISE although push is off")
+        elif kind == frames.PRIORITY:
+            _exact(payload, 5)
+            if stream_id == 0:
+                raise ConnectionFault(PROTOCOL_ERROR, "PRIORITY without a stream")
+
+    def _reset(self, stream_id: int, payload: bytes) -> None:
+        _exact(payload, 4)
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._must_have_been(stream_id)
+            return
+        code = frames.u32(payload)
+        reason = f"the server reset the stream: {frames.error_name(code)}"
+        del self.streams[stream_id]
+        self._out.blocked.pop(stream_id, None)
+        if code == frames.REFUSED_STREAM and stream.answer_head is None:
+            self._refuse(stream, reason)
+        else:
+            self._end(stream, Unknown(reason))
+
+    def _window_update(self, stream_id: int, payload: bytes) -> None:
+        _exact(payload, 4)
+        increment = frames.u32(payload) & _STREAM_ID
+        if stream_id == 0:
+            if increment == 0:
+                raise ConnectionFault(PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
+            self._out.widen(increment)
+            return
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._must_have_been(stream_id)
+        elif increment == 0:
+            self._break(stream, PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
+        elif stream.window + increment > frames.LARGEST_WINDOW:
+            self._break(stream, frames.FLOW_CONTROL_ERROR, "stream window above 2^31-1")
+        else:
+            stream.window += increment
+            self._out.pump()
+
+    def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0:
+            raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS on a stream")
+        if flags & frames.ACK:
+            _exact(payload, 0)
+            if not self.greeted:
+                raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS acknowledged before they were sent")
+            return
+        values = frames.settings_of(payload)
+        if not self.greeted:
+            self.greeted = True
+            self._only = _ANY
+            self.stream_limit = self._limits.most_streams
+        for name, value in values:
+            if name == frames.MAX_CONCURRENT_STREAMS:
+                self.stream_limit = min(value, self._limits.most_streams)
+            elif name == frames.INITIAL_WINDOW_SIZE:
+                if value > frames.LARGEST_WINDOW:
+                    raise ConnectionFault(frames.FLOW_CONTROL_ERROR, "initial window above 2^31-1")
+                self._out.set_initial_window(value, self.streams)
+            elif name == frames.MAX_FRAME_SIZE:
+                if not DEFAULT_FRAME_SIZE <= value <= frames.LARGEST_FRAME_SIZE:
+                    raise ConnectionFault(PROTOCOL_ERROR, "frame size out of range")
+                self._out.frame_size = value
+            elif name == frames.ENABLE_PUSH and value != 0:
+                raise ConnectionFault(PROTOCOL_ERROR, "a server that enables push")
+        self._reply(frames.SETTINGS_ACK)
+
+    def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        _exact(payload, 8)
+        if stream_id != 0:
+            raise ConnectionFault(PROTOCOL_ERROR, "PING on a stream")
+        if not flags & frames.ACK:
+            self._reply(frames.ping(payload, frames.ACK))
+        elif payload == self.pong_awaited:
+            self.pong_awaited = b""
+
+    def _reply(self, frame: bytes) -> None:
+        self._replies += 1
+        if self._replies > _MOST_UNREAD_REPLIES:
+            raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "asks without reading the answers")
+        self._out.pieces.append(frame)
+
+    def _goaway(self, stream_id: int, payload: bytes) -> None:
+        if stream_id != 0:
+            raise ConnectionFault(PROTOCOL_ERROR, "GOAWAY on a stream")
+        if len(payload) < 8:
+            raise ConnectionFault(frames.FRAME_SIZE_ERROR, "GOAWAY too short")
+        last = frames.u32(payload) & _STREAM_ID
+        goaway = GoAway(frames.u32(payload, 4), last, payload[8:])
+        self.goaways = [*self.goaways[-7:], goaway]
+        # It must not rise; where it does, what was given back already stays given back.
+        self._last_stream_id = min(self._last_stream_id, last)
+        for stream in [stream for stream in self.streams.values() if stream.stream_id > self._last_stream_id]:
+            del self.streams[stream.stream_id]
+            self._out.blocked.pop(stream.stream_id, None)
+            reason = f"the server went away before this request: {frames.error_name(goaway.code)}"
+            if stream.answer_head is None:
+                self._refuse(stream, reason)
+            else:
+                self._end(stream, Unknown(reason))
+
+    # How a stream ends
+
+    def _answered(self, stream: Stream) -> None:
+        head = stream.answer_head
+        assert head is not None
+        if stream.received and head.content_length not in (-1, stream.received):
+            self._break(stream, PROTOCOL_ERROR, "malformed answer: body shorter or longer than its content-length")
+            return
+        del self.streams[stream.stream_id]
+        if not stream.all_framed:
+            # The server answered without waiting for the rest (RFC 9113, 8.1): it does not want it.
+            del self._out.blocked[stream.stream_id]
+            self._out.pieces.append(frames.rst_stream(stream.stream_id, frames.CANCEL))
+        self._end(stream, Answer(head.status, head.fields, stream.answer_body(), stream.trailers))
+
+    def _break(self, stream: Stream, code: int, reason: str) -> None:
+        del self.streams[stream.stream_id]
+        self._out.blocked.pop(stream.stream_id, None)
+        self._out.pieces.append(frames.rst_stream(stream.stream_id, code))
+        self._end(stream, Unknown(reason))
+
+    def _end(self, stream: Stream, result: Result) -> None:
+        stream.result = result
+        self.ended.append(stream)
+
+    def _refuse(self, stream: Stream, reason: str) -> None:
+        stream.refusal = reason
+        self.refused.append(stream)
+
+    def _must_have_been(self, stream_id: int) -> None:
+        """Frames of a stream that is over are ignored; one that never was is a fault (RFC 9113, 5.1)."""
+        if stream_id == 0 or stream_id % 2 == 0 or stream_id >= self._next_id:
+            raise ConnectionFault(PROTOCOL_ERROR, "frame on a stream that was never opened")
+
+
+def _exact(payload: bytes, length: int) -> None:
+    if len(payload) != length:
+        raise ConnectionFault(frames.FRAME_SIZE_ERROR, f"frame of {len(payload)} bytes that must have {length}")

@@ -1,0 +1,97 @@
+"""The Huffman code of header strings, decoded a byte at a time (RFC 7541, section 5.2 and appendix B).
+
+The code of the appendix is canonical: among codes of one length a larger symbol has a larger code, and a longer code
+continues after all shorter ones. So the lengths alone give the code. The decoder is an automaton over whole bytes; its
+states are the inner nodes of the code tree, its transitions are worked out when they are first taken.
+"""
+
+from typing import Final
+
+_END: Final = 256
+
+# Code length in bits for the symbols 0 to 255 and the end mark, one byte each.
+CODE_LENGTHS: Final = bytes.fromhex(
+    "0d171c1c1c1c1c1c1c181e1c1c1e1c1c1c1c1c1c1c1c1e1c1c1c1c1c1c1c1c1c"
+    "060a0a0c0d06080b0a0a080b080606060505050606060606060607080f060c0a"
+    "0d06070707070707070707070707070707070707070707070807080d130d0e06"
+    "0f05060506050606060507070606060506070605050607070707070f0b0e0d1c"
+    "1416141416161617161717171717181718181617181717171715161716171718"
+    "1615141616171715171616181516171715151615171617171416161617161617"
+    "1a1a1413161716191a1a1a1b1b1a181913151a1b1b1a1b1815151a1a1c1b1b1b"
+    "14181415161515171616191918181a171a1b1a1a1b1b1b1b1b1c1b1b1b1b1b1a"
+    "1e"
+)
+
+
+class HuffmanError(Exception):
+    """The string is not Huffman code of RFC 7541."""
+
+
+class _Node:
+    """One inner node of the code tree; a child is an inner node's number, or ~symbol for a leaf."""
+
+    def __init__(self, ones_only: bool, depth: int) -> None:
+        self.children = [0, 0]
+        # The padding at the end of a string is the first bits of the end mark, all ones, fewer than eight.
+        self.may_end = ones_only and depth < 8
+
+
+def _code_tree() -> list[_Node]:
+    tree = [_Node(True, 0)]
+    code = 0
+    length = min(CODE_LENGTHS)
+    for bits, symbol in sorted((bits, symbol) for symbol, bits in enumerate(CODE_LENGTHS)):
+        code <<= bits - length
+        length = bits
+        _plant(tree, code, bits, symbol)
+        code += 1
+    return tree
+
+
+def _plant(tree: list[_Node], code: int, bits: int, symbol: int) -> None:
+    at = 0
+    for depth in range(1, bits):
+        bit = (code >> (bits - depth)) & 1
+        if tree[at].children[bit] == 0:
+            tree.append(_Node(code >> (bits - depth) == (1 << depth) - 1, depth))
+            tree[at].children[bit] = len(tree) - 1
+        at = tree[at].children[bit]
+    tree[at].children[code & 1] = ~symbol
+
+
+_TREE: Final = _code_tree()
+# (state << 8 | byte) -> (next state, symbols completed on the way)
+_STEPS: Final[list[tuple[int, bytes] | None]] = [None] * (len(_TREE) << 8)
+
+
+def _step(state: int, byte: int) -> tuple[int, bytes]:
+    """Work out and remember where *byte* leads from *state*."""
+    completed = bytearray()
+    at = state
+    for shift in range(7, -1, -1):
+        child = _TREE[at].children[(byte >> shift) & 1]
+        if child >= 0:
+            at = child
+            continue
+        if ~child == _END:
+            raise HuffmanError("end mark inside a string")
+        completed.append(~child)
+        at = 0
+    step = (at, bytes(completed))
+    _STEPS[state << 8 | byte] = step
+    return step
+
+
+def decode(coded: bytes) -> bytes:
+    """The string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
+    state = 0
+    symbols: list[bytes] = []
+    for byte in coded:
+        step = _STEPS[state << 8 | byte]
+        if step is None:
+            step = _step(state, byte)
+        state = step[0]
+        symbols.append(step[1])
+    if not _TREE[state].may_end:
+        raise HuffmanError("wrong padding")
+    return b"".join(symbols)

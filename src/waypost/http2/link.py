@@ -1,0 +1,154 @@
+"""One open connection of a pool: the protocol state, its transport, its age."""
+
+import asyncio
+from typing import Final, Protocol, cast
+
+from .connection import Connection, Limits
+from .stream import Stream
+
+# Above this much unsent output a connection takes no more requests: the server does not read.
+_MOST_UNSENT_BYTES: Final = 1 << 18
+_PING: Final = b"waypost?"
+
+
+class LinkOwner(Protocol):
+    """The pool, as a link sees it."""
+
+    def progressed(self, link: "Link") -> None:
+        """Streams ended or were refused, or the room changed."""
+
+    def closed(self, link: "Link", reason: str) -> None:
+        """The connection is no more."""
+
+
+class Link(asyncio.Protocol):
+    """Drives a `Connection` over a transport; output is written once per turn of the loop."""
+
+    def __init__(self, owner: LinkOwner, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+        self.connection = Connection(limits)
+        self.leaving = False
+        self.answered = False
+        self.opened_at = 0.0
+        self.used_at = 0.0
+        self.heard_at = 0.0
+        self.pinged_at = 0.0
+        self.waiting_since = 0.0  # when the oldest of the requests in flight found the connection unused
+        self.closing_since = 0.0
+        self.lifetime_s = 0.0  # 0: no limit
+        self.leave_reason = ""
+        self.gone = asyncio.Event()
+        self._owner = owner
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._started = False
+        self._paused = False
+        self._flush_due = False
+        self._close_reason = ""
+
+    # Called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; nothing is written before `start`."""
+        # uvloop's transports are of classes of their own.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=_MOST_UNSENT_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        """Let the protocol state read, the pool act on it, and the replies be written."""
+        self.heard_at = self._loop.time()
+        connection = self.connection
+        connection.receive(data)
+        if self._started:
+            self._owner.progressed(self)
+            if connection.failure:
+                self.close(connection.failure)
+            elif connection.has_output() and not self._flush_due:
+                self._flush_soon()
+
+    def pause_writing(self) -> None:
+        """The server does not read fast enough."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """The server has read on."""
+        self._paused = False
+        self._flush_soon()
+        self._owner.progressed(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End what was left."""
+        self._transport = None
+        reason = self._close_reason or (f"connection lost: {exc}" if exc else "the server closed the connection")
+        self.connection.lost(reason)
+        self.gone.set()
+        if self._started:
+            self._owner.closed(self, reason)
+
+    # Called by the pool
+
+    def start(self) -> str:
+        """Send the preface; the reason if the connection is of no use already, otherwise nothing."""
+        failure = self.connection.failure
+        if self._transport is None or failure:
+            self.abort(failure)
+            return failure
+        self._started = True
+        self.opened_at = self.used_at = self.heard_at = self._loop.time()
+        self.flush()
+        return ""
+
+    def room(self) -> int:
+        """How many requests may be sent now."""
+        return 0 if self._paused or self.leaving else self.connection.room()
+
+    def send(self, stream: Stream) -> None:
+        """Start a request; it is written at the end of this turn of the loop."""
+        connection = self.connection
+        if not connection.streams:
+            self.waiting_since = self.used_at = self._loop.time()
+        connection.send(stream)
+        if not self._flush_due:
+            self._flush_soon()
+
+    def cancel(self, stream: Stream, reason: str) -> None:
+        """Give up a request in flight."""
+        self.connection.cancel(stream, reason)
+        self._flush_soon()
+
+    def ping(self, now: float) -> None:
+        """Ask for a sign of life."""
+        self.pinged_at = now
+        self.connection.ping(_PING)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what has gathered, unless the server does not read."""
+        self._flush_due = False
+        if self._transport is not None and not self._paused:
+            output = self.connection.take_output()
+            if output:
+                self._transport.write(output)
+
+    def close(self, reason: str) -> None:
+        """Write what has gathered and close; `closed` follows."""
+        if self._transport is None or self._close_reason:
+            return
+        self._close_reason = reason
+        self.closing_since = self._loop.time()
+        if not self.connection.failure:
+            self.connection.say_goodbye()
+        self.flush()
+        self._transport.close()
+        if self._paused:
+            self._transport.abort()
+
+    def abort(self, reason: str) -> None:
+        """Close at once; `closed` follows."""
+        if self._transport is not None:
+            self._close_reason = self._close_reason or reason
+            self._transport.abort()

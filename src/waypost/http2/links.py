@@ -1,0 +1,281 @@
+"""The open connections of a pool: as many as wanted, opened with backoff, replaced in time."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from .connection import Connection, Limits
+from .dial import DialError, dial
+from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
+from .frames import error_name
+from .link import Link
+from .settings import Origin, PoolSettings
+from .upkeep import UpkeepRules
+
+# A lifetime is shortened by up to this fraction, so that connections opened together do not end together.
+_LIFETIME_SPREAD: Final = 0.1
+# A server that does not take part in closing is waited for this long.
+_GOODBYE_S: Final = 2.0
+
+
+class Requests(Protocol):
+    """What the connections carry, as `Links` sees it."""
+
+    def settle(self, connection: Connection) -> None:
+        """Deal with the streams in `ended` and `refused`."""
+
+    def dispatch(self) -> None:
+        """Streams may be free: send what waits."""
+
+    def unreachable(self, reason: str) -> None:
+        """An attempt to connect failed and there is no connection: what waits must not wait on."""
+
+    def waiting(self) -> int:
+        """How many requests wait for a stream."""
+
+
+class Links:
+    """Keeps `min_connections` open, opens more under load up to `max_connections`, and replaces what ends.
+
+    Connections that only finish what they have (after GOAWAY, age, idleness) are `leaving` and do not count.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        settings: PoolSettings,
+        loop: asyncio.AbstractEventLoop,
+        requests: Requests,
+        on_event: Callable[[PoolEvent], None] | None,
+        jitter: Callable[[], float],
+    ) -> None:
+        self.ready: list[Link] = []
+        self.leaving: list[Link] = []
+        self.dialling: set[asyncio.Task[None]] = set()
+        self.opened_total = 0
+        self.handshakes_total = 0
+        self.goaways_total = 0
+        self.last_failure = ""
+        self._origin = origin
+        self._settings = settings
+        self._loop = loop
+        self._requests = requests
+        self._on_event = on_event
+        self._jitter = jitter
+        self._rules = UpkeepRules(settings)
+        self._limits = Limits(
+            settings.initial_stream_limit,
+            settings.max_streams,
+            settings.max_response_bytes,
+            settings.max_header_list_bytes,
+        )
+        self._open = True
+        self._failures = 0
+        self._retry: asyncio.TimerHandle | None = None
+        self._upkeep: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to connect and to look after what is connected."""
+        self.fill()
+        self._plan_upkeep()
+
+    async def stop(self, reason: str) -> None:
+        """Close all, and wait until they are closed."""
+        self._open = False
+        for handle in (self._retry, self._upkeep):
+            if handle is not None:
+                handle.cancel()
+        for task in list(self.dialling):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        for link in [*self.ready, *self.leaving]:
+            link.close(reason)
+        for link in [*self.ready, *self.leaving]:
+            try:
+                async with asyncio.timeout(_GOODBYE_S):
+                    await link.gone.wait()
+            except TimeoutError:
+                link.abort(reason)
+
+    def pick(self, avoid: object = None) -> Link | None:
+        """A connection with room, if possible below its high mark and not *avoid*; asks for another one if it is."""
+        best: Link | None = None
+        most = 0
+        for link in self.ready:
+            room = link.room()
+            connection = link.connection
+            if room > 0 and connection is not avoid:
+                if len(connection.streams) < connection.stream_limit * self._settings.high_water:
+                    return link
+                if room > most:
+                    best = link
+                    most = room
+        self._grow()
+        if best is None and avoid is not None:
+            return self.pick()
+        return best
+
+    def in_flight(self) -> int:
+        """Requests that were sent and have not ended."""
+        return sum([len(link.connection.streams) for link in self.ready]) + sum(
+            [len(link.connection.streams) for link in self.leaving]
+        )
+
+    def next_attempt_at(self) -> float:
+        """When there can be a connection at the earliest, by the loop's clock; 0 unless one must be waited for."""
+        return self._retry.when() if self._retry is not None and not self.ready and not self.dialling else 0.0
+
+    def fill(self) -> None:
+        """Open what is missing: the minimum, and one if requests wait."""
+        wanted = max(self._settings.min_connections, 1 if self._requests.waiting() else 0)
+        while self._open and self._retry is None and len(self.ready) + len(self.dialling) < wanted:
+            self._dial()
+
+    def _grow(self) -> None:
+        if self.dialling or self._retry is not None or not self._open:
+            return
+        # A connection that has answered nothing may still be held at its first stream: more would not help.
+        if len(self.ready) < self._settings.max_connections and all([link.answered for link in self.ready]):
+            self._dial()
+
+    # Opening
+
+    def _dial(self) -> None:
+        self.handshakes_total += 1
+        self.dialling.add(self._loop.create_task(self._connect()))
+
+    def _new_link(self) -> Link:
+        return Link(self, self._limits, self._loop)
+
+    async def _connect(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        failure = ""
+        try:
+            link = await dial(self._origin, self._new_link, self._settings.connect_timeout_s)
+            failure = link.start()
+        except DialError as error:
+            failure = str(error)
+        finally:
+            self.dialling.discard(task)
+        if failure:
+            self._connect_failed(failure)
+            return
+        if self._settings.max_age_s is not None:
+            link.lifetime_s = self._settings.max_age_s * (1 - _LIFETIME_SPREAD * self._jitter())
+        self.ready.append(link)
+        self.opened_total += 1
+        self._tell(ConnectionOpened())
+        self._requests.dispatch()
+
+    def _connect_failed(self, reason: str) -> None:
+        self.last_failure = reason
+        self._tell(ConnectFailed(reason, self._back_off()))
+        if not self.ready and not self.dialling:
+            self._requests.unreachable(reason)
+
+    def _back_off(self) -> float:
+        """Plan the next attempt; seconds until then."""
+        settings = self._settings
+        delay = min(settings.backoff_cap_s, settings.backoff_base_s * 2.0 ** min(self._failures, 30))
+        delay *= 0.5 + 0.5 * self._jitter()
+        self._failures += 1
+        if self._retry is None and self._open:
+            self._retry = self._loop.call_later(delay, self._try_again)
+        return delay
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.fill()
+
+    # What links tell
+
+    def progressed(self, link: Link) -> None:
+        """Hand over what ended, and let go of a connection that the server has announced to end."""
+        connection = link.connection
+        if connection.ended and not link.answered:
+            link.answered = True
+            self._failures = 0
+        if connection.goaways:
+            self._went_away(link)
+        self._requests.settle(connection)
+        if link.leaving and not connection.streams:
+            link.close(link.leave_reason)
+
+    def closed(self, link: Link, reason: str) -> None:
+        """Replace a connection that is no more: at once if it had been of use, else with backoff."""
+        if link in self.leaving:
+            self.leaving.remove(link)
+        else:
+            self.ready.remove(link)
+            self._replace(link)
+        self._tell(ConnectionClosed(reason))
+        self._requests.settle(link.connection)
+        self.fill()
+
+    def _went_away(self, link: Link) -> None:
+        goaways = link.connection.goaways
+        reason = f"the server sent GOAWAY: {error_name(goaways[-1].code)}"
+        while goaways:
+            goaway = goaways.pop(0)
+            self.goaways_total += 1
+            self._tell(GoAwayReceived(goaway.code, goaway.last_stream_id, goaway.debug))
+        if not link.leaving:
+            self._leave(link, reason)
+            self._replace(link)
+
+    def _replace(self, link: Link) -> None:
+        lived_s = self._loop.time() - link.opened_at
+        if not link.answered and lived_s < self._settings.backoff_cap_s:
+            self._back_off()
+
+    def _leave(self, link: Link, reason: str) -> None:
+        self.ready.remove(link)
+        self.leaving.append(link)
+        link.leaving = True
+        link.leave_reason = reason
+
+    def retire(self, link: Link, reason: str) -> None:
+        """Let *link* finish what it has, then close it; what is missing then is opened."""
+        self._leave(link, reason)
+        if not link.connection.streams:
+            link.close(reason)
+        self.fill()
+
+    # Upkeep
+
+    def _plan_upkeep(self) -> None:
+        self._upkeep = self._loop.call_later(self._rules.every_s, self._keep_up)
+
+    def _keep_up(self) -> None:
+        now = self._loop.time()
+        rules = self._rules
+        for link in [*self.ready, *self.leaving]:
+            rules.check_life(link, now)
+        for link in list(self.ready):
+            reason = rules.reason_to_retire(link, now)
+            if reason:
+                self.retire(link, reason)
+            elif rules.is_aged(link, now):
+                self._rotate(link, now)
+        surplus = rules.surplus(self.ready, now)
+        if surplus is not None:
+            self.retire(surplus, "not needed any more")
+        self._plan_upkeep()
+
+    def _rotate(self, link: Link, now: float) -> None:
+        """Open the successor of an aged connection first, where the maximum allows."""
+        successor = any([other.room() > 0 and not self._rules.is_aged(other, now) for other in self.ready])
+        if successor or len(self.ready) + len(self.dialling) >= self._settings.max_connections:
+            self.retire(link, "reached its maximum age")
+        elif not self.dialling and self._retry is None:
+            self._dial()
+
+    def _tell(self, event: PoolEvent) -> None:
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception as error:  # noqa: BLE001 - a listener's bug must not end a connection
+                self._loop.call_exception_handler({"message": "on_event raised", "exception": error})
