@@ -1,0 +1,98 @@
+"""A store under test: the ports of one engine over one set of data, and what a test may do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.journal import MemoryJournal
+from waypost.adapters.memory.keys import MemoryKeys
+from waypost.adapters.memory.store import MemoryStore
+from waypost.adapters.memory.views import MemoryViews
+from waypost.adapters.memory.work import MemoryWork
+from waypost.domain.time import MINUTE_MS
+from waypost.ports.devices import Devices
+from waypost.ports.journal import Journal
+from waypost.ports.keys import Keys
+from waypost.ports.views import Views
+from waypost.ports.work import Work
+
+LEASE_MS = MINUTE_MS
+
+
+class StoreUnderTest(Protocol):
+    """One engine, its data, and its workers."""
+
+    clock: StoppedClock
+    leases_end: bool
+    """A declared difference: leases end by time, so a frozen worker may be overtaken and come back.
+
+    Where they do not, a worker that is silent for too long is killed.
+    """
+
+    @property
+    def views(self) -> Views:
+        """The reads."""
+        ...
+
+    @property
+    def devices(self) -> Devices:
+        """The registry."""
+        ...
+
+    @property
+    def journal(self) -> Journal:
+        """The journal."""
+        ...
+
+    @property
+    def keys(self) -> Keys:
+        """The API keys."""
+        ...
+
+    async def open_workers(self, count: int) -> Sequence[Work]:
+        """*count* workers that share all the work there is."""
+        ...
+
+    async def crash(self, worker: Work) -> None:
+        """Let a worker be gone without cleaning up; what it leased may be taken over afterwards."""
+        ...
+
+    async def forget_key(self, key: bytes) -> bool:
+        """Force a dedup key to expire."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class MemoryUnderTest:
+    """The memory adapters."""
+
+    leases_end = True
+
+    def __init__(self) -> None:
+        self.clock = StoppedClock()
+        self._store = MemoryStore()
+        self.views = MemoryViews(self._store, self.clock)
+        self.devices = MemoryDevices(self._store)
+        self.journal = MemoryJournal(self._store)
+        self.keys = MemoryKeys(self._store)
+
+    async def open_workers(self, count: int) -> Sequence[Work]:
+        """See StoreUnderTest."""
+        return [MemoryWork(self._store, self.clock) for _ in range(count)]
+
+    async def crash(self, worker: Work) -> None:
+        """A dead worker's leases end with their time."""
+        self.clock.advance(LEASE_MS)
+
+    async def forget_key(self, key: bytes) -> bool:
+        """See StoreUnderTest."""
+        return await MemoryWork(self._store, self.clock).forget_key(key)
+
+    async def close(self) -> None:
+        """Nothing outlives the object."""

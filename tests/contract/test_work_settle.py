@@ -1,0 +1,371 @@
+"""Work.settle: receipts, due times, acknowledgement, counters and the journal row, all of it or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, notification, parked, sent, targets, tried
+from waypost.domain.delivery import FailureClass, OpenTarget, Target
+from waypost.domain.ids import DeviceId
+from waypost.domain.notification import Channel
+from waypost.domain.settlement import (
+    Cancelled,
+    Change,
+    Dead,
+    Expired,
+    Forget,
+    Sent,
+    Settlement,
+    Suppressed,
+    Unstarted,
+    Unsure,
+)
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import HOUR_MS, SECOND_MS, later
+from waypost.ports.journal import DeliveryMoved, NotificationMoved
+from waypost.ports.work import Settled, Stale
+
+pytestmark = pytest.mark.asyncio
+
+DEAD = Dead("BadTopic", "bad topic", FailureClass.TERMINAL, letter=True)
+
+
+async def test_the_settle_that_closes_the_last_target_ends_the_notification(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    assert await bench.settle_first(lease, item, 1, sent(0, bench.now)) == []
+    record = (await bench.story(made)).record
+    assert (record.status, record.finished_at) == (NotificationStatus.SENT, bench.now)
+    receipt = (await bench.receipts(made))[0]
+    assert (receipt.status, receipt.attempt, receipt.provider_id) == (DeliveryStatus.SENT, 1, "p")
+    assert receipt.sent_at == receipt.resolved_at == receipt.first_attempt_at == receipt.last_attempt_at == bench.now
+    assert receipt.attempts == (tried(bench.now, "taken"),)
+    assert await bench.leasable() == []
+
+
+async def test_the_first_settle_stores_the_whole_target_list(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 3, sent(1, bench.now))
+    receipts = await bench.receipts(made)
+    assert [(receipt.n, receipt.device_id, receipt.status) for receipt in receipts] == [
+        (0, "d0", DeliveryStatus.PENDING),
+        (1, "d1", DeliveryStatus.SENT),
+        (2, "d2", DeliveryStatus.PENDING),
+    ]
+    assert await bench.status(made) is NotificationStatus.PROCESSING
+
+
+async def test_settling_part_keeps_the_rest_under_the_lease(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, sent(0, bench.now))
+    assert await bench.leasable() == []
+    assert await bench.settle_rest(lease, item, sent(1, bench.now)) == []
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_after_a_crash_only_the_unsettled_targets_come_back(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 3, sent(1, bench.now))
+    second = await bench.crash()
+    lease, item = await second.take_one()
+    assert item.open_targets == (
+        OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=0),
+        OpenTarget(2, DeviceId("d2"), Channel.APNS, attempt=0),
+    )
+    assert await second.settle_rest(lease, item, sent(0, second.now), sent(2, second.now)) == []
+    assert await second.status(made) is NotificationStatus.SENT
+
+
+async def test_a_device_registered_later_does_not_join_a_stored_list(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, again(0, bench.now))
+    late = Settled(item.notification, (sent(1, bench.now), sent(2, bench.now)), targets(3))
+    assert await bench.settle(lease, late) == [Stale(made.id, 2, 1)]
+    assert len(await bench.receipts(made)) == 2
+
+
+async def test_before_the_first_write_a_new_lease_resolves_again(bench: Bench) -> None:
+    made = await bench.accepted()
+    await bench.take_one()
+    second = await bench.crash()
+    lease, item = await second.take_one()
+    assert item.open_targets is None
+    await second.settle_first(lease, item, 2, sent(0, second.now), sent(1, second.now))
+    assert len(await second.receipts(made)) == 2
+
+
+async def test_suppressed_targets_are_stored_with_their_reason(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    listed = (*targets(1), Target(1, DeviceId("d1"), None, "unknown_platform"))
+    await bench.settle(lease, Settled(item.notification, (sent(0, bench.now),), listed))
+    receipt = (await bench.receipts(made))[1]
+    assert (receipt.status, receipt.channel, receipt.reason) == (DeliveryStatus.SUPPRESSED, None, "unknown_platform")
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_a_list_of_suppressed_targets_ends_the_notification(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    listed = (Target(0, DeviceId("d0"), None, "unknown_platform"),)
+    await bench.settle(lease, Settled(item.notification, targets=listed))
+    assert await bench.status(made) is NotificationStatus.SUPPRESSED
+
+
+@pytest.mark.parametrize(
+    "verdict", [NotificationStatus.EXPIRED, NotificationStatus.NO_TARGETS, NotificationStatus.SUPPRESSED]
+)
+async def test_a_verdict_ends_a_notification_without_targets(bench: Bench, verdict: NotificationStatus) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    assert await bench.settle(lease, Settled(item.notification, verdict=verdict)) == []
+    story = await bench.story(made)
+    assert (story.record.status, story.record.finished_at, story.receipts) == (verdict, bench.now, ())
+    assert await bench.leasable() == []
+
+
+@pytest.mark.parametrize(
+    ("settlements", "status"),
+    [
+        ([Sent("p"), Sent("p")], NotificationStatus.SENT),
+        ([Sent("p"), DEAD], NotificationStatus.PARTIAL),
+        ([DEAD, DEAD], NotificationStatus.FAILED),
+        ([Expired(), Expired()], NotificationStatus.EXPIRED),
+        ([Expired(), DEAD], NotificationStatus.FAILED),
+        ([Suppressed("x"), Suppressed("x")], NotificationStatus.SUPPRESSED),
+        ([Suppressed("x"), Sent("p")], NotificationStatus.SENT),
+        ([Suppressed("x"), Cancelled("y")], NotificationStatus.CANCELLED),
+        ([Unsure("timeout"), DEAD], NotificationStatus.UNKNOWN),
+        ([Unsure("timeout"), Sent("p")], NotificationStatus.PARTIAL),
+    ],
+)
+async def test_the_final_status_comes_from_all_targets(
+    bench: Bench, settlements: list[Settlement], status: NotificationStatus
+) -> None:
+    made = notification(bench.now)
+    await bench.routed(made, *settlements)
+    assert await bench.status(made) is status
+
+
+async def test_the_final_status_of_targets_settled_one_by_one(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 3, sent(0, bench.now))
+    await bench.settle_rest(lease, item, Change(1, 1, DEAD, bench.now, tried(bench.now, "refused")))
+    assert await bench.status(made) is NotificationStatus.PROCESSING
+    await bench.settle_rest(lease, item, Change(2, 1, Expired(), bench.now))
+    assert await bench.status(made) is NotificationStatus.PARTIAL
+
+
+async def test_the_first_outcome_of_an_attempt_wins(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, sent(0, bench.now, provider_id="first"))
+    assert await bench.settle_rest(lease, item, sent(0, bench.now, provider_id="second")) == [Stale(made.id, 0, 1)]
+    assert (await bench.receipts(made))[0].provider_id == "first"
+
+
+async def test_two_outcomes_of_one_attempt_in_one_settle(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    twice = (sent(0, bench.now, provider_id="first"), sent(0, bench.now, provider_id="second"))
+    assert await bench.settle_first(lease, item, 1, *twice) == [Stale(made.id, 0, 1)]
+    assert (await bench.receipts(made))[0].provider_id == "first"
+
+
+@pytest.mark.parametrize("attempt", [0, 2, 7])
+async def test_an_outcome_of_another_attempt_is_stale(bench: Bench, attempt: int) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    stale = await bench.settle_first(lease, item, 1, sent(0, bench.now, attempt))
+    assert stale == [Stale(made.id, 0, attempt)]
+    assert (await bench.receipts(made))[0].status is DeliveryStatus.PENDING
+
+
+async def test_a_stale_change_does_not_hold_back_its_neighbours(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    stale = await bench.settle_first(lease, item, 2, sent(0, bench.now, 5), sent(1, bench.now))
+    assert stale == [Stale(made.id, 0, 5)]
+    assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.PENDING, DeliveryStatus.SENT]
+
+
+async def test_a_change_of_a_final_notification_is_stale(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    assert await bench.settle_rest(lease, item, again(0, bench.now, attempt=2)) == [Stale(made.id, 0, 2)]
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_a_retry_names_its_target_and_its_attempts(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
+    bench.clock.advance(RETRY_MS)
+    lease, item = await bench.take_one()
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=1, retries=1),)
+
+
+async def test_a_throttled_round_spends_no_retry(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    put_off = again(0, bench.now)
+    settlement = type(put_off.settlement)(later(bench.now, RETRY_MS), spends_attempt=False, code="429", why="throttled")
+    await bench.settle_first(lease, item, 1, Change(0, 1, settlement, bench.now, put_off.made))
+    bench.clock.advance(RETRY_MS)
+    _, item = await bench.take_one()
+    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1, retries=0, throttles=1),)
+
+
+async def test_the_targets_of_a_notification_that_are_due_together_come_as_one_item(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(
+        lease, item, 3, again(0, bench.now), again(1, bench.now, wait_ms=HOUR_MS), again(2, bench.now)
+    )
+    bench.clock.advance(RETRY_MS)
+    _, item = await bench.take_one()
+    assert [target.n for target in item.open_targets or ()] == [0, 2]
+
+
+async def test_a_retry_may_be_leased_while_its_neighbour_is_still_under_way(bench: Bench) -> None:
+    made = await bench.accepted()
+    slow_lease, slow_item = await bench.take_one()
+    await bench.settle_first(slow_lease, slow_item, 2, again(1, bench.now))
+    bench.clock.advance(RETRY_MS)
+    lease, item = await bench.take_one()
+    assert [target.n for target in item.open_targets or ()] == [1]
+    await bench.settle_rest(lease, item, sent(1, bench.now, attempt=2))
+    await bench.settle_rest(slow_lease, slow_item, sent(0, bench.now))
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_attempts_only_grow_and_each_stays_readable(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, again(0, bench.now))
+    for attempt in (2, 3):
+        bench.clock.advance(RETRY_MS)
+        lease, item = await bench.take_one()
+        assert await bench.settle_rest(lease, item, again(0, bench.now, attempt)) == []
+    receipt = (await bench.receipts(made))[0]
+    assert (receipt.attempt, receipt.retries, len(receipt.attempts)) == (3, 3, 3)
+    assert receipt.last_attempt_at == bench.now
+    assert receipt.due_at == later(bench.now, RETRY_MS)
+    assert all(attempt.token_hash == TOKEN_HASH for attempt in receipt.attempts)
+
+
+async def test_a_dead_delivery_leaves_its_letter(bench: Bench) -> None:
+    made = notification(bench.now)
+    await bench.routed(made, DEAD)
+    receipt = (await bench.receipts(made))[0]
+    assert (receipt.status, receipt.dead, receipt.code) == (DeliveryStatus.FAILED, True, "BadTopic")
+    assert receipt.failure_class is FailureClass.TERMINAL
+
+
+async def test_a_given_back_fresh_item_is_leasable_at_once_and_fresh(bench: Bench) -> None:
+    made = await bench.accepted()
+    await bench.accepted()
+    lease = await bench.lease(1)
+    await bench.settle(lease, Settled(lease.items[0].notification, given_back=True))
+    again_leased = await bench.lease()
+    assert [item.notification.id for item in again_leased.items][0] == made.id, "accept order holds"
+    assert again_leased.items[0].open_targets is None
+
+
+async def test_giving_back_the_rest_of_an_item_frees_only_what_is_open(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle(lease, Settled(item.notification, (sent(0, bench.now),), targets(2), given_back=True))
+    lease, item = await bench.take_one()
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=0),)
+
+
+async def test_an_unstarted_target_is_leasable_at_once_and_spends_no_attempt(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    unstarted = Change(1, 1, Unstarted(), bench.now)
+    assert await bench.settle_first(lease, item, 2, sent(0, bench.now), unstarted) == []
+    lease, item = await bench.take_one()
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=0),)
+
+
+async def test_the_journal_tells_of_each_change_and_of_the_end_once(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    since = later(bench.now, -HOUR_MS)
+    gone = Change(1, 1, Forget("Unregistered", since, letter=True), bench.now, tried(bench.now, "gone"))
+    await bench.settle_first(lease, item, 2, sent(0, bench.now), gone)
+    deliveries = [move for move in await bench.moves() if isinstance(move, DeliveryMoved)]
+    assert [(move.n, move.attempt, move.before, move.after) for move in deliveries] == [
+        (0, 1, DeliveryStatus.PENDING, DeliveryStatus.SENT),
+        (1, 1, DeliveryStatus.PENDING, DeliveryStatus.FAILED),
+    ]
+    assert (deliveries[1].gone_since, deliveries[1].token_hash) == (since, TOKEN_HASH)
+    assert (deliveries[0].app, deliveries[0].device_id) == (APP, "d0")
+    finished = [move for move in await bench.moves() if isinstance(move, NotificationMoved)][1:]
+    assert [(move.notification_id, move.after) for move in finished] == [(made.id, NotificationStatus.PARTIAL)]
+
+
+async def test_the_journal_tells_of_every_attempt_made(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, again(0, bench.now))
+    bench.clock.advance(RETRY_MS)
+    lease, item = await bench.take_one()
+    await bench.settle_rest(lease, item, sent(0, bench.now, 2))
+    deliveries = [move for move in await bench.moves() if isinstance(move, DeliveryMoved)]
+    assert [(move.attempt, move.after) for move in deliveries] == [
+        (1, DeliveryStatus.PENDING),
+        (2, DeliveryStatus.SENT),
+    ]
+
+
+async def test_a_stale_change_leaves_no_trace_in_the_journal(bench: Bench) -> None:
+    await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, sent(0, bench.now))
+    before = await bench.moves()
+    await bench.settle_rest(lease, item, again(0, bench.now))
+    assert await bench.moves() == before
+
+
+async def test_a_parked_target_reads_what_it_waits_for(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, parked(0, bench.now, made.expires_at))
+    receipt = (await bench.receipts(made))[0]
+    assert (receipt.parked, receipt.due_at, receipt.attempt) == ("breaker:demo/apns", made.expires_at, 0)
+    assert await bench.status(made) is NotificationStatus.PROCESSING
+
+
+async def test_one_settle_may_speak_of_many_items(bench: Bench) -> None:
+    made = [await bench.accepted(user=f"u{n}") for n in range(20)]
+    lease = await bench.take()
+    parts = [Settled(item.notification, (sent(0, bench.now),), targets(1)) for item in lease.items]
+    assert await bench.settle(lease, *parts) == []
+    known = await bench.store.views.statuses(APP, [one.id for one in made])
+    assert set(known.values()) == {NotificationStatus.SENT}
+    assert len(known) == 20
+
+
+async def test_a_settle_of_nothing_writes_nothing(bench: Bench) -> None:
+    lease = await bench.lease()
+    assert await bench.settle(lease) == []
+    assert await bench.moves() == []
+
+
+async def test_the_same_settle_again_is_refused_whole(bench: Bench) -> None:
+    """What a worker repeats when it never got the answer."""
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    part = Settled(item.notification, (sent(0, bench.now), again(1, bench.now, wait_ms=SECOND_MS)), targets(2))
+    assert await bench.settle(lease, part) == []
+    before = await bench.story(made)
+    assert await bench.settle(lease, part) == [Stale(made.id, 0, 1), Stale(made.id, 1, 1)]
+    assert await bench.story(made) == before
