@@ -1,0 +1,127 @@
+"""The client for programs on asyncio."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from waypost.client import calls
+from waypost.client.calls import Call, Json
+from waypost.client.errors import ConnectionLost
+
+
+class AsyncClient:
+    """One app's door to Waypost, over kept connections: ``async with AsyncClient(url, key) as waypost``.
+
+    Calls raise ApiError or ConnectionLost and return the answer as plain data.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None,
+        *,
+        timeout_s: float = 30.0,
+        connections: int = 100,
+        ca_file: Path | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
+        self._url = url.rstrip("/")
+        self._netloc = parts.netloc
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        self._connections = connections
+        self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else True
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls),
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(self, notification: Json) -> Json:
+        """Submit one notification; what it may hold is in the reference under ``POST /v1/notifications``."""
+        return await self._answer(calls.send(notification))
+
+    async def send_batch(self, notifications: Sequence[Json]) -> Json:
+        """Submit up to 1,000; each is answered by itself, in order."""
+        return await self._answer(calls.send_batch(notifications))
+
+    async def show(self, notification_id: str) -> Json:
+        """One notification with a receipt for each device."""
+        return await self._answer(calls.show(notification_id))
+
+    async def history(self, **query: str | int | None) -> Json:
+        """A page of notifications, newest first (user_id, status, limit, cursor)."""
+        return await self._answer(calls.history(**query))
+
+    async def cancel(self, notification_id: str) -> Json:
+        """Stop what has not been handed over; the answer says what that achieved."""
+        return await self._answer(calls.cancel(notification_id))
+
+    async def replay(self, notification_id: str, ttl_s: int | None = None) -> Json:
+        """Start a new round for what failed of one notification."""
+        return await self._answer(calls.replay(notification_id, ttl_s))
+
+    async def explain(self, notification: Json) -> Json:
+        """What would happen to a notification; nothing is sent."""
+        return await self._answer(calls.explain(notification))
+
+    async def dead(self, **query: str | int | None) -> Json:
+        """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+        return await self._answer(calls.dead(**query))
+
+    async def replay_dead(
+        self,
+        ids: Sequence[str] | None = None,
+        filter: Json | None = None,
+        cursor: str | None = None,
+        ttl_s: int | None = None,
+    ) -> Json:
+        """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
+        return await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+
+    async def devices(self, user_id: str, *, inactive: bool = False) -> Json:
+        """A user's devices."""
+        return await self._answer(calls.devices(user_id, inactive=inactive))
+
+    async def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
+        """Register or refresh a device; an app does this at each launch."""
+        return await self._answer(calls.add_device(user_id, device_id, device))
+
+    async def remove_device(self, user_id: str, device_id: str) -> Json:
+        """Send nothing more to a device."""
+        return await self._answer(calls.remove_device(user_id, device_id))
+
+    async def ready(self) -> Json:
+        """Whether Waypost can take requests now; ApiError (503) says why not."""
+        return await self._answer(calls.ready())
+
+    async def _answer(self, call: Call) -> Json:
+        if self._session is None:
+            raise RuntimeError("use it in an async with block")
+        headers = calls.headers(self._api_key, call)
+        try:
+            async with self._session.request(
+                call.method, self._url + call.path, data=call.body, headers=headers, allow_redirects=False
+            ) as response:
+                status, body = response.status, await response.read()
+        except (TimeoutError, aiohttp.ClientError) as lost:
+            raise ConnectionLost(f"no answer from {self._netloc}: {type(lost).__name__}") from lost
+        return calls.read(status, body)

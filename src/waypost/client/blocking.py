@@ -1,0 +1,108 @@
+"""The client for programs that wait for each answer."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from waypost.client import calls
+from waypost.client.calls import Call, Json
+from waypost.client.errors import ConnectionLost
+
+
+class Client:
+    """One app's door to Waypost. Safe to share between threads: every call has a connection of its own.
+
+    A kept connection that the server closed meanwhile would leave open whether a submission was carried out; programs
+    that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data.
+    """
+
+    def __init__(self, url: str, api_key: str | None, *, timeout_s: float = 30.0, ca_file: Path | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
+        self._parts = parts
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
+
+    def send(self, notification: Json) -> Json:
+        """Submit one notification; what it may hold is in the reference under ``POST /v1/notifications``."""
+        return self._answer(calls.send(notification))
+
+    def send_batch(self, notifications: Sequence[Json]) -> Json:
+        """Submit up to 1,000; each is answered by itself, in order."""
+        return self._answer(calls.send_batch(notifications))
+
+    def show(self, notification_id: str) -> Json:
+        """One notification with a receipt for each device."""
+        return self._answer(calls.show(notification_id))
+
+    def history(self, **query: str | int | None) -> Json:
+        """A page of notifications, newest first (user_id, status, limit, cursor)."""
+        return self._answer(calls.history(**query))
+
+    def cancel(self, notification_id: str) -> Json:
+        """Stop what has not been handed over; the answer says what that achieved."""
+        return self._answer(calls.cancel(notification_id))
+
+    def replay(self, notification_id: str, ttl_s: int | None = None) -> Json:
+        """Start a new round for what failed of one notification."""
+        return self._answer(calls.replay(notification_id, ttl_s))
+
+    def explain(self, notification: Json) -> Json:
+        """What would happen to a notification; nothing is sent."""
+        return self._answer(calls.explain(notification))
+
+    def dead(self, **query: str | int | None) -> Json:
+        """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+        return self._answer(calls.dead(**query))
+
+    def replay_dead(
+        self,
+        ids: Sequence[str] | None = None,
+        filter: Json | None = None,
+        cursor: str | None = None,
+        ttl_s: int | None = None,
+    ) -> Json:
+        """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
+        return self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+
+    def devices(self, user_id: str, *, inactive: bool = False) -> Json:
+        """A user's devices."""
+        return self._answer(calls.devices(user_id, inactive=inactive))
+
+    def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
+        """Register or refresh a device; an app does this at each launch."""
+        return self._answer(calls.add_device(user_id, device_id, device))
+
+    def remove_device(self, user_id: str, device_id: str) -> Json:
+        """Send nothing more to a device."""
+        return self._answer(calls.remove_device(user_id, device_id))
+
+    def ready(self) -> Json:
+        """Whether Waypost can take requests now; ApiError (503) says why not."""
+        return self._answer(calls.ready())
+
+    def _answer(self, call: Call) -> Json:
+        connection = self._connection()
+        path = self._parts.path.rstrip("/") + call.path
+        try:
+            connection.request(call.method, path, call.body, calls.headers(self._api_key, call))
+            response = connection.getresponse()
+            status, body = response.status, response.read()
+        except (OSError, http.client.HTTPException) as lost:
+            why = getattr(lost, "strerror", None) or type(lost).__name__
+            raise ConnectionLost(f"no answer from {self._parts.netloc}: {why}") from lost
+        finally:
+            connection.close()
+        return calls.read(status, body)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname or "", self._parts.port
+        if self._tls is None:
+            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=self._tls)

@@ -1,0 +1,137 @@
+"""The API as data: each call says what to ask for; how it travels is the clients' business."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+
+from waypost.client.errors import ApiError
+
+Json = dict[str, Any]
+
+
+class Call(Struct, frozen=True):
+    """One request."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+
+
+def send(notification: Json) -> Call:
+    """Submit one notification; the fields are those of ``POST /v1/notifications`` in the reference."""
+    return _post("/v1/notifications", notification)
+
+
+def send_batch(notifications: Sequence[Json]) -> Call:
+    """Submit up to 1,000; each is answered by itself, in order."""
+    return _post("/v1/notifications/batch", {"notifications": list(notifications)})
+
+
+def show(notification_id: str) -> Call:
+    """One notification with a receipt for each device."""
+    return Call("GET", f"/v1/notifications/{_part(notification_id)}")
+
+
+def history(**query: str | int | None) -> Call:
+    """A page of notifications, newest first (user_id, status, limit, cursor)."""
+    return Call("GET", "/v1/notifications" + _query(query))
+
+
+def cancel(notification_id: str) -> Call:
+    """Stop what has not been handed over."""
+    return Call("POST", f"/v1/notifications/{_part(notification_id)}/cancel")
+
+
+def replay(notification_id: str, ttl_s: int | None = None) -> Call:
+    """Start a new round for what failed of one notification."""
+    return _post(f"/v1/notifications/{_part(notification_id)}/replay", _given(ttl=ttl_s))
+
+
+def explain(notification: Json) -> Call:
+    """What would happen to a notification; nothing is sent."""
+    return _post("/v1/explain", notification)
+
+
+def dead(**query: str | int | None) -> Call:
+    """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+    return Call("GET", "/v1/dead" + _query(query))
+
+
+def replay_dead(
+    ids: Sequence[str] | None = None,
+    filter: Json | None = None,
+    cursor: str | None = None,
+    ttl_s: int | None = None,
+) -> Call:
+    """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
+    ids = None if ids is None else list(ids)
+    return _post("/v1/dead/replay", _given(ids=ids, filter=filter, cursor=cursor, ttl=ttl_s))
+
+
+def devices(user_id: str, *, inactive: bool = False) -> Call:
+    """A user's devices."""
+    return Call("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))
+
+
+def add_device(user_id: str, device_id: str, device: Json) -> Call:
+    """Register or refresh a device; the fields are those of ``PUT /v1/devices/…`` in the reference."""
+    return Call("PUT", f"/v1/devices/{_part(user_id)}/{_part(device_id)}", _encode(device))
+
+
+def remove_device(user_id: str, device_id: str) -> Call:
+    """Send nothing more to a device."""
+    return Call("DELETE", f"/v1/devices/{_part(user_id)}/{_part(device_id)}")
+
+
+def ready() -> Call:
+    """Whether Waypost can take requests now."""
+    return Call("GET", "/health/ready")
+
+
+def headers(api_key: str | None, call: Call) -> dict[str, str]:
+    """What every request carries."""
+    common = {"Accept": "application/json", "User-Agent": "waypost-client"}
+    if api_key is not None:
+        common["Authorization"] = f"Bearer {api_key}"
+    if call.body is not None:
+        common["Content-Type"] = "application/json"
+    return common
+
+
+def read(status: int, body: bytes) -> Json:
+    """The answer, or the ApiError it carries."""
+    try:
+        answer = json.loads(body) if body else {}
+    except ValueError:
+        answer = {}
+    if not isinstance(answer, dict):
+        answer = {}
+    if status >= 400:
+        raise ApiError(status, answer)
+    return answer
+
+
+def _post(path: str, body: Json) -> Call:
+    return Call("POST", path, _encode(body))
+
+
+def _encode(body: Json) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _query(given: Mapping[str, str | int | None]) -> str:
+    asked = _given(**given)
+    return "?" + urlencode(asked) if asked else ""
+
+
+def _given(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,36 @@
+"""What can go wrong between a caller and Waypost.
+
+ClientError
+├── ApiError        Waypost answered, and refused
+└── ConnectionLost  no answer; whether the request was carried out is not known
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ClientError(Exception):
+    """The root of the tree."""
+
+
+class ApiError(ClientError):
+    """A problem answer (RFC 9457): *code* is stable, *faults* name the wrong fields.
+
+    *retry_after_s* is when to ask again, where that helps.
+    """
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        self.status = status
+        self.code = str(problem.get("code", "internal"))
+        self.detail = str(problem.get("detail", f"answered {status} without saying why"))
+        self.faults: list[dict[str, str]] = problem.get("faults", [])
+        self.retry_after_s: int | None = problem.get("retry_after")
+        super().__init__(f"{self.code}: {self.detail}")
+
+
+class ConnectionLost(ClientError):
+    """Waypost could not be reached, or did not answer in time.
+
+    A submission with an idempotency key can be repeated safely: it is accepted once.
+    """
