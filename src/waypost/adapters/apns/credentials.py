@@ -51,13 +51,15 @@ class ProviderTokens:
         self._key = key
         self._key_id = key_id
         self._team_id = team_id
-        self._issued_at = Instant(0)
+        self._issued_at = Instant(-LIFETIME_MS)
         self._current = ""
 
     def at(self, now: Instant) -> str:
         """The token to use at *now*; the same string until it is renewed."""
         slot = Instant(now - now % LIFETIME_MS)
-        if slot > self._issued_at or now < self._issued_at - MINUTE_MS:
+        age_ms = now - self._issued_at
+        clock_went_back = age_ms < -MINUTE_MS
+        if clock_went_back or (slot > self._issued_at and age_ms >= SHORTEST_LIFETIME_MS):
             self._issue(slot)
         return self._current
 

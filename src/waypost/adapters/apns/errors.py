@@ -111,7 +111,9 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
 
 def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     code = reason_of(answer)
-    meaning, why = REASONS.get(code, (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}"))
+    meaning, why = REASONS.get(
+        code, (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
+    )
     wait_ms = retry_after_ms(answer.headers, now)
     if wait_ms is None:
         wait_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)

@@ -76,7 +76,9 @@ def fitted_collapse_id(collapse_key: str) -> str:
 
 def faults(content: Content, kind: Kind) -> list[Fault]:
     """What APNs would refuse or we could not send, with the path of each."""
-    found = [Fault(f"data.{key}", "the key is taken in an APNs payload") for key in ("aps", ID_KEY) if key in content.data]
+    found = [
+        Fault(f"data.{key}", "the key is taken in an APNs payload") for key in ("aps", ID_KEY) if key in content.data
+    ]
     override = content.overrides.get(Channel.APNS, {})
     if ID_KEY in override:
         found.append(Fault(f"overrides.apns.{ID_KEY}", "is set by Waypost"))
@@ -85,7 +87,9 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
         return [*found, Fault("overrides.apns.aps", "must be an object")]
     if kind is Kind.SILENT:
         found += [
-            Fault(f"overrides.apns.aps.{key}", "a silent notification shows nothing") for key in SHOWN_KEYS if key in aps
+            Fault(f"overrides.apns.aps.{key}", "a silent notification shows nothing")
+            for key in SHOWN_KEYS
+            if key in aps
         ]
     return found
 
@@ -127,6 +131,8 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         beneath = merged.get(key)
-        both = isinstance(beneath, dict) and isinstance(value, dict)
-        merged[key] = _merged(beneath, value) if both else value
+        if isinstance(beneath, dict) and isinstance(value, dict):
+            merged[key] = _merged(beneath, value)
+        else:
+            merged[key] = value
     return merged

@@ -1,1 +1,1 @@
-"""Firebase Cloud Messaging, HTTP v1."""
+"""Firebase Cloud Messaging, its HTTP v1 API."""

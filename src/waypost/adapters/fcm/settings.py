@@ -1,18 +1,20 @@
-"""What an operator says of one FCM credential."""
+"""What an app says of its Firebase project (``apps.<app>.fcm``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 
-class FcmSettings(Struct, frozen=True, kw_only=True):
-    """One service account of one Firebase project."""
+class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One service account of one project."""
 
-    service_account_file: Path
-    """The service account's JSON key file from Google; it names the project and the token endpoint."""
+    service_account_file: str
+    """The JSON key file from the Firebase console; it names the project and the token endpoint, too."""
     endpoint: str | None = None
-    """Another gateway than Google's, such as the lab's."""
-    ca_file: Path | None = None
-    """Certificates to trust in place of the system's, PEM; also for the token endpoint."""
+    """``https://host:port`` instead of Google's own."""
+    ca_file: str | None = None
+    """Trust these authorities alone, instead of the system's; also for the token endpoint."""
+    connections: Annotated[int, Meta(ge=1, le=50)] = 10
+    """At most; each carries up to 100 requests at once."""

@@ -1,1 +1,1 @@
-"""Web Push: RFC 8030, encrypted by RFC 8291, signed by RFC 8292."""
+"""Web Push: RFC 8030 over HTTP/2, with RFC 8188, 8291 and 8292."""

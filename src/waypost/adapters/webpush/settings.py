@@ -1,20 +1,32 @@
-"""What an operator says of one Web Push credential."""
+"""What an app says of its Web Push identity (``apps.<app>.webpush``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+KNOWN_SERVICES = (
+    "fcm.googleapis.com",
+    "updates.push.services.mozilla.com",
+    "*.notify.windows.com",
+    "*.push.apple.com",
+)
+"""The push services of the browsers."""
 
 
-class WebPushSettings(Struct, frozen=True, kw_only=True):
-    """One VAPID key (RFC 8292), under which browsers subscribed."""
+class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One VAPID key; subscriptions are bound to it when they are made."""
 
-    vapid_private_key_file: Path
-    """The P-256 private key, PEM."""
+    vapid_private_key_file: str
+    """An EC key on P-256 as PEM."""
     subject: str
-    """Whom a push service may write to: a mailto: or https: URL (RFC 8292 section 2.1)."""
-    allow_endpoints: tuple[str, ...] = ()
-    """Origins that subscriptions may name although they are not public, such as the lab's."""
-    ca_file: Path | None = None
-    """Certificates to trust in place of the system's, PEM."""
+    """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
+    allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
+    """Where subscriptions may point: host names, ``*.`` for any label in front, or ``https://host:port[/path]``."""
+    ca_file: str | None = None
+    """Trust these authorities alone, instead of the system's."""
+    connections: Annotated[int, Meta(ge=1, le=50)] = 4
+    """At most, to each push service."""
+    push_services: Annotated[int, Meta(ge=1, le=1000)] = 64
+    """Push services connected at once, at most; the one unused for longest makes room."""

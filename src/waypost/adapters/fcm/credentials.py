@@ -1,0 +1,84 @@
+"""The service account, and the assertions it signs.
+
+Sources: RFC 7523; developers.google.com, "Using OAuth 2.0 for server to server applications".
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from msgspec import Struct
+
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
+
+SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
+_LIFETIME_S = HOUR_MS // SECOND_MS
+
+
+class _KeyFile(Struct):
+    project_id: str
+    private_key: str
+    client_email: str
+    private_key_id: str = ""
+    token_uri: str = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
+
+
+class ServiceAccount:
+    """Who sends for a project, and its key."""
+
+    def __init__(self, file: _KeyFile, key: rsa.RSAPrivateKey) -> None:
+        self.project_id = file.project_id
+        self.token_uri = file.token_uri
+        self._email = file.client_email
+        self._key_id = file.private_key_id
+        self._key = key
+
+    def assertion(self, now: Instant) -> str:
+        """A signed request for an access token, good for an hour from *now*."""
+        issued_at = now // SECOND_MS
+        header = {"alg": "RS256", "typ": "JWT"} | ({"kid": self._key_id} if self._key_id else {})
+        claims = {
+            "iss": self._email,
+            "scope": SCOPE,
+            "aud": self.token_uri,
+            "iat": issued_at,
+            "exp": issued_at + _LIFETIME_S,
+        }
+        signed = f"{_base64url(msgspec.json.encode(header))}.{_base64url(msgspec.json.encode(claims))}"
+        signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
+        return f"{signed}.{_base64url(signature)}"
+
+
+def read_service_account(app: AppId, settings: FcmSettings) -> ServiceAccount:
+    """The account of ``apps.<app>.fcm.service_account_file``; ConfigurationError names it."""
+    path = f"apps.{app}.fcm.service_account_file"
+    try:
+        file = msgspec.json.decode(Path(settings.service_account_file).read_bytes(), type=_KeyFile)
+    except OSError as error:
+        raise ConfigurationError(path, f"cannot read the service account: {error.strerror or 'unreadable'}") from None
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(path, f"is not a service account key: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ConfigurationError(path, "is not JSON") from None
+    try:
+        key = load_pem_private_key(file.private_key.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ConfigurationError(path, "its private_key is not an unencrypted private key in PEM form") from None
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise ConfigurationError(path, "its private_key must be an RSA key")
+    if not file.token_uri.startswith("https://"):
+        raise ConfigurationError(path, "its token_uri must be https")
+    return ServiceAccount(file, key)
+
+
+def _base64url(octets: bytes) -> str:
+    return urlsafe_b64encode(octets).rstrip(b"=").decode()

@@ -1,0 +1,156 @@
+"""What FCM is told of a notification: a message, the same for every device of it but for the token.
+
+Sources: firebase.google.com, "REST Resource: projects.messages" and "About FCM messages".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.delivery import remaining_ttl_s
+from waypost.domain.errors import Fault
+from waypost.domain.ids import format_id
+from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.time import DAY_MS, SECOND_MS, Instant
+
+PAYLOAD_LIMIT_BYTES = 4096
+LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
+ID_KEY = "waypost_id"
+TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
+"""What names the recipient (or the answer) in a message: never taken from an override."""
+
+PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
+"""``android.priority`` (requirements S1-T1)."""
+
+_TOKEN_GOES_HERE = b'{"message":{"token":'
+
+
+class Rendering(Struct, frozen=True):
+    """The message without its token, and its size as FCM counts it."""
+
+    message: dict[str, Any]
+    rest: bytes
+    """What follows the token in the body."""
+    size_bytes: int
+
+    def body(self, token: str) -> bytes:
+        """The body of the request for one device."""
+        return _TOKEN_GOES_HERE + msgspec.json.encode(token) + self.rest
+
+
+def render(notification: Notification, now: Instant) -> Rendering:
+    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    content = notification.content
+    silent = notification.kind is Kind.SILENT
+    android: dict[str, Any] = {
+        "priority": PRIORITY[notification.urgency],
+        "ttl": f"{min(remaining_ttl_s(notification, now), LONGEST_TTL_S)}s",
+    }
+    if content.collapse_key:
+        android["collapse_key"] = content.collapse_key
+    message: dict[str, Any] = {"data": dict(content.data), "android": android}
+    if not silent:
+        message["data"] |= _extras(content)
+        message["notification"] = _present({"title": content.title, "body": content.body, "image": content.image})
+        android["notification"] = _android_notification(content)
+    message = _overridden(message, content, silent=silent)
+    data = message["data"] if isinstance(message["data"], dict) else {}
+    message["data"] = {key: _text(value) for key, value in data.items()} | {ID_KEY: format_id(notification.id)}
+    return Rendering(message, b"," + msgspec.json.encode(message)[1:] + b"}", counted_bytes(message))
+
+
+def counted_bytes(message: dict[str, Any]) -> int:
+    """What counts against the limit: keys and values of notification and data, the common ones and Android's."""
+    parts = [message.get("notification"), message.get("data")]
+    android = message.get("android")
+    if isinstance(android, dict):
+        parts += [android.get("notification"), android.get("data")]
+    return sum(len(key.encode()) + len(_text(value).encode()) for part in parts if part for key, value in part.items())
+
+
+def faults(content: Content, kind: Kind) -> list[Fault]:
+    """What FCM would refuse or we could not send, with the path of each."""
+    found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
+    override = content.overrides.get(Channel.FCM, {})
+    found += [
+        Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override
+    ]
+    for key in ("data", "android", "notification"):
+        if not isinstance(override.get(key, {}), dict):
+            found.append(Fault(f"overrides.fcm.{key}", "must be an object"))
+    if isinstance(override.get("data"), dict):
+        found += [
+            Fault(f"overrides.fcm.data.{key}", "the key is reserved in FCM")
+            for key in override["data"]
+            if is_reserved(key)
+        ]
+    if kind is Kind.SILENT and "notification" in override:
+        found.append(Fault("overrides.fcm.notification", "a silent notification shows nothing"))
+    return found
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a data key is FCM's own (the wider set of its older pages) or ours."""
+    return key in ("from", "message_type", ID_KEY) or key.startswith(("google", "gcm"))
+
+
+def _android_notification(content: Content) -> dict[str, Any]:
+    icon_is_a_resource = content.icon is not None and "://" not in content.icon
+    return _present(
+        {
+            "icon": content.icon if icon_is_a_resource else None,
+            "sound": content.sound,
+            "channel_id": content.android_channel,
+            "notification_count": content.badge,
+        }
+    )
+
+
+def _extras(content: Content) -> dict[str, Any]:
+    """What FCM has no field for, as data that the app can read."""
+    return _present(
+        {
+            "waypost_subtitle": content.subtitle,
+            "waypost_link": content.link,
+            "waypost_icon": content.icon if content.icon is not None and "://" in content.icon else None,
+            "waypost_category": content.category,
+            "waypost_thread": content.thread,
+            "waypost_actions": content.actions or None,
+        }
+    )
+
+
+def _overridden(message: dict[str, Any], content: Content, *, silent: bool) -> dict[str, Any]:
+    override = content.overrides.get(Channel.FCM)
+    if not override:
+        return message
+    message = _merged(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})
+    if silent:
+        message.pop("notification", None)
+        if isinstance(message["android"], dict):
+            message["android"].pop("notification", None)
+    return message
+
+
+def _text(value: Any) -> str:
+    """A data value as FCM wants it: text stays, all else is its JSON text."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """*base* with *over* laid on it, objects key by key."""
+    merged = dict(base)
+    for key, value in over.items():
+        beneath = merged.get(key)
+        if isinstance(beneath, dict) and isinstance(value, dict):
+            merged[key] = _merged(beneath, value)
+        else:
+            merged[key] = value
+    return merged

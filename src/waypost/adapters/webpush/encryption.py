@@ -1,0 +1,54 @@
+"""Message encryption for Web Push (RFC 8291) in one record of ``aes128gcm`` (RFC 8188)."""
+
+from __future__ import annotations
+
+import hmac
+import os
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from waypost.domain.device import SubscriptionKeys
+
+CURVE = ec.SECP256R1()
+RECORD_BYTES = 4096
+HEADER_BYTES = 86
+"""Salt, record size, and our public key with its length."""
+PLAINTEXT_LIMIT_BYTES = RECORD_BYTES - HEADER_BYTES - 17
+"""A push service must take 4,096 bytes of body (RFC 8030 section 7.2): less header, delimiter and tag."""
+_LAST_RECORD = b"\x02"
+
+
+class InvalidKeys(Exception):
+    """The subscription's keys are no keys: of the wrong length, or not a point on the curve."""
+
+
+def encrypt(plaintext: bytes, keys: SubscriptionKeys) -> bytes:
+    """The body for one subscription, with a new key pair and salt; InvalidKeys."""
+    return encrypt_with(plaintext, keys, ec.generate_private_key(CURVE), os.urandom(16))
+
+
+def encrypt_with(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
+    """The body for one subscription; *own* and *salt* must never be used again."""
+    if len(keys.auth) != 16:
+        raise InvalidKeys("auth must be 16 bytes")
+    try:
+        theirs = ec.EllipticCurvePublicKey.from_encoded_point(CURVE, keys.p256dh)
+    except ValueError:
+        raise InvalidKeys("p256dh is not a point on P-256") from None
+    own_public = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    secret = _expand(
+        hmac.digest(keys.auth, own.exchange(ec.ECDH(), theirs), "sha256"),
+        b"WebPush: info\x00" + theirs.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint) + own_public,
+    )
+    pseudo_random = hmac.digest(salt, secret, "sha256")
+    content_key = _expand(pseudo_random, b"Content-Encoding: aes128gcm\x00")[:16]
+    nonce = _expand(pseudo_random, b"Content-Encoding: nonce\x00")[:12]
+    record = AESGCM(content_key).encrypt(nonce, plaintext + _LAST_RECORD, None)
+    return b"".join((salt, RECORD_BYTES.to_bytes(4, "big"), bytes((len(own_public),)), own_public, record))
+
+
+def _expand(key: bytes, info: bytes) -> bytes:
+    """The first block of HKDF-Expand with SHA-256 (RFC 5869 section 2.3)."""
+    return hmac.digest(key, info + b"\x01", "sha256")

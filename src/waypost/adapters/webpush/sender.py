@@ -1,0 +1,195 @@
+"""Sends to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, encrypt
+from waypost.adapters.webpush.endpoints import EndpointGuard
+from waypost.adapters.webpush.errors import outcome_of
+from waypost.adapters.webpush.payload import Rendering, render
+from waypost.adapters.webpush.services import PushServices
+from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.adapters.webpush.vapid import read_vapid
+from waypost.domain.delivery import Delivery
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.notification import Channel, Notification
+from waypost.domain.outcome import Denied, Outcome, Refused, Taken, Unreachable
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.http2 import (
+    ConnectFailed,
+    ConnectionClosed,
+    ConnectionOpened,
+    GoAwayReceived,
+    PoolEvent,
+    Result,
+    encode_headers,
+)
+from waypost.http2.endpoint import trust
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.telemetry.events import Event
+from waypost.telemetry.metrics import Metric
+from waypost.telemetry.sink import Telemetry
+
+TIMEOUT_S = 10.0
+MAX_IN_FLIGHT = 1000
+FULL_WAIT_MS = 5 * SECOND_MS
+
+
+class _Shared:
+    """What all devices of one notification have in common, ready for encryption and the wire."""
+
+    __slots__ = ("head", "notification", "plaintext", "refused")
+
+    def __init__(self, notification: Notification, rendering: Rendering) -> None:
+        self.notification = notification
+        self.head = encode_headers([(name.encode(), value.encode()) for name, value in rendering.headers])
+        self.plaintext = rendering.plaintext
+        self.refused = _too_large(rendering)
+
+
+class WebPushSender:
+    """The ``Sender`` of one VAPID key."""
+
+    def __init__(self, app: AppId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._app = app
+        self._settings = settings
+        self._clock = clock
+        self._telemetry = telemetry
+        self._credential = CredentialId(f"{app}/{Channel.WEBPUSH}")
+        self._capabilities = Capabilities(
+            channel=Channel.WEBPUSH,
+            request_timeout_ms=int(TIMEOUT_S * 1000),
+            max_in_flight=MAX_IN_FLIGHT,
+            payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
+        )
+        self._guard: EndpointGuard
+        self._loop: asyncio.AbstractEventLoop
+        self._services: PushServices | None = None
+        self._denied: str | None = None
+
+    @property
+    def credential(self) -> CredentialId:
+        """``<app>/webpush``."""
+        return self._credential
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Constant for the life of the sender."""
+        return self._capabilities
+
+    async def start(self) -> None:
+        """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
+        self._loop = asyncio.get_running_loop()
+        vapid = read_vapid(self._app, self._settings)
+        self._guard = EndpointGuard(self._app, self._settings.allow_endpoints)
+        try:
+            tls = trust(self._settings.ca_file)
+        except OSError as error:
+            why = f"cannot be used: {error.strerror or error}"
+            raise ConfigurationError(f"apps.{self._app}.webpush.ca_file", why) from None
+        self._services = PushServices(self._settings, vapid, tls, self._loop, self._saw)
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Begin to send; each delivery is reported exactly once, never before this returns."""
+        now = self._clock.now()
+        deadline = self._loop.time() + TIMEOUT_S
+        shared: _Shared | None = None
+        refused: list[tuple[Delivery, Outcome]] = []
+        for delivery in batch:
+            if shared is None or shared.notification is not delivery.notification:
+                shared = _Shared(delivery.notification, render(delivery.notification, now))
+            refusal = shared.refused or self._request(delivery, shared, now, deadline, report)
+            if refusal is not None:
+                refused.append((delivery, refusal))
+        if refused:
+            self._loop.call_soon(_report_all, refused, report)
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """What ``send`` would encrypt and put on the wire, without path and authorization."""
+        rendering = render(delivery.notification, self._clock.now())
+        refusal = _too_large(rendering)
+        return Rendered(
+            headers=dict(rendering.headers),
+            body=rendering.plaintext,
+            size_bytes=len(rendering.plaintext),
+            limit_bytes=PLAINTEXT_LIMIT_BYTES,
+            refused=refusal.why if refusal else None,
+        )
+
+    def health(self) -> Health:
+        """Not ok while a push service refuses the identity."""
+        return Health(ok=self._denied is None, why=self._denied)
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        if self._services is not None:
+            await self._services.stop(timeout_s)
+
+    def _request(
+        self, delivery: Delivery, shared: _Shared, now: Instant, deadline: float, report: Report
+    ) -> Outcome | None:
+        """Put one message on the wire, or say why it cannot be."""
+        assert self._services is not None
+        device = delivery.device
+        endpoint = self._guard.admit(device.token)
+        if endpoint is None:
+            return Refused("endpoint_not_allowed", "the endpoint is not one that the app's settings allow")
+        if device.keys is None:
+            return Refused("invalid_subscription", "the subscription has no keys")
+        service = self._services.at(endpoint)
+        if service is None:
+            return Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
+        try:
+            body = encrypt(shared.plaintext, device.keys)
+        except InvalidKeys as error:
+            return Refused("invalid_subscription", str(error))
+        path = encode_headers(((b":path", endpoint.path.encode()),))
+        head = b"".join((service.pseudo_head, path, service.authorization(now), shared.head))
+        service.pool.request(head, body, deadline, partial(self._ended, delivery, report))
+        return None
+
+    def _ended(self, delivery: Delivery, report: Report, result: Result) -> None:
+        outcome = outcome_of(result, self._clock.now())
+        if isinstance(outcome, Denied):
+            self._deny(outcome)
+        elif isinstance(outcome, Taken):
+            self._denied = None
+        report(delivery, outcome)
+
+    def _deny(self, outcome: Denied) -> None:
+        why = f"{outcome.code}: {outcome.why}"
+        if why != self._denied:
+            self._telemetry.event(
+                Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code, why=outcome.why
+            )
+        self._denied = why
+
+    def _saw(self, event: PoolEvent) -> None:
+        match event:
+            case ConnectionOpened():
+                self._telemetry.event(Event.CONNECTION_OPENED, credential=self._credential)
+            case ConnectionClosed(reason):
+                self._telemetry.event(Event.CONNECTION_CLOSED, credential=self._credential, why=reason)
+            case ConnectFailed(reason):
+                self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
+            case GoAwayReceived(code):
+                self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
+        if self._services is not None:
+            self._telemetry.gauge(Metric.CONNECTIONS, self._services.connections(), credential=self._credential)
+
+
+def _too_large(rendering: Rendering) -> Refused | None:
+    size = len(rendering.plaintext)
+    if size <= PLAINTEXT_LIMIT_BYTES:
+        return None
+    return Refused("payload_too_large", f"{size} bytes, limit {PLAINTEXT_LIMIT_BYTES}")
+
+
+def _report_all(outcomes: list[tuple[Delivery, Outcome]], report: Report) -> None:
+    for delivery, outcome in outcomes:
+        report(delivery, outcome)
