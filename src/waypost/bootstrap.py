@@ -1,1 +1,256 @@
-"""The composition root: the only module that names adapters."""
+"""The composition root: the only module that names adapters, and what a worker process runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvloop
+
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.sql.connection import database_path, run_directory
+from waypost.adapters.sql.store import Store, open_store
+from waypost.adapters.structlog.sink import StructlogSink
+from waypost.adapters.webpush.sender import WebPushSender
+from waypost.config import Config, Listen, load
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.errors import ConfigurationError, WaypostError
+from waypost.domain.ids import CredentialId
+from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.entrypoints.rest.app import build_app, serve_options
+from waypost.entrypoints.rest.server import ApiServer
+from waypost.pipeline.explain import Explain
+from waypost.pipeline.intake import Intake
+from waypost.ports.clock import Clock
+from waypost.ports.peers import Peers
+from waypost.ports.sender import Sender
+from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.runtime.gates import Gates
+from waypost.runtime.lane import Crew
+from waypost.runtime.peers import NoPeers, SocketPeers
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.runtime.single import ServeLock
+from waypost.runtime.supervisor import EX_CONFIG, SILENCE_S, Inheritance, Supervisor, inheritance, worker_command
+from waypost.runtime.worker import Place, Worker
+from waypost.telemetry import Event, Telemetry
+
+HELD_OUTCOMES_LIMIT = 20_000
+"""Outcomes a worker holds in memory before it leases nothing more."""
+
+Announce = Callable[[str], None]
+"""Told the API's URL once it answers."""
+
+
+def serve(config: Config, config_path: Path | None, *, announce: Announce) -> int:
+    """Serve until SIGTERM or SIGINT: alone, or as the supervisor of ``config.workers``; the exit status.
+
+    ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
+    """
+    run_dir = _run_dir(config)
+    listener = _listen(config.listen)
+    host, port = listener.getsockname()[:2]
+    url = f"http://{Listen(host, port)}"
+    telemetry = _telemetry(config)
+    with ServeLock(run_dir / "serve.lock"):
+        telemetry.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
+        if config.workers == 1:
+            board = Board(run_dir / "board")
+            for presence in board.present():
+                board.bury(presence.slot)
+            uvloop.run(_work(config, telemetry, 0, board, NoPeers(), listener, lambda: announce(url)))
+            return 0
+        supervisor = Supervisor(worker_command(config_path), config.workers, listener, run_dir / "board", telemetry)
+        return supervisor.run(lambda: announce(url), config.drain_timeout_s)
+
+
+def worker_main(config_path: Path | None, given: Inheritance) -> int:
+    """Run one worker of a supervisor; the exit status."""
+    try:
+        config = load(config_path, os.environ)
+        uvloop.run(_work_under_supervisor(config, given))
+    except ConfigurationError as wrong:
+        print(f"configuration: {wrong}", file=sys.stderr)
+        return EX_CONFIG
+    except WaypostError as error:
+        print(f"{error.code}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+@asynccontextmanager
+async def open_admin_store(config: Config) -> AsyncIterator[Store]:
+    """The store as the command line uses it: same adapter, same write lock, no shard owned."""
+    store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=_telemetry(config))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _work_under_supervisor(config: Config, given: Inheritance) -> None:
+    """Work until told to stop, or until the supervisor is gone."""
+    asyncio.get_running_loop().add_reader(given.life_fd, os._exit, 1)
+    outboxes = {slot: socket.socket(fileno=fd) for slot, fd in given.outbox_fds.items()}
+    peers = SocketPeers(given.slot, socket.socket(fileno=given.inbox_fd), outboxes)
+    peers.start()
+    board = Board(_run_dir(config) / "board")
+    listener = socket.socket(fileno=given.listen_fd)
+    await _work(config, _telemetry(config), given.slot, board, peers, listener, lambda: None)
+
+
+async def _work(
+    config: Config,
+    telemetry: Telemetry,
+    slot: int,
+    board: Board,
+    peers: Peers,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+) -> None:
+    """One worker, from its store to its drain."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    clock = SystemClock()
+    store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
+    try:
+        senders = _senders(config, clock, telemetry)
+        crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
+        place = Place(slot, board, peers, store.ownership, store.fault)
+        worker = Worker(crew, place, store.journal, config.limits.backlog)
+        app = build_app(_api(config, store, crew, worker, board))
+        server = ApiServer(app, listener, serve_options())
+        await worker.run(server, stop, on_ready, config.drain_timeout_s)
+    finally:
+        await store.close()
+        telemetry.event(Event.PROCESS_STOPPED)
+
+
+def _crew(
+    config: Config,
+    store: Store,
+    senders: Mapping[CredentialId, Sender],
+    clock: Clock,
+    telemetry: Telemetry,
+    poison: PoisonWatch,
+) -> Crew:
+    capacities = {name: sender.capabilities.max_in_flight for name, sender in senders.items()}
+    budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
+    gates = Gates(capacities, budgets, BreakerRules(), telemetry)
+    return Crew(
+        work=store.work,
+        devices=store.devices,
+        senders=senders,
+        credentials={
+            app: {sender.capabilities.channel: name for name, sender in senders.items() if name.startswith(f"{app}/")}
+            for app in config.apps
+        },
+        rules={app: chosen.retry for app, chosen in config.apps.items()},
+        gates=gates,
+        settler=Settler(store.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
+        poison=poison,
+        clock=clock,
+        jitter=random.random,
+        telemetry=telemetry,
+    )
+
+
+def _senders(config: Config, clock: Clock, telemetry: Telemetry) -> dict[CredentialId, Sender]:
+    found: list[Sender] = []
+    for app, chosen in config.apps.items():
+        if chosen.apns is not None:
+            found.append(ApnsSender(app, chosen.apns, clock=clock, telemetry=telemetry))
+        if chosen.fcm is not None:
+            found.append(FcmSender(app, chosen.fcm, clock=clock, telemetry=telemetry))
+        if chosen.webpush is not None:
+            found.append(WebPushSender(app, chosen.webpush, clock=clock, telemetry=telemetry))
+    return {sender.credential: sender for sender in found}
+
+
+def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board) -> Api:
+    defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
+    ids = RandomIds(crew.clock)
+    return Api(
+        intake=Intake(
+            work=store.work,
+            views=store.views,
+            clock=crew.clock,
+            ids=ids,
+            telemetry=crew.telemetry,
+            defaults=defaults,
+            is_full=worker.is_full,
+            announce=worker.wake,
+        ),
+        views=store.views,
+        devices=store.devices,
+        keys=store.keys,
+        explain=Explain(store.devices, crew.senders, defaults, crew.clock, ids),
+        clock=crew.clock,
+        telemetry=crew.telemetry,
+        device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
+        readiness=lambda: _readiness(store, crew, board),
+        metrics=lambda: b"",
+        draining=lambda: worker.is_draining,
+    )
+
+
+def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
+    """What this worker knows of the store and the providers, and what the board says of every worker."""
+    now_s = crew.clock.monotonic()
+    checks = {"store": store.fault() or "ok"}
+    for presence in board.present():
+        silent = now_s - presence.heartbeat_s > SILENCE_S / 2
+        checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
+    is_ready = all(word == "ok" for word in checks.values())
+    for name, sender in crew.senders.items():
+        health = sender.health()
+        checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
+    return Readiness(is_ready, checks)
+
+
+_WORDS = {
+    WorkerState.GONE: "gone",
+    WorkerState.STARTING: "starting",
+    WorkerState.READY: "ok",
+    WorkerState.DEGRADED: "degraded",
+    WorkerState.DRAINING: "draining",
+}
+
+
+def _telemetry(config: Config) -> Telemetry:
+    return StructlogSink(config.log.level)
+
+
+def _run_dir(config: Config) -> Path:
+    return run_directory(database_path(config.store.url))
+
+
+def _listen(listen: Listen) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((listen.host, listen.port))
+    except OSError as taken:
+        listener.close()
+        raise ConfigurationError("listen", f"cannot listen on {listen}: {taken.strerror}") from taken
+    listener.listen(2048)
+    listener.set_inheritable(False)
+    return listener
+
+
+if __name__ == "__main__":
+    inherited = inheritance()
+    if inherited is None:
+        sys.exit("this is how the supervisor starts a worker; use: waypost serve")
+    sys.exit(worker_main(Path(sys.argv[1]) if len(sys.argv) > 1 else None, inherited))

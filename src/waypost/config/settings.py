@@ -70,8 +70,9 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 class LaneSettings(Struct, frozen=True, kw_only=True):
     """What one lane may use."""
 
-    in_flight: Annotated[int, Meta(ge=1)] = 1_000
-    """Deliveries of this lane that one credential may have in flight in one worker."""
+    in_flight: Annotated[int, Meta(ge=1)] | None = None
+    """Deliveries of this lane that one credential may have in flight in one worker; unset is its share of what the
+    provider's connections can carry."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -35,6 +35,8 @@ class Intake(Struct, frozen=True):
     defaults: Mapping[AppId, Defaults]
     is_full: Callable[[Lane], bool]
     """Whether a lane's backlog is past its limit."""
+    announce: Callable[[Lane], None] = lambda lane: None
+    """Told of each lane that work was accepted for."""
 
     async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
@@ -46,14 +48,17 @@ class Intake(Struct, frozen=True):
         arrivals = [Arrival(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
-        self._count(caller.app, drafts, results)
+        self._tell(caller.app, drafts, results)
         return results
 
     async def replay(self, caller: Caller, ids: Sequence[NotificationId], ttl_s: int | None = None) -> list[Acceptance]:
         """Start a new round for what failed of each notification; its new time to live is the app's or *ttl_s*."""
         now = self.clock.now()
         expires_at = later(now, (self.defaults[caller.app].ttl_s if ttl_s is None else ttl_s) * SECOND_MS)
-        return await self.work.accept([Replay(caller.app, each, now, expires_at) for each in ids])
+        answers = await self.work.accept([Replay(caller.app, each, now, expires_at) for each in ids])
+        for lane in Lane:
+            self.announce(lane)
+        return answers
 
     async def cancel(self, caller: Caller, notification_id: NotificationId) -> Withdrawal:
         """Withdraw what has not been handed over of one notification."""
@@ -78,7 +83,7 @@ class Intake(Struct, frozen=True):
         except InvalidRequest as invalid:
             return invalid
 
-    def _count(
+    def _tell(
         self,
         app: AppId,
         drafts: Sequence[Draft | InvalidRequest],
@@ -95,6 +100,7 @@ class Intake(Struct, frozen=True):
             else:
                 repeated += 1
         for lane, n in accepted.items():
+            self.announce(lane)
             self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
         if repeated:
             self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)

@@ -126,10 +126,19 @@ class LaneGate:
 class Gates:
     """Every gate of a worker."""
 
-    def __init__(self, capacities: Mapping[CredentialId, int], rules: BreakerRules, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        capacities: Mapping[CredentialId, int],
+        budgets: Mapping[Lane, int],
+        rules: BreakerRules,
+        telemetry: Telemetry,
+    ) -> None:
+        """*capacities* are what each sender can usefully hold; *budgets* replace a lane's share of them."""
         self._circuits = {each: Circuit(each, rules, telemetry) for each in capacities}
         self._gates = {
-            (lane, credential): LaneGate(lane, circuit, max(1, round(capacities[credential] * share)))
+            (lane, credential): LaneGate(
+                lane, circuit, budgets.get(lane) or max(1, round(capacities[credential] * share))
+            )
             for lane, share in LANE_SHARES.items()
             for credential, circuit in self._circuits.items()
         }

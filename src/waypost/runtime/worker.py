@@ -46,11 +46,10 @@ class Place(Struct, frozen=True):
 class Worker:
     """One process's share of the work."""
 
-    def __init__(self, crew: Crew, place: Place, journal: Journal, server: Lifecycle, backlog_limit: int) -> None:
+    def __init__(self, crew: Crew, place: Place, journal: Journal, backlog_limit: int) -> None:
         self._crew = crew
         self._place = place
         self._journal = journal
-        self._server = server
         self._backlog_limit = backlog_limit
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
@@ -72,16 +71,21 @@ class Worker:
         """Whether it is stopping."""
         return self._state is WorkerState.DRAINING
 
-    async def run(self, stop: asyncio.Event, on_ready: Callable[[], None], drain_timeout_s: float) -> None:
-        """Work until *stop* is set, then drain. ConfigurationError if a credential cannot be used."""
+    async def run(
+        self, server: Lifecycle, stop: asyncio.Event, on_ready: Callable[[], None], drain_timeout_s: float
+    ) -> None:
+        """Work and let *server* take requests until *stop* is set, then drain.
+
+        ConfigurationError if a credential cannot be used.
+        """
         try:
-            await self._start()
+            await self._start(server)
             on_ready()
             await stop.wait()
         finally:
-            await self._drain(drain_timeout_s)
+            await self._drain(server, drain_timeout_s)
 
-    async def _start(self) -> None:
+    async def _start(self, server: Lifecycle) -> None:
         self._beat()
         for sender in self._crew.senders.values():
             await sender.start()
@@ -89,7 +93,7 @@ class Worker:
         self._crew.settler.on_room = self._wake_all
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
         self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values()]
-        await self._server.start()
+        await server.start()
         self._state = WorkerState.READY
         self._beat()
         self._place.peers.tell(SHARDS_TOPIC)
@@ -173,12 +177,12 @@ class Worker:
         for credential, in_flight in self._crew.gates.in_flight().items():
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
 
-    async def _drain(self, timeout_s: float) -> None:
+    async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
         """Finish what is in hand: requests, deliveries in flight, their settlements."""
         self._state = WorkerState.DRAINING
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
-        await self._server.stop()
+        await server.stop()
         for lane in self._lanes.values():
             lane.stop()
         try:
