@@ -40,7 +40,7 @@ _floor = 0
 
 def new_id(now: Instant) -> NotificationId:
     """An id that sorts after all before it."""
-    global _floor  # noqa: PLW0603 - one process makes ids that never go back
+    global _floor
     ids, _floor = next_ids(now, 1, b"\0" * 10, _floor)
     return ids[0]
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.contract.bench import RETRY_MS, TOKEN_HASH, Bench, again, intent, parked, sent, targets
 from tests.contract.stores import LEASE_MS
-from waypost.domain.delivery import OpenTarget
+from waypost.domain.delivery import FailureClass, OpenTarget
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee, Notification
-from waypost.domain.settlement import Change, Dead, FailureClass, Unsure
+from waypost.domain.settlement import Change, Dead, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.journal import DeliveryMoved, NotificationMoved

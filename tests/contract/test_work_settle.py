@@ -9,6 +9,7 @@ from waypost.domain.delivery import FailureClass, OpenTarget, Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel
 from waypost.domain.settlement import (
+    Again,
     Cancelled,
     Change,
     Dead,
@@ -214,9 +215,8 @@ async def test_a_retry_names_its_target_and_its_attempts(bench: Bench) -> None:
 async def test_a_throttled_round_spends_no_retry(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()
-    put_off = again(0, bench.now)
-    settlement = type(put_off.settlement)(later(bench.now, RETRY_MS), spends_attempt=False, code="429", why="throttled")
-    await bench.settle_first(lease, item, 1, Change(0, 1, settlement, bench.now, put_off.made))
+    put_off = Again(later(bench.now, RETRY_MS), spends_attempt=False, code="429", why="throttled")
+    await bench.settle_first(lease, item, 1, Change(0, 1, put_off, bench.now, tried(bench.now, "throttled")))
     bench.clock.advance(RETRY_MS)
     _, item = await bench.take_one()
     assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1, retries=0, throttles=1),)
@@ -274,7 +274,7 @@ async def test_a_given_back_fresh_item_is_leasable_at_once_and_fresh(bench: Benc
     lease = await bench.lease(1)
     await bench.settle(lease, Settled(lease.items[0].notification, given_back=True))
     again_leased = await bench.lease()
-    assert [item.notification.id for item in again_leased.items][0] == made.id, "accept order holds"
+    assert again_leased.items[0].notification.id == made.id, "accept order holds"
     assert again_leased.items[0].open_targets is None
 
 

@@ -9,6 +9,7 @@ import msgspec
 from waypost.adapters.memory.store import LEASABLE, Claimed, MemoryStore, Row
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Content
 from waypost.domain.settlement import opened
 from waypost.domain.status import REPLAYABLE, NotificationStatus
 from waypost.domain.time import Instant
@@ -75,7 +76,8 @@ def _insert(store: MemoryStore, arrival: Arrival, duplicate_of: NotificationId |
         row = Row(store.count(), notification, due_at)
         store.open[notification.id] = row
     else:
-        row = Row(store.count(), notification, None, NotificationStatus.DEDUPLICATED, duplicate_of=duplicate_of)
+        small = msgspec.structs.replace(notification, content=Content())
+        row = Row(store.count(), small, None, NotificationStatus.DEDUPLICATED, duplicate_of=duplicate_of)
         row.finished_at = notification.created_at
     store.rows[notification.id] = row
     at = notification.created_at

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from waypost.adapters.sql.database import Database, prepare
+from waypost.adapters.sql.devices import SqlDevices
+from waypost.adapters.sql.journal import SqlJournal
+from waypost.adapters.sql.keys import SqlKeys
 from waypost.adapters.sql.settings import SqlSettings
+from waypost.adapters.sql.views import SqlViews
 from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.telemetry.sink import Telemetry
@@ -14,8 +18,12 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self.database = database
+        self.devices = SqlDevices(database)
+        self.views = SqlViews(database, clock)
+        self.keys = SqlKeys(database)
+        self.journal = SqlJournal(database)
 
     async def close(self) -> None:
         """Write what is queued and let go of the files and locks."""
@@ -27,4 +35,4 @@ async def open_store(settings: SqlSettings, *, clock: Clock, peers: Peers | None
     await asyncio.to_thread(prepare, settings)
     database = Database(settings, clock=clock, telemetry=telemetry)
     database.commits.start()
-    return Store(database)
+    return Store(database, clock)

@@ -1,0 +1,193 @@
+"""The registry of devices on SQL.
+
+One row a device, deactivated rows included; key (app, user, device id). The unique index over the active rows' token
+hashes is what makes a token belong to one device at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
+from waypost.domain.time import Instant
+from waypost.ports.devices import Eviction, Registered, Use
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_COLUMNS = (
+    "device.app, device.user_id, device.device_id, platform, token, registered_at, last_seen_at, token_updated_at,"
+    " last_used_at, p256dh, auth, app_version, os_version, locale, active"
+)
+_FOR_USERS = f"""\
+SELECT asked.key, {_COLUMNS}
+FROM json_each(?) AS asked CROSS JOIN device
+ON device.app = asked.value ->> 0 AND device.user_id = asked.value ->> 1
+WHERE active = 1
+"""  # noqa: S608 - a list of columns
+_OF_USER = f"""\
+SELECT {_COLUMNS} FROM device WHERE app = ? AND user_id = ? AND active >= ?
+ORDER BY registered_at DESC, device_id
+"""  # noqa: S608 - a list of columns
+_SCAN = f"""\
+SELECT {_COLUMNS} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
+ORDER BY user_id, device_id LIMIT ?
+"""  # noqa: S608 - a list of columns
+
+_KNOWN = "SELECT 1 FROM device WHERE app = ? AND user_id = ? AND device_id = ?"
+_TAKE_OVER = """\
+UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND (user_id, device_id) != (?, ?)
+"""
+_UPSERT = f"""\
+INSERT INTO device (
+    app, user_id, device_id, platform, token, token_hash, p256dh, auth, app_version, os_version, locale,
+    registered_at, last_seen_at, token_updated_at, last_used_at, active
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?12, ?12, 1)
+ON CONFLICT (app, user_id, device_id) DO UPDATE SET
+    token_updated_at = iif(token = excluded.token, token_updated_at, excluded.token_updated_at),
+    platform = excluded.platform, token = excluded.token, token_hash = excluded.token_hash,
+    p256dh = excluded.p256dh, auth = excluded.auth,
+    app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
+    last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
+RETURNING {_COLUMNS.replace("device.", "")}
+"""  # noqa: S608 - a list of columns
+_PUSH_OUT = """\
+UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
+    SELECT device_id FROM device WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id != ?3
+    ORDER BY last_seen_at DESC, device_id DESC LIMIT -1 OFFSET ?4 - 1
+)
+RETURNING last_seen_at, device_id
+"""
+_DEACTIVATE = "UPDATE device SET active = 0 WHERE app = ? AND user_id = ? AND device_id = ? AND active = 1"
+_EVICT = "UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?"
+_TOUCH = """\
+UPDATE device SET last_used_at = ?4
+WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0) < ?4
+"""
+
+
+class SqlDevices:
+    """Reads in a reader thread, writes through the group commit."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
+        """See Devices."""
+        asked = json.dumps(users)
+        rows = await self._database.read(lambda connection: connection.execute(_FOR_USERS, (asked,)).fetchall())
+        found: list[list[Device]] = [[] for _ in users]
+        for position, *row in rows:
+            found[position].append(_device(row))
+        for devices in found:
+            if len(devices) > 1:
+                devices.sort(key=lambda device: (device.platform, device.device_id))
+        return found
+
+    async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
+        """See Devices."""
+        return await self._database.commits.submit(_REGISTERING, _Call(registration, now, cap))
+
+    async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
+        """See Devices."""
+        return await self._read(_OF_USER, (app, user_id, not inactive))
+
+    async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
+        """See Devices."""
+        return await self._database.commits.submit(_DEACTIVATING, (app, user_id, device_id))
+
+    async def evict(self, evictions: Sequence[Eviction]) -> int:
+        """See Devices."""
+        return await self._database.commits.submit(_EVICTING, evictions, rows=len(evictions)) if evictions else 0
+
+    async def touch(self, uses: Sequence[Use]) -> None:
+        """See Devices."""
+        await self._database.commits.submit(_TOUCHING, uses, rows=len(uses))
+
+    async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
+        """See Devices."""
+        return await self._read(_SCAN, (app, *(after or ("", "")), n))
+
+    async def _read(self, query: str, arguments: tuple[Any, ...]) -> list[Device]:
+        rows = await self._database.read(lambda connection: connection.execute(query, arguments).fetchall())
+        return [_device(row) for row in rows]
+
+
+class _Call(Struct, frozen=True):
+    """One registration call."""
+
+    registration: Registration
+    now: Instant
+    cap: int
+
+
+def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Registered]:
+    """In the order they came: each sees what the one before it took."""
+    return [_register_one(transaction.connection, call) for call in calls]
+
+
+def _register_one(connection: Connection, call: _Call) -> Registered:
+    said = call.registration
+    key = (said.app, said.user_id, said.device_id)
+    digest = token_hash(said.token)
+    known = connection.execute(_KNOWN, key).fetchone()
+    connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id))
+    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
+    versions = (said.app_version, said.os_version, said.locale)
+    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *versions, call.now)).fetchone()
+    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
+    longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
+    return Registered(_device(row), known is None, longest_ago_first)
+
+
+def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
+    return [transaction.connection.execute(_DEACTIVATE, key).rowcount > 0 for key in keys]
+
+
+def _evict(transaction: Transaction, batches: Sequence[Sequence[Eviction]]) -> list[int]:
+    return [
+        transaction.connection.executemany(
+            _EVICT, [(one.app, one.token_hash, one.seen_before) for one in batch]
+        ).rowcount
+        for batch in batches
+    ]
+
+
+def _touch(transaction: Transaction, batches: Sequence[Sequence[Use]]) -> list[None]:
+    uses = [(use.app, use.user_id, use.device_id, use.at) for batch in batches for use in batch]
+    transaction.connection.executemany(_TOUCH, uses)
+    return [None] * len(batches)
+
+
+_REGISTERING = Kind("register_device", _register, durable=True)
+_DEACTIVATING = Kind("deactivate_device", _deactivate, durable=True)
+_EVICTING = Kind("evict_tokens", _evict, durable=False, patient=True)
+_TOUCHING = Kind("touch_devices", _touch, durable=False, patient=True)
+
+
+def _device(row: Sequence[Any]) -> Device:
+    app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
+    p256dh, auth, app_version, os_version, locale, active = row[9:]
+    return Device(
+        app,
+        user_id,
+        device_id,
+        Platform(platform),
+        token,
+        registered,
+        seen,
+        updated,
+        used,
+        None if p256dh is None else SubscriptionKeys(p256dh, auth),
+        app_version,
+        os_version,
+        locale,
+        bool(active),
+    )

@@ -1,0 +1,59 @@
+"""The journal on SQL: written by every transaction (transaction.py), tailed here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.ports.journal import JournalRow, Moved
+
+_READ = "SELECT position, moves FROM journal WHERE position > ? ORDER BY position LIMIT ?"
+_POSITION = "SELECT position FROM reader WHERE name = ?"
+_ADVANCE = "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position"
+_DROP = """\
+DELETE FROM journal
+WHERE position IN (SELECT position FROM journal WHERE position < ? ORDER BY position LIMIT ?)
+"""
+
+_moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
+
+
+class SqlJournal:
+    """Rows in commit order: a single writer at a time allots the positions, so a tail misses none."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read(self, after: int, n: int) -> list[JournalRow]:
+        """See Journal."""
+        rows = await self._database.read(lambda connection: connection.execute(_READ, (after, n)).fetchall())
+        return [JournalRow(position, _moves.decode(moves)) for position, moves in rows]
+
+    async def position(self, reader: str) -> int:
+        """See Journal."""
+        row = await self._database.read(lambda connection: connection.execute(_POSITION, (reader,)).fetchone())
+        return 0 if row is None else int(row[0])
+
+    async def advance(self, reader: str, position: int) -> None:
+        """See Journal."""
+        await self._database.commits.submit(_ADVANCING, (reader, position))
+
+    async def drop_before(self, position: int, n: int) -> int:
+        """See Journal."""
+        return await self._database.commits.submit(_DROPPING, (position, n), rows=n)
+
+
+def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:
+    transaction.connection.executemany(_ADVANCE, positions)
+    return [None] * len(positions)
+
+
+def _drop(transaction: Transaction, orders: Sequence[tuple[int, int]]) -> list[int]:
+    return [transaction.connection.execute(_DROP, order).rowcount for order in orders]
+
+
+_ADVANCING = Kind("advance_reader", _advance, durable=False, patient=True)
+_DROPPING = Kind("drop_journal", _drop, durable=False, patient=True)

@@ -1,0 +1,179 @@
+"""The reads on SQL, each by key or by pages of keys; none leaves a cursor open.
+
+``scheduled`` and ``processing`` are never stored: pending with a due time ahead, pending without one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.rows import (
+    NOTIFICATION,
+    NOTIFICATION_WIDTH,
+    RECEIPT,
+    Row,
+    notification_of,
+    receipt_of,
+    select_in,
+)
+from waypost.domain.delivery import Receipt
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
+from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Record, Story
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_DUPLICATES_SHOWN = 100
+_PAGE = 1_000
+_BALANCE_PAGE = 20_000
+_LAST_ID = NotificationId(b"\xff" * 16)
+
+_RECORDS = f"""\
+SELECT {NOTIFICATION}, status, due_at, finished_at, reason, duplicate_of, round
+FROM notification LEFT JOIN content USING (seq) WHERE notification.id IN ({{keys}})
+"""  # noqa: S608 - a list of columns
+_RECEIPTS_OF = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ? ORDER BY n"  # noqa: S608 - a list of columns
+_DUPLICATES_OF = "SELECT id FROM notification WHERE duplicate_of = ? ORDER BY seq LIMIT ?"
+_STATUSES = "SELECT id, app, status, due_at FROM notification WHERE id IN ({keys})"
+_OF_APP = """\
+SELECT id, app, status, due_at FROM notification INDEXED BY notification_id WHERE id < ? ORDER BY id DESC LIMIT ?
+"""
+_OF_USER = """\
+SELECT id, app, status, due_at FROM notification INDEXED BY notification_history
+WHERE app = ? AND user_id = ? AND id < ? ORDER BY id DESC LIMIT ?
+"""
+_DEAD = f"""\
+SELECT {RECEIPT} FROM receipt INDEXED BY receipt_dead
+WHERE app = ? AND dead = 1 AND (notification_id, n) < (?, ?)
+ORDER BY notification_id DESC, n DESC LIMIT ?
+"""  # noqa: S608 - a list of columns
+_BALANCE = """\
+SELECT app, status, count(*), max(seq)
+FROM (SELECT seq, app, status FROM notification WHERE seq > ? ORDER BY seq LIMIT ?)
+GROUP BY app, status
+"""
+
+
+class SqlViews:
+    """Reads in reader threads: they wait for nobody and nobody waits for them."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
+        """See Views."""
+        now = self._clock.now()
+        return await self._database.read(lambda connection: _story(connection, app, notification_id, now))
+
+    async def history(self, query: HistoryQuery) -> list[Record]:
+        """See Views."""
+        now = self._clock.now()
+        return await self._database.read(lambda connection: _history(connection, query, now))
+
+    async def dead(self, query: DeadQuery) -> list[DeadLetter]:
+        """See Views."""
+        now = self._clock.now()
+        return await self._database.read(lambda connection: _dead(connection, query, now))
+
+    async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
+        """See Views."""
+        counts: Counter[NotificationStatus] = Counter()
+        after = 0
+        while rows := await self._database.read(_balance_page(after)):
+            after = max(row[3] for row in rows)
+            for of_app, status, count, _ in rows:
+                if app in (None, of_app):
+                    counts[NotificationStatus(status)] += count
+        return counts
+
+    async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
+        """See Views."""
+        now = self._clock.now()
+        rows = await self._database.read(lambda connection: list(select_in(connection, _STATUSES, ids)))
+        return {row[0]: _status(row[2], row[3], now) for row in rows if row[1] == app}
+
+
+def _story(connection: Connection, app: AppId, notification_id: NotificationId, now: Instant) -> Story | None:
+    record = _records(connection, [notification_id], now).get(notification_id)
+    if record is None or record.notification.app != app:
+        return None
+    receipts = connection.execute(_RECEIPTS_OF, (notification_id,)).fetchall()
+    duplicates = connection.execute(_DUPLICATES_OF, (notification_id, _DUPLICATES_SHOWN)).fetchall()
+    return Story(record, tuple(map(receipt_of, receipts)), tuple(row[0] for row in duplicates))
+
+
+def _history(connection: Connection, query: HistoryQuery, now: Instant) -> list[Record]:
+    wanted = frozenset(query.statuses) or frozenset(NotificationStatus)
+    chosen = (
+        row[0]
+        for row in _newest_first(connection, query)
+        if row[1] == query.app and _status(row[2], row[3], now) in wanted
+    )
+    ids = list(islice(chosen, query.limit))
+    found = _records(connection, ids, now)
+    return [found[notification_id] for notification_id in ids]
+
+
+def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Row]:
+    """Keys and statuses, a page at a time; pages of an app alone run over the other apps' rows too."""
+    before: NotificationId = query.before or _LAST_ID
+    while True:
+        if query.user_id is None:
+            page = connection.execute(_OF_APP, (before, _PAGE)).fetchall()
+        else:
+            page = connection.execute(_OF_USER, (query.app, query.user_id, before, _PAGE)).fetchall()
+        yield from page
+        if len(page) < _PAGE:
+            return
+        before = page[-1][0]
+
+
+def _dead(connection: Connection, query: DeadQuery, now: Instant) -> list[DeadLetter]:
+    letters: list[DeadLetter] = []
+    before = query.before or (_LAST_ID, 0)
+    while len(letters) < query.limit:
+        page = [receipt_of(row) for row in connection.execute(_DEAD, (query.app, *before, _PAGE)).fetchall()]
+        chosen = [receipt for receipt in page if _is_asked_for(receipt, query)]
+        records = _records(connection, list(dict.fromkeys(receipt.notification_id for receipt in chosen)), now)
+        for receipt in chosen:
+            record = records[receipt.notification_id]
+            if query.user_id in (None, record.notification.user_id):
+                letters.append(DeadLetter(record, receipt))
+        if len(page) < _PAGE:
+            break
+        before = (page[-1].notification_id, page[-1].n)
+    return letters[: query.limit]
+
+
+def _is_asked_for(receipt: Receipt, query: DeadQuery) -> bool:
+    young = query.since is None or (receipt.resolved_at or 0) >= query.since
+    return young and query.code in (None, receipt.code)
+
+
+def _balance_page(after: int) -> Callable[[Connection], list[Row]]:
+    return lambda connection: connection.execute(_BALANCE, (after, _BALANCE_PAGE)).fetchall()
+
+
+def _records(connection: Connection, ids: Sequence[NotificationId], now: Instant) -> dict[NotificationId, Record]:
+    records = {}
+    for row in select_in(connection, _RECORDS, ids):
+        status, due_at, *rest = row[NOTIFICATION_WIDTH:]
+        records[row[0]] = Record(notification_of(row), _status(status, due_at, now), *rest)
+    return records
+
+
+def _status(stored: str, due_at: Instant | None, now: Instant) -> NotificationStatus:
+    """How a row reads: what is routed and open is being processed."""
+    if stored != NotificationStatus.PENDING:
+        return NotificationStatus(stored)
+    if due_at is None:
+        return NotificationStatus.PROCESSING
+    return NotificationStatus.SCHEDULED if due_at > now else NotificationStatus.PENDING
