@@ -5,42 +5,16 @@ from typing import Final
 
 from . import frames
 from .answer_head import HeadReader, MalformedAnswer
-from .frames import (
-    CONTINUATION,
-    DATA,
-    DEFAULT_FRAME_SIZE,
-    END_HEADERS,
-    END_STREAM,
-    HAS_PRIORITY,
-    HEADERS,
-    PADDED,
-    PROTOCOL_ERROR,
-    SETTINGS,
-    ConnectionFault,
-)
+from .frames import DEFAULT_FRAME_SIZE, END_STREAM, PROTOCOL_ERROR, SETTINGS, ConnectionFault, must_be
+from .opening import RECEIVE_WINDOW, Limits, opening
 from .outbound import Outbound
+from .reader import FrameReader
 from .results import Answer, Result, Unknown
 from .stream import Stream
 
-# What we let the server send on all streams together; given back when half of it was used.
-RECEIVE_WINDOW: Final = 1 << 20
-# A header block's encoded size may exceed its list's size only by silly encodings.
-_LONGEST_BLOCK_BYTES: Final = 1 << 16
-_MOST_CONTINUATIONS: Final = 64
 # Answers to PING and SETTINGS that wait because the server does not read.
 _MOST_UNREAD_REPLIES: Final = 1000
-_ANY: Final = -1
 _STREAM_ID: Final = 0x7FFF_FFFF
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a connection assumes and allows."""
-
-    first_streams: int
-    most_streams: int
-    max_response_bytes: int
-    max_header_list_bytes: int
 
 
 @dataclass(frozen=True)
@@ -73,30 +47,11 @@ class Connection:
         self._next_id = 1
         self._flushed_below = 1
         self._replies = 0
-        self._rest = b""
-        # The only kind of frame that may come next: SETTINGS at first, CONTINUATION inside a header block.
-        self._only = SETTINGS
-        self._block = bytearray()
-        self._block_of = 0
-        self._block_flags = 0
-        self._continuations = 0
+        self._reader = FrameReader(self)
         self._unacknowledged = 0
         self._heads = HeadReader(limits.max_header_list_bytes)
         self._out = Outbound()
-        # One byte above the limit: an answer that is too large is seen, not waited for.
-        window = limits.max_response_bytes + 1
-        self._out.pieces += [
-            frames.PREFACE,
-            frames.settings(
-                [
-                    (frames.HEADER_TABLE_SIZE, 0),
-                    (frames.ENABLE_PUSH, 0),
-                    (frames.INITIAL_WINDOW_SIZE, window),
-                    (frames.MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
-                ]
-            ),
-            frames.window_update(0, RECEIVE_WINDOW - frames.DEFAULT_WINDOW),
-        ]
+        self._out.pieces.append(opening(limits))
 
     # What the driver asks for
 
@@ -164,51 +119,18 @@ class Connection:
         if self.failure:
             return
         try:
-            self._read_frames(data)
+            self._reader.read(data)
         except ConnectionFault as fault:
             self._out.pieces.append(frames.goaway(0, fault.code))
             self.lost(f"{frames.error_name(fault.code)}: {fault.reason}")
 
-    def _read_frames(self, data: bytes) -> None:
-        if self._rest:
-            data = self._rest + data
-        at = 0
-        end = len(data)
-        unpack = frames.HEADER.unpack_from
-        while end - at >= 9:
-            high, low, kind, flags, stream_id = unpack(data, at)
-            length = high << 16 | low
-            if length > DEFAULT_FRAME_SIZE:
-                raise ConnectionFault(frames.FRAME_SIZE_ERROR, "frame above 16384 bytes")
-            start = at + 9
-            stop = start + length
-            if stop > end:
-                break
-            at = stop
-            if self._only != kind and self._only != _ANY:
-                raise ConnectionFault(PROTOCOL_ERROR, self._expected())
-            if kind == DATA:
-                self._data(flags, stream_id & _STREAM_ID, data[start:stop])
-            elif kind == HEADERS:
-                self._headers(flags, stream_id & _STREAM_ID, data[start:stop])
-            else:
-                self._other(kind, flags, stream_id & _STREAM_ID, data[start:stop])
-        self._rest = data[at:]
-
-    def _expected(self) -> str:
-        return "no SETTINGS first: not HTTP/2" if self._only == SETTINGS else "header block interrupted"
-
-    def _data(self, flags: int, stream_id: int, payload: bytes) -> None:
-        self._unacknowledged += len(payload)
+    def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
+        """Keep a piece of an answer, and give the window back (padding counts, RFC 9113, 6.1)."""
+        self._unacknowledged += size
         if self._unacknowledged > RECEIVE_WINDOW >> 1:
             self._out.pieces.append(frames.window_update(0, self._unacknowledged))
             self._unacknowledged = 0
         stream = self.streams.get(stream_id)
-        if flags & PADDED:
-            length = len(payload)
-            payload = frames.unpadded(payload, flags)
-            if stream is not None:
-                self._reply(frames.window_update(stream_id, length - len(payload)))
         if stream is None:
             self._must_have_been(stream_id)
         elif stream.answer_head is None:
@@ -220,37 +142,11 @@ class Connection:
                 stream.append(payload)
             if flags & END_STREAM:
                 self._answered(stream)
+            elif size != len(payload):
+                self._reply(frames.window_update(stream_id, size - len(payload)))
 
-    def _headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if flags & (PADDED | HAS_PRIORITY):
-            payload = frames.unpadded(payload, flags)
-            if flags & HAS_PRIORITY:
-                if len(payload) < 5:
-                    raise ConnectionFault(frames.FRAME_SIZE_ERROR, "HEADERS too short for its priority")
-                payload = payload[5:]
-        if flags & END_HEADERS:
-            self._header_block(stream_id, flags, payload)
-        else:
-            self._only = CONTINUATION
-            self._block = bytearray(payload)
-            self._block_of = stream_id
-            self._block_flags = flags
-            self._continuations = 0
-
-    def _continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id != self._block_of or self._only != CONTINUATION:
-            raise ConnectionFault(PROTOCOL_ERROR, "CONTINUATION of no header block")
-        self._block += payload
-        self._continuations += 1
-        if len(self._block) > _LONGEST_BLOCK_BYTES or self._continuations > _MOST_CONTINUATIONS:
-            raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "endless header block")
-        if flags & END_HEADERS:
-            self._only = _ANY
-            block = bytes(self._block)
-            self._block = bytearray()
-            self._header_block(stream_id, self._block_flags, block)
-
-    def _header_block(self, stream_id: int, flags: int, block: bytes) -> None:
+    def on_header_block(self, stream_id: int, flags: int, block: bytes) -> None:
+        """Read the head of an answer, an interim one, or trailers."""
         stream = self.streams.get(stream_id)
         if stream is None:
             self._must_have_been(stream_id)
@@ -272,10 +168,9 @@ class Connection:
         if flags & END_STREAM:
             self._answered(stream)
 
-    def _other(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        if kind == CONTINUATION:
-            self._continuation(flags, stream_id, payload)
-        elif kind == frames.RST_STREAM:
+    def on_control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        """Act on a frame that carries no answer; kinds the RFC does not know are ignored (RFC 9113, 4.1)."""
+        if kind == frames.RST_STREAM:
             self._reset(stream_id, payload)
         elif kind == frames.WINDOW_UPDATE:
             self._window_update(stream_id, payload)
@@ -288,12 +183,12 @@ class Connection:
         elif kind == frames.PUSH_PROMISE:
             raise ConnectionFault(PROTOCOL_ERROR, "PUSH_PROMISE although push is off")
         elif kind == frames.PRIORITY:
-            _exact(payload, 5)
+            must_be(5, payload)
             if stream_id == 0:
                 raise ConnectionFault(PROTOCOL_ERROR, "PRIORITY without a stream")
 
     def _reset(self, stream_id: int, payload: bytes) -> None:
-        _exact(payload, 4)
+        must_be(4, payload)
         stream = self.streams.get(stream_id)
         if stream is None:
             self._must_have_been(stream_id)
@@ -308,7 +203,7 @@ class Connection:
             self._end(stream, Unknown(reason))
 
     def _window_update(self, stream_id: int, payload: bytes) -> None:
-        _exact(payload, 4)
+        must_be(4, payload)
         increment = frames.u32(payload) & _STREAM_ID
         if stream_id == 0:
             if increment == 0:
@@ -330,14 +225,13 @@ class Connection:
         if stream_id != 0:
             raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS on a stream")
         if flags & frames.ACK:
-            _exact(payload, 0)
+            must_be(0, payload)
             if not self.greeted:
                 raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS acknowledged before they were sent")
             return
         values = frames.settings_of(payload)
         if not self.greeted:
             self.greeted = True
-            self._only = _ANY
             self.stream_limit = self._limits.most_streams
         for name, value in values:
             if name == frames.MAX_CONCURRENT_STREAMS:
@@ -355,7 +249,7 @@ class Connection:
         self._reply(frames.SETTINGS_ACK)
 
     def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
-        _exact(payload, 8)
+        must_be(8, payload)
         if stream_id != 0:
             raise ConnectionFault(PROTOCOL_ERROR, "PING on a stream")
         if not flags & frames.ACK:
@@ -421,8 +315,3 @@ class Connection:
         """Frames of a stream that is over are ignored; one that never was is a fault (RFC 9113, 5.1)."""
         if stream_id == 0 or stream_id % 2 == 0 or stream_id >= self._next_id:
             raise ConnectionFault(PROTOCOL_ERROR, "frame on a stream that was never opened")
-
-
-def _exact(payload: bytes, length: int) -> None:
-    if len(payload) != length:
-        raise ConnectionFault(frames.FRAME_SIZE_ERROR, f"frame of {len(payload)} bytes that must have {length}")

@@ -35,12 +35,12 @@ STATIC_TABLE: Final[tuple[Field, ...]] = (
     *(
         (name, b"")
         for name in (
-            b"accept-language accept-ranges accept access-control-allow-origin age allow authorization cache-control "
-            b"content-disposition content-encoding content-language content-length content-location content-range "
-            b"content-type cookie date etag expect expires from host if-match if-modified-since if-none-match if-range "
-            b"if-unmodified-since last-modified link location max-forwards proxy-authenticate proxy-authorization range "
-            b"referer refresh retry-after server set-cookie strict-transport-security transfer-encoding user-agent vary "
-            b"via www-authenticate"
+            b"accept-language accept-ranges accept access-control-allow-origin age allow authorization "
+            b"cache-control content-disposition content-encoding content-language content-length "
+            b"content-location content-range content-type cookie date etag expect expires from host if-match "
+            b"if-modified-since if-none-match if-range if-unmodified-since last-modified link location "
+            b"max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after server "
+            b"set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate"
         ).split()
     ),
 )

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Final, Protocol, cast
 
-from .connection import Connection, Limits
+from .connection import Connection
+from .opening import Limits
 from .stream import Stream
 
 # Above this much unsent output a connection takes no more requests: the server does not read.

@@ -5,11 +5,12 @@ import contextlib
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from .connection import Connection, Limits
+from .connection import Connection
 from .dial import DialError, dial
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .frames import error_name
 from .link import Link
+from .opening import Limits
 from .settings import Origin, PoolSettings
 from .upkeep import UpkeepRules
 

@@ -1,0 +1,113 @@
+"""Header blocks, against the `hpack` library as an independent judge."""
+
+import hpack
+import pytest
+from hpack.huffman_constants import REQUEST_CODES_LENGTH
+from hpack.table import HeaderTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.http2.frames import COMPRESSION_ERROR, ConnectionFault
+from waypost.http2.hpack import STATIC_TABLE, HeaderListTooLarge, decode_headers, encode_headers
+from waypost.http2.huffman import CODE_LENGTHS
+
+NO_LIMIT = 1 << 30
+NAMES = st.one_of(
+    st.sampled_from([field[0] for field in STATIC_TABLE]), st.from_regex(rb"[a-z0-9-]{1,40}", fullmatch=True)
+)
+VALUES = st.one_of(st.sampled_from([field[1] for field in STATIC_TABLE]), st.binary(max_size=300))
+FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=12)
+
+
+def plain(fields: object) -> list[tuple[bytes, bytes]]:
+    """The library's fields as pairs."""
+    return [(bytes(name), bytes(value)) for name, value in fields]  # type: ignore[attr-defined]
+
+
+def judge(table_size: int = 0) -> hpack.Encoder:
+    """A peer's encoder that was told our table size."""
+    encoder = hpack.Encoder()
+    encoder.header_table_size = table_size
+    return encoder
+
+
+def test_the_static_table_and_the_huffman_code_are_those_of_the_rfc() -> None:
+    """Both against the library's copies of RFC 7541's appendices."""
+    assert STATIC_TABLE == HeaderTable.STATIC_TABLE
+    assert list(CODE_LENGTHS) == list(REQUEST_CODES_LENGTH)
+
+
+@given(FIELDS)
+def test_what_we_encode_the_library_reads(fields: list[tuple[bytes, bytes]]) -> None:
+    """Nothing is lost or reordered, whatever the bytes."""
+    decoder = hpack.Decoder(max_header_list_size=NO_LIMIT)
+    assert plain(decoder.decode(encode_headers(fields), raw=True)) == fields
+
+
+@given(FIELDS, FIELDS)
+def test_blocks_may_be_concatenated(first: list[tuple[bytes, bytes]], second: list[tuple[bytes, bytes]]) -> None:
+    """A block encoded ahead can be put before one encoded later."""
+    both = encode_headers(first) + encode_headers(second)
+    assert list(decode_headers(both, NO_LIMIT)) == first + second
+
+
+@given(FIELDS, st.booleans())
+def test_what_the_library_encodes_we_read(fields: list[tuple[bytes, bytes]], huffman: bool) -> None:
+    """With and without Huffman code, and with the size update that our table size makes it send."""
+    block = judge().encode(fields, huffman=huffman)
+    assert list(decode_headers(block, NO_LIMIT)) == fields
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_fields_or_a_fault(block: bytes) -> None:
+    """A decoder fed with rubbish raises nothing else; what it reads, the library reads alike."""
+    decoder = hpack.Decoder(max_header_list_size=NO_LIMIT)
+    decoder.header_table_size = 0
+    decoder.max_allowed_table_size = 0
+    try:
+        ours = list(decode_headers(block, NO_LIMIT))
+    except ConnectionFault as fault:
+        assert fault.code == COMPRESSION_ERROR
+        return
+    assert plain(decoder.decode(block, raw=True)) == ours
+
+
+def test_secrets_are_marked_never_to_be_indexed() -> None:
+    """RFC 7541, 7.1.3: by default the credentials, otherwise what the caller names."""
+    assert encode_headers([(b"authorization", b"x")])[0] & 0xF0 == 0x10
+    assert encode_headers([(b"apns-id", b"x")])[0] & 0xF0 == 0
+    assert encode_headers([(b"apns-id", b"x")], frozenset({b"apns-id"}))[0] & 0xF0 == 0x10
+
+
+def test_a_list_above_the_limit_is_refused_before_it_is_whole() -> None:
+    """Name, value and 32 bytes count for each field (RFC 9113, 6.5.2)."""
+    block = encode_headers([(b"a", b"b" * 67)] * 3)
+    assert len(decode_headers(block, 300)) == 3
+    with pytest.raises(HeaderListTooLarge):
+        decode_headers(block, 299)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(b"\xbe", id="an index of the dynamic table, which has no room"),
+        pytest.param(b"\x80", id="index zero"),
+        pytest.param(b"\x3f\xe1\x1f", id="a size update above what we allow"),
+        pytest.param(b"\x88\x20", id="a size update after a field"),
+        pytest.param(b"\x00\x03ab", id="a string that is cut"),
+        pytest.param(b"\x00\x7f\xff\xff\xff\xff\xff\xff\x0f", id="a length without end"),
+        pytest.param(b"\x04\x84\xff\xff\xff\xff", id="the end mark inside a Huffman string"),
+        pytest.param(b"\x04\x81\x00", id="Huffman padding that is not ones"),
+        pytest.param(b"\x04\x82\x1f\xff", id="Huffman padding of a byte and more"),
+    ],
+)
+def test_a_broken_block_is_a_compression_error(block: bytes) -> None:
+    """The connection cannot go on."""
+    with pytest.raises(ConnectionFault) as raised:
+        decode_headers(block, NO_LIMIT)
+    assert raised.value.code == COMPRESSION_ERROR
+
+
+def test_a_field_with_incremental_indexing_is_read_although_there_is_no_table() -> None:
+    """RFC 7541, 4.4: a field larger than the table empties it, and is no error."""
+    assert decode_headers(b"\x20\x40\x01a\x01b\x48\x03200", NO_LIMIT) == ((b"a", b"b"), (b":status", b"200"))
