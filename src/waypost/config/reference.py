@@ -61,7 +61,7 @@ def _section(path: str) -> str:
     if parts[0] == "apps":
         names = {"apns": "APNs", "fcm": "FCM", "webpush": "Web Push"}
         return names.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
-    branches = {"store": "The store", "<policy>": "A retry policy of your own"}
+    branches = {"store": "The store", "rest": "The API", "<policy>": "A retry policy of your own"}
     return branches.get(parts[0], "The process")
 
 

@@ -15,6 +15,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
+from waypost.entrypoints.rest.settings import RestSettings
 from waypost.telemetry.events import Level
 
 MAX_WORKERS = 64
@@ -113,6 +114,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """What each lane may use; lanes never wait for each other."""
     limits: Limits = Limits()
     """Where refusing begins."""
+    rest: RestSettings = RestSettings()
+    """How much and how slow a client of the API may be."""
     retention: Retention = Retention()
     """How long the past is kept."""
     log: LogSettings = LogSettings()

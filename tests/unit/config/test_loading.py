@@ -62,7 +62,7 @@ def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
     assert config.limits.backlog == 1_000_000
     assert config.retention.notifications_days == 90
     assert 1 <= config.workers <= MAX_WORKERS
-    assert config.lane(Lane.BULK).in_flight == config.lane(Lane.CRITICAL).in_flight == 1_000
+    assert config.lane(Lane.BULK).in_flight is None
 
 
 def test_an_empty_key_means_its_default(tmp_path: Path) -> None:

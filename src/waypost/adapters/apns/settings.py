@@ -19,6 +19,7 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     topic: str
     """The app's bundle id."""
     environment: Literal["production", "sandbox"] = "production"
+    """Which of Apple's gateways; tokens of one are unknown to the other."""
     endpoint: str | None = None
     """``https://host:port`` instead of the environment's own."""
     ca_file: str | None = None

@@ -18,7 +18,9 @@ class SqlSettings(Struct, frozen=True):
     """The store on SQLite; *url* is ``sqlite:///relative.db`` or ``sqlite:////absolute.db``."""
 
     url: str
+    """Where everything is kept; a relative SQLite file lies beside the configuration file."""
     durability: Durability = Durability.POWER
+    """What an answered request survives: the loss of power, or of the process alone."""
     lock_timeout_s: float = 2.0
     """How long a write waits for its turn before the request is refused."""
     checkpoint_bytes: int = 8 * 1024 * 1024

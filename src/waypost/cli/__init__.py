@@ -1,0 +1,65 @@
+"""The command line: ``waypost COMMAND``. Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong usage."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from waypost import __version__
+from waypost.cli.groups import LazyGroup
+
+
+@click.group(
+    cls=LazyGroup,
+    commands_in={
+        "serve": "waypost.cli.serving:serve",
+        "demo": "waypost.cli.demo:demo",
+        "send": "waypost.cli.sending:send",
+        "show": "waypost.cli.showing:show",
+        "devices": "waypost.cli.devices:devices",
+        "dead": "waypost.cli.dead:dead",
+        "explain": "waypost.cli.explaining:explain",
+        "keys": "waypost.cli.keys:keys",
+        "check-config": "waypost.cli.checking:check_config",
+        "migrate": "waypost.cli.migrating:migrate",
+        "lab": "waypost.cli.lab:lab",
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="waypost")
+def waypost() -> None:
+    """Get notifications to every device, and say what happened.
+
+    \b
+    First steps:
+      waypost demo                                 everything at once, against the provider lab
+      waypost serve --config waypost.yaml          the real thing
+      waypost keys create --app demo --caller me   a key for the commands that speak to the API
+
+    send, show, devices, dead and explain speak to the API: give its address with --url or WAYPOST_URL, and the key
+    in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves.
+    """
+
+
+def main() -> None:
+    """Run a command; what it may fail with becomes one line on stderr and exit code 1."""
+    from waypost.client import ClientError
+    from waypost.domain.errors import ConfigurationError, WaypostError
+
+    try:
+        waypost.main(prog_name="waypost")
+    except ConfigurationError as wrong:
+        _fail(f"configuration: {wrong}")
+    except WaypostError as failed:
+        _fail(f"{failed.code}: {failed}")
+    except ClientError as failed:
+        _fail(str(failed))
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has seen enough
+        sys.exit(1)
+
+
+def _fail(why: str) -> None:
+    click.echo(f"waypost: {why}", err=True)
+    sys.exit(1)

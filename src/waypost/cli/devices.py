@@ -1,0 +1,115 @@
+"""``waypost devices``: who has which device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from waypost.cli.doors import api_options
+from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+
+@click.group(short_help="List, add and remove a user's devices.")
+def devices() -> None:
+    """List, add and remove a user's devices.
+
+    \b
+    Examples:
+      waypost devices list alice
+      waypost devices add alice phone --platform ios --token 9f86d0…
+      waypost devices remove alice phone
+    """
+
+
+@devices.command("list")
+@click.argument("user_id")
+@click.option("--inactive", is_flag=True, help="Also those that get nothing any more.")
+@api_options
+@as_json_option
+def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
+    """List the devices of USER_ID.
+
+    \b
+    Example:
+      waypost devices list alice --inactive
+    """
+    answer = client.devices(user_id, inactive=inactive)
+    if as_json:
+        print_json(answer)
+        return
+    columns = ("device", "platform", "active", "last seen", "last used", "token hash")
+    rows = [
+        (
+            each["device_id"],
+            each["platform"],
+            "yes" if each["active"] else "no",
+            short_time(each["last_seen_at"]),
+            short_time(each["last_used_at"]),
+            each["token_hash"],
+        )
+        for each in answer["items"]
+    ]
+    console().print(table(columns, rows) if rows else f"{user_id} has no device")
+
+
+@devices.command()
+@click.argument("user_id")
+@click.argument("device_id")
+@click.option("--platform", type=click.Choice(["ios", "android", "web"]), required=True)
+@click.option("--token", required=True, help="The provider's token; for web the endpoint of the subscription.")
+@click.option("--p256dh", help="For web: the subscription's public key (base64url).")
+@click.option("--auth", help="For web: the subscription's secret (base64url).")
+@click.option("--app-version")
+@click.option("--os-version")
+@click.option("--locale", help="Such as de-CH.")
+@api_options
+@as_json_option
+def add(
+    client: Client,
+    user_id: str,
+    device_id: str,
+    as_json: bool,
+    p256dh: str | None,
+    auth: str | None,
+    **fields: str | None,
+) -> None:
+    """Register DEVICE_ID of USER_ID, or refresh it.
+
+    \b
+    Examples:
+      waypost devices add alice phone --platform android --token fcm-registration-token
+      waypost devices add alice laptop --platform web --token https://push.example/abc --p256dh BN… --auth k8…
+    """
+    device: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
+    if p256dh or auth:
+        device["keys"] = {"p256dh": p256dh or "", "auth": auth or ""}
+    answer = client.add_device(user_id, device_id, device)
+    if as_json:
+        print_json(answer)
+        return
+    console().print(f"{device_id} {'added' if answer['created'] else 'refreshed'}")
+    for pushed_out in answer["pushed_out"]:
+        console().print(f"{pushed_out} deactivated: the cap of devices is reached")
+
+
+@devices.command()
+@click.argument("user_id")
+@click.argument("device_id")
+@api_options
+@as_json_option
+def remove(client: Client, user_id: str, device_id: str, as_json: bool) -> None:
+    """Send nothing more to DEVICE_ID of USER_ID.
+
+    \b
+    Example:
+      waypost devices remove alice phone
+    """
+    client.remove_device(user_id, device_id)
+    if as_json:
+        print_json({"removed": device_id})
+    else:
+        console().print(f"{device_id} removed")

@@ -1,0 +1,63 @@
+"""The two ways in: through the API as its callers, or to the store as a worker."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+    from waypost.config import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+
+def api_options(command: F) -> Callable[..., Any]:
+    """Give *command* a ``client`` for the API that --url and the environment name."""
+
+    @click.option("--url", envvar="WAYPOST_URL", default=DEFAULT_URL, show_default=True, help="Where the API is.")
+    @click.option("--ca-file", type=click.Path(path_type=Path), help="Trust these authorities (PEM).")
+    @functools.wraps(command)
+    def with_client(url: str, ca_file: Path | None, **given: Any) -> Any:
+        return command(client=_client(url, ca_file), **given)
+
+    return with_client
+
+
+def _client(url: str, ca_file: Path | None) -> Client:
+    from waypost.client import Client
+
+    key = os.environ.get("WAYPOST_API_KEY")
+    if not key:
+        raise click.UsageError("Put an API key into WAYPOST_API_KEY; `waypost keys create` makes one.")
+    try:
+        return Client(url, key, ca_file=ca_file)
+    except ValueError as misfit:
+        raise click.BadParameter(str(misfit), param_hint="--url") from None
+
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    envvar="WAYPOST_CONFIG",
+    type=click.Path(path_type=Path),
+    help="The configuration file; waypost.yaml if there is one.",
+)
+
+
+def read_config(path: Path | None) -> tuple[Config, Path | None]:
+    """The configuration and the file it came from; the environment alone where there is no file."""
+    from waypost.config import load
+
+    if path is None and Path("waypost.yaml").exists():
+        path = Path("waypost.yaml")
+    if path is None and "WAYPOST_APPS" not in os.environ:
+        raise click.UsageError("There is no waypost.yaml here; give one with --config.")
+    return load(path, os.environ), path

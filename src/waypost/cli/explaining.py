@@ -1,0 +1,55 @@
+"""``waypost explain``: what would happen to a notification; nothing is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from waypost.cli.composing import composed, notification_options
+from waypost.cli.doors import api_options
+from waypost.cli.printing import as_json_option, console, print_json
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+
+@click.command(short_help="Say what would happen to a notification; sends nothing.")
+@notification_options
+@api_options
+@as_json_option
+def explain(client: Client, as_json: bool, **fields: Any) -> None:
+    """Say where a notification for USER_ID would go, the bytes each provider would get, their size, and why not.
+
+    \b
+    Examples:
+      waypost explain alice --title "Your parcel is here"
+      waypost explain alice --title Hi --data order=7 --json
+    """
+    answer = client.explain(composed(fields))
+    if as_json:
+        print_json(answer)
+        return
+    out = console()
+    for target in answer["targets"]:
+        _print_target(target)
+    if not answer["targets"]:
+        out.print("no targets: this user has no device")
+    claims = ", ".join(answer["dedup"])
+    out.print(f"repeats are recognised by: {claims}" if claims else "saying it again sends it again")
+
+
+def _print_target(target: dict[str, Any]) -> None:
+    out = console()
+    if target["suppressed"]:
+        out.print(f"[bold]{target['device_id']}[/]  [yellow]left out[/]: {target['suppressed']}", markup=True)
+        return
+    rendered = target["rendered"]
+    size = f"{rendered['size_bytes']} of {rendered['limit_bytes']} bytes"
+    refused = rendered.get("refused")
+    verdict = f"[red]refused[/]: {refused}" if refused else "[green]would be sent[/]"
+    out.print(f"[bold]{target['device_id']}[/]  {target['credential']}  {verdict}  {size}")
+    for name, value in rendered["headers"].items():
+        out.print(f"  {name}: {value}", markup=False)
+    body = rendered.get("body") or f"{rendered.get('body_base64', '')} (base64)"
+    out.print(f"  {body}", markup=False)

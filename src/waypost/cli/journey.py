@@ -1,0 +1,87 @@
+"""How a notification travelled: accepted, routed, each provider's answer, receipts; with times."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.tree import Tree
+
+from waypost.cli.printing import colored, console, elapsed_ms, short_time
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+PROVIDER_OF = {"apns": "Apple Push Notification service", "fcm": "Firebase Cloud Messaging", "webpush": "Web Push"}
+POLL_S = 0.05
+
+
+def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> dict[str, Any]:
+    """The story of a notification once it is final, or as it stands after *timeout_s*."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        story = client.show(notification_id)
+        if story["notification"]["finished_at"] is not None or time.monotonic() >= deadline:
+            return story
+        time.sleep(POLL_S)  # the API has no call that waits
+
+
+def draw(story: dict[str, Any]) -> None:
+    """Print the story as a tree; times count from the moment it was accepted."""
+    console().print(tree(story))
+
+
+def tree(story: dict[str, Any]) -> Tree:
+    """The story as a tree."""
+    notification, receipts = story["notification"], story["receipts"]
+    start = notification["created_at"]
+    title = story["content"].get("title") or story["content"].get("body") or notification["kind"]
+    top = Tree(f"[bold]{_plain(title)}[/]  {notification['id']}  {colored(notification['status'])}")
+    whose = f"for {_plain(notification['user_id'])}, by {_plain(notification['caller'])}"
+    top.add(f"accepted  {short_time(start)}  {whose}, lane {notification['lane']}, round {notification['round']}")
+    if notification["scheduled_at"]:
+        top.add(f"scheduled for {short_time(notification['scheduled_at'])}")
+    if notification["duplicate_of"]:
+        top.add(f"said before: see {notification['duplicate_of']}")
+    if receipts:
+        routed = top.add(f"routed to {_devices(len(receipts))}")
+        for receipt in receipts:
+            _add_receipt(routed, receipt, start)
+    if notification["finished_at"]:
+        why = f" ({_plain(notification['reason'])})" if notification["reason"] else ""
+        after = elapsed_ms(start, notification["finished_at"])
+        top.add(f"{colored(notification['status'])}{why} after {after}")
+    for duplicate in story["duplicates"]:
+        top.add(f"said again: {duplicate}")
+    return top
+
+
+def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
+    provider = PROVIDER_OF.get(receipt["channel"], "no channel")
+    branch = routed.add(f"[bold]{_plain(receipt['device_id'])}[/]  {provider}  {colored(receipt['status'])}")
+    for number, attempt in enumerate(receipt["attempts"], start=1):
+        said = " ".join(word for word in (attempt["code"], attempt["message"]) if word)
+        branch.add(
+            f"+{elapsed_ms(start, attempt['at'])}  attempt {number}: {colored(attempt['status'])}"
+            f"  {_plain(said)}  token {attempt['token_hash']}"
+        )
+    if receipt["next_retry_at"]:
+        branch.add(f"again at {short_time(receipt['next_retry_at'])}")
+    if receipt["parked"]:
+        branch.add(f"waits for {_plain(receipt['parked'])}")
+    if receipt["resolved_at"]:
+        known = f", {_plain(receipt['provider_id'])} there" if receipt["provider_id"] else ""
+        why = f" ({_plain(receipt['reason'])})" if receipt["reason"] else ""
+        after = elapsed_ms(start, receipt["resolved_at"])
+        branch.add(f"+{after}  receipt: {colored(receipt['status'])}{why}{known}")
+    if receipt["dead"]:
+        branch.add("kept as a dead letter: waypost dead replay " + "ID")
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
+
+
+def _plain(text: str) -> str:
+    """Text from outside, its brackets not taken for markup."""
+    return text.replace("[", r"\[")

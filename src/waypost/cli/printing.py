@@ -1,0 +1,92 @@
+"""How commands say things: tables and trees for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+COLOR_OF = {
+    "sent": "green",
+    "delivered": "green",
+    "opened": "green",
+    "taken": "green",
+    "partial": "yellow",
+    "pending": "yellow",
+    "processing": "yellow",
+    "scheduled": "yellow",
+    "throttled": "yellow",
+    "unknown": "yellow",
+    "failed": "red",
+    "expired": "red",
+    "gone": "red",
+    "refused": "red",
+    "denied": "red",
+    "unreachable": "red",
+    "unanswered": "red",
+}
+
+as_json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def console() -> Console:
+    """Standard output, with colours where it is a terminal; never wraps an id."""
+    return Console(soft_wrap=True, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on standard output."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def colored(status: str) -> str:
+    """A status in the colour of its meaning."""
+    color = COLOR_OF.get(status)
+    return f"[{color}]{status}[/]" if color else status
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Plain columns; a missing value is shown as a dash."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*("–" if cell is None or cell == "" else str(cell) for cell in row))
+    return made
+
+
+def short_time(timestamp: str | None) -> str | None:
+    """An API timestamp in local time, to the second."""
+    if timestamp is None:
+        return None
+    return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def elapsed_ms(start: str, end: str | None) -> str | None:
+    """From one API timestamp to another, as people say it."""
+    if end is None:
+        return None
+    span_ms = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() * 1000)
+    return f"{span_ms} ms" if abs(span_ms) < 10_000 else f"{span_ms / 1000:.1f} s"
+
+
+def progress() -> Progress:
+    """A bar on stderr for long work; invisible where stderr is no terminal."""
+    error = Console(stderr=True)
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=error,
+        disable=not error.is_terminal,
+    )
