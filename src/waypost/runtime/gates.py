@@ -135,13 +135,11 @@ class Gates:
     ) -> None:
         """*capacities* are what each sender can usefully hold; *budgets* replace a lane's share of them."""
         self._circuits = {each: Circuit(each, rules, telemetry) for each in capacities}
-        self._gates = {
-            (lane, credential): LaneGate(
-                lane, circuit, budgets.get(lane) or max(1, round(capacities[credential] * share))
-            )
-            for lane, share in LANE_SHARES.items()
-            for credential, circuit in self._circuits.items()
-        }
+        self._gates: dict[tuple[Lane, CredentialId], LaneGate] = {}
+        for lane, share in LANE_SHARES.items():
+            for credential, circuit in self._circuits.items():
+                budget = budgets.get(lane) or max(1, round(capacities[credential] * share))
+                self._gates[lane, credential] = LaneGate(lane, circuit, budget)
 
     def of(self, lane: Lane) -> Callable[[CredentialId], LaneGate]:
         """The gates of one lane, by credential."""

@@ -56,6 +56,8 @@ class LaneLoop:
 
     def __init__(self, lane: Lane, crew: Crew) -> None:
         self.lane = lane
+        self.is_idle = False
+        """It leased all that it could, and waits."""
         self._crew = crew
         self._gate = crew.gates.of(lane)
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
@@ -63,10 +65,13 @@ class LaneLoop:
         self._wake = asyncio.Event()
         self._all_landed = asyncio.Event()
         self._all_landed.set()
+        self._is_starved = False
+        """There was no room at the last look; the next landing makes some."""
         self._stopping = False
 
     def wake(self) -> None:
         """There may be something to do."""
+        self.is_idle = False
         self._wake.set()
 
     def stop(self) -> None:
@@ -85,6 +90,7 @@ class LaneLoop:
                 await asyncio.sleep(STORE_AWAY_S)
                 continue
             if not self._stopping:
+                self.is_idle = not self._wake.is_set()
                 await self._wake.wait()
 
     async def landed(self) -> None:
@@ -101,7 +107,8 @@ class LaneLoop:
     async def _turn(self) -> bool:
         """Lease and start one batch; False when there is nothing to do or no room to do it."""
         room = min(BATCH, self._crew.gates.room(self.lane))
-        if self._stopping or room <= 0 or self._crew.settler.is_full:
+        self._is_starved = room <= 0 or self._crew.settler.is_full
+        if self._stopping or self._is_starved:
             return False
         lease = await self._crew.work.lease(self.lane, room, self._until())
         if not lease.items:
@@ -215,10 +222,12 @@ class LaneLoop:
         flight.taken += isinstance(outcome, Taken)
         crew.settler.add(flight)
         if flight.waiting == 0:
-            self._finish(flight)
+            self._say(flight)
+        if self._is_starved:
+            self.wake()
 
-    def _finish(self, flight: Flight) -> None:
-        """Say how a round of a notification went, and go on leasing."""
+    def _say(self, flight: Flight) -> None:
+        """Say how a round of a notification went."""
         notification, tried = flight.plan.item.notification, len(flight.plan.deliveries)
         self._crew.telemetry.event(
             Event.NOTIFICATION_PROCESSED,
@@ -229,7 +238,6 @@ class LaneLoop:
             failure_count=tried - flight.taken,
             duration_ms=round((self._crew.clock.monotonic() - flight.started_s) * 1000),
         )
-        self._wake.set()
 
     def _call_off(self, delivery: Delivery) -> Flight:
         """Give the delivery's place back untried."""

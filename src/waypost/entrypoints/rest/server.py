@@ -12,7 +12,16 @@ import uvicorn
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, leaving the process's signals alone: the worker decides when it stops."""
+    """uvicorn, leaving the process's signals alone (the worker decides when it stops) and telling when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        self.up.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -31,9 +40,10 @@ class ApiServer:
     async def start(self) -> None:
         """Accept connections."""
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
-        while not self._server.started and not self._serving.done():
-            await asyncio.sleep(0.005)  # uvicorn tells by a flag alone
+        up = asyncio.create_task(self._server.up.wait())
+        await asyncio.wait((self._serving, up), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
+            up.cancel()
             self._serving.result()
 
     async def stop(self) -> None:

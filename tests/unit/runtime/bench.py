@@ -1,0 +1,186 @@
+"""A worker's lanes on the memory store, with senders that answer as a test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.store import MemoryStore
+from waypost.adapters.memory.views import MemoryViews
+from waypost.adapters.memory.work import MemoryWork
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification
+from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.retry import RetryRules
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import DAY_MS, later
+from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.ports.views import Story
+from waypost.ports.work import Arrival, Work
+from waypost.runtime.board import Board
+from waypost.runtime.clock import RandomIds
+from waypost.runtime.gates import Gates
+from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.telemetry import Silent
+
+APP = AppId("demo")
+APNS = CredentialId("demo/apns")
+FCM = CredentialId("demo/fcm")
+PLATFORMS = {Channel.APNS: Platform.IOS, Channel.FCM: Platform.ANDROID}
+
+
+class ScriptedSender:
+    """Answers each delivery with what *answer* says, on the next turn of the loop; None is no answer yet."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.credential = CredentialId(f"demo/{channel}")
+        self.capabilities = Capabilities(channel, 10_000, 1_000, 4096)
+        self.answer: Callable[[Delivery], Outcome | None] = lambda delivery: Taken("id")
+        self.sent: list[Delivery] = []
+        self.open: list[tuple[Delivery, Report]] = []
+        self.on_send: Callable[[Delivery], None] = lambda delivery: None
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Note the batch and answer it."""
+        for delivery in batch:
+            self.on_send(delivery)
+            self.sent.append(delivery)
+            outcome = self.answer(delivery)
+            if outcome is None:
+                self.open.append((delivery, report))
+            else:
+                asyncio.get_running_loop().call_soon(report, delivery, outcome)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Answer everything that waits."""
+        waiting, self.open = self.open, []
+        for delivery, report in waiting:
+            report(delivery, outcome)
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def stop(self, timeout_s: float) -> None:
+        """Nothing to stop."""
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """Nothing to show."""
+        return Rendered({}, b"", 0, 4096)
+
+    def health(self) -> Health:
+        """Always well."""
+        return Health(ok=True)
+
+
+class LaneBench:
+    """One lane at work."""
+
+    def __init__(self, board_path: Path, work_of: Callable[[Work], Work] = lambda work: work) -> None:
+        self.clock = StoppedClock()
+        self.store = MemoryStore()
+        self.work = work_of(MemoryWork(self.store, self.clock))
+        self.views = MemoryViews(self.store, self.clock)
+        self.devices = MemoryDevices(self.store)
+        self.board = Board(board_path)
+        self.apns, self.fcm = ScriptedSender(Channel.APNS), ScriptedSender(Channel.FCM)
+        self.rules = BreakerRules(failures_to_open=3, ramp_start=2)
+        self.ids = RandomIds(self.clock)
+        self.budgets: dict[Lane, int] = {}
+
+    def crew(self) -> Crew:
+        """What the lane works with, as the composition root puts it together."""
+        senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
+        gates = Gates(dict.fromkeys(senders, 1_000), self.budgets, self.rules, Silent())
+        return Crew(
+            work=self.work,
+            devices=self.devices,
+            senders=senders,
+            credentials={APP: {Channel.APNS: APNS, Channel.FCM: FCM}},
+            rules={APP: RetryRules()},
+            gates=gates,
+            settler=Settler(self.work, Silent(), 1_000, gates.parked),
+            poison=PoisonWatch(self.board, slot=0),
+            clock=self.clock,
+            jitter=lambda: 0.0,
+            telemetry=Silent(),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[LaneLoop]:
+        """A lane loop and its settler, until the block ends."""
+        self.made = self.crew()
+        loop = LaneLoop(Lane.NORMAL, self.made)
+        self.made.settler.on_room = loop.wake
+        tasks = [asyncio.create_task(self.made.settler.run()), asyncio.create_task(loop.run())]
+        try:
+            yield loop
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def register(self, user: str, *channels: Channel) -> None:
+        """Give *user* one device on each channel."""
+        for channel in channels:
+            registration = Registration(
+                APP, UserId(user), DeviceId(f"{user}-{channel}"), PLATFORMS[channel], f"token-{user}-{channel}"
+            )
+            await self.devices.upsert(registration, self.clock.now(), cap=10)
+
+    async def accept(self, user: str, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> NotificationId:
+        """Accept one notification for *user*."""
+        (new_id,) = self.ids.next(1)
+        now = self.clock.now()
+        notification = Notification(
+            id=new_id,
+            app=APP,
+            caller=CallerId("test"),
+            user_id=UserId(user),
+            content=Content(title="hello"),
+            created_at=now,
+            expires_at=later(now, DAY_MS),
+            ttl_ms=DAY_MS,
+            lane=Lane.NORMAL,
+            guarantee=guarantee,
+        )
+        await self.work.accept([Arrival(notification)])
+        return new_id
+
+    async def story(self, notification_id: NotificationId) -> Story:
+        """What became of it."""
+        story = await self.views.story(APP, notification_id)
+        assert story is not None
+        return story
+
+    def statuses(self, told: NotificationId) -> dict[Channel | None, DeliveryStatus]:
+        """The receipts of a notification as stored, by channel."""
+        return {receipt.channel: receipt.status for receipt in self.store.rows[told].receipts.values()}
+
+    async def written(self) -> None:
+        """Wait until outcomes that were reported are written."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await self.made.settler.drained()
+
+    async def settled(self, loop: LaneLoop) -> None:
+        """Let the lane do what it can: nothing in flight, nothing left to write."""
+        loop.wake()
+        await until(lambda: loop.is_idle)
+        await loop.landed()
+        await self.made.settler.drained()
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Turn the event loop until a thing is so; ten seconds are for ever."""
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110 - asks the parts under test, which tell nobody
+            await asyncio.sleep(0.001)

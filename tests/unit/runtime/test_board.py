@@ -1,0 +1,42 @@
+"""The board outlives its writers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.runtime.board import Board, WorkerState
+
+ONE, TWO = NotificationId(b"1" * 16), NotificationId(b"2" * 16)
+
+
+def test_a_heartbeat_is_seen_through_another_mapping(tmp_path: Path) -> None:
+    """What one process writes, another reads."""
+    writer, reader = Board(tmp_path / "board"), Board(tmp_path / "board")
+    writer.beat(3, WorkerState.READY, 12.5)
+    (presence,) = reader.present()
+    assert (presence.slot, presence.state, presence.heartbeat_s) == (3, WorkerState.READY, 12.5)
+
+
+def test_the_notes_of_the_dead_become_suspects(tmp_path: Path) -> None:
+    """Noted alone counts; noted among others does not; what was cleared is not suspect."""
+    board = Board(tmp_path / "board")
+    board.note(0, Lane.NORMAL, [ONE, TWO])
+    board.note(0, Lane.HIGH, [ONE])
+    board.note(0, Lane.LOW, [TWO])
+    board.note(0, Lane.LOW, [])
+    assert board.bury(0) == 3
+    assert board.suspects() == {ONE: 1, TWO: 0}
+    board.clear(TWO)
+    assert Board(tmp_path / "board").suspects() == {ONE: 1}
+
+
+def test_nothing_is_suspect_after_a_good_end(tmp_path: Path) -> None:
+    """A worker that came through leaves empty notes."""
+    board = Board(tmp_path / "board")
+    board.note(0, Lane.NORMAL, [ONE])
+    board.note(0, Lane.NORMAL, [])
+    assert board.bury(0) == 0
+    assert board.suspects() == {}
+    assert board.present() == []

@@ -1,0 +1,200 @@
+"""A lane's loop on the memory store: what it sends, parks, records and gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.runtime.bench import APNS, FCM, LaneBench, until
+from waypost.domain.errors import Unavailable
+from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.ports.work import Lease, Settled, Stale, Work
+
+pytestmark = pytest.mark.asyncio
+
+AWAY = Unreachable("connect", "refused")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> LaneBench:
+    """A lane on an empty store."""
+    return LaneBench(tmp_path / "board")
+
+
+async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> None:
+    """Two devices on two channels: two deliveries, two receipts, one final status."""
+    await bench.register("ann", Channel.APNS, Channel.FCM)
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    story = await bench.story(told)
+    assert story.record.status is NotificationStatus.SENT
+    assert [receipt.status for receipt in story.receipts] == [DeliveryStatus.SENT, DeliveryStatus.SENT]
+    assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
+
+
+async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
+    """No device: no_targets, nothing sent."""
+    told = await bench.accept("nobody")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    assert (await bench.story(told)).record.status is NotificationStatus.NO_TARGETS
+
+
+async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
+    """While APNs is silent, the same user's FCM delivery is settled."""
+    bench.apns.answer = lambda delivery: None
+    await bench.register("ann", Channel.APNS, Channel.FCM)
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        half = {Channel.APNS: DeliveryStatus.PENDING, Channel.FCM: DeliveryStatus.SENT}
+        await until(lambda: bench.statuses(told) == half)
+        assert len(bench.apns.open) == 1
+        bench.apns.finish(Taken("late"))
+        await bench.settled(loop)
+    assert (await bench.story(told)).record.status is NotificationStatus.SENT
+
+
+async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench: LaneBench) -> None:
+    """A budget of one: the others wait under the condition, spend no attempt, and go when there is room."""
+    bench.budgets[Lane.NORMAL] = 1
+    bench.apns.answer = lambda delivery: None
+    for user in ("ann", "bob", "cyd", "dan"):
+        await bench.register(user, Channel.APNS, Channel.FCM)
+    told = [await bench.accept(user) for user in ("ann", "bob", "cyd", "dan")]
+    async with bench.running() as loop:
+        await until(lambda: loop.is_idle and len(bench.fcm.sent) >= 1)
+        await bench.written()
+        parked = [r for each in told for r in (await bench.story(each)).receipts if r.parked]
+        assert parked
+        assert {receipt.parked for receipt in parked} <= {f"room:normal/{APNS}", f"room:normal/{FCM}"}
+        assert all(receipt.attempt == 0 for receipt in parked)
+        bench.apns.answer = lambda delivery: Taken("id")
+        bench.apns.finish(Taken("id"))
+        for _ in range(10):
+            await bench.settled(loop)
+            lifted = bench.made.gates.lifted()
+            await bench.work.release(bench.clock.now(), 100, lifted)
+        await bench.settled(loop)
+    assert [(await bench.story(each)).record.status for each in told] == [NotificationStatus.SENT] * 4
+
+
+async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: LaneBench) -> None:
+    """Three failures open it: nothing more is tried; after the wait one probe, then the ramp."""
+    bench.apns.answer = lambda delivery: AWAY
+    users = [f"user-{n}" for n in range(8)]
+    for user in users:
+        await bench.register(user, Channel.APNS)
+    async with bench.running() as loop:
+        first = [await bench.accept(user) for user in users[:3]]
+        await bench.settled(loop)
+        later_on = [await bench.accept(user) for user in users[3:]]
+        await bench.settled(loop)
+        assert len(bench.apns.sent) == 3
+        for each in later_on:
+            assert (await bench.story(each)).receipts[0].parked == f"breaker:{APNS}"
+        bench.apns.answer = lambda delivery: Taken("id")
+        bench.clock.advance(6_000)
+        bench.made.gates.tick(bench.clock.monotonic())
+        assert bench.made.gates.lifted()[f"breaker:{APNS}"] == 1
+        tried = []
+        for _ in range(6):
+            await bench.work.release(bench.clock.now(), 100, bench.made.gates.lifted())
+            await bench.settled(loop)
+            tried.append(len(bench.apns.sent))
+    assert [(await bench.story(each)).record.status for each in first + later_on] == [NotificationStatus.SENT] * 8
+    assert tried[0] - 3 <= 1 + 3, "one probe (and the due retries it lets through), not everything at once"
+
+
+async def test_a_denied_credential_parks_instead_of_failing(bench: LaneBench) -> None:
+    """A revoked key costs nothing: the delivery waits, unspent, until an operator has mended it."""
+    bench.apns.answer = lambda delivery: Denied("InvalidProviderToken", "the key was refused")
+    await bench.register("ann", Channel.APNS)
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        (receipt,) = (await bench.story(told)).receipts
+        assert (receipt.status, receipt.parked) == (DeliveryStatus.PENDING, f"breaker:{APNS}")
+        assert (receipt.retries, receipt.code) == (0, "InvalidProviderToken")
+
+
+async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> None:
+    """When the sender is handed the delivery, its intent is already stored; no answer leaves it unknown."""
+    seen: list[DeliveryStatus] = []
+    bench.apns.on_send = lambda delivery: seen.append(
+        bench.store.rows[delivery.notification.id].receipts[delivery.n].status
+    )
+    bench.apns.answer = lambda delivery: Unanswered("timeout", "no answer in time")
+    await bench.register("ann", Channel.APNS)
+    told = await bench.accept("ann", Guarantee.AT_MOST_ONCE)
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    assert seen == [DeliveryStatus.UNKNOWN]
+    assert (await bench.story(told)).record.status is NotificationStatus.UNKNOWN
+
+
+class Faulty:
+    """A store whose settle is away for a while."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.away = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """Unavailable while away."""
+        if self.away:
+            raise Unavailable("away")
+        return await self._work.settle(lease, settled)
+
+
+async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None:
+    """Nothing is lost, nothing more is leased, and it goes on when the store is back."""
+    faulty: list[Faulty] = []
+
+    def wrap(work: Work) -> Work:
+        faulty.append(Faulty(work))
+        return cast(Work, faulty[0])
+
+    bench = LaneBench(tmp_path / "board", wrap)
+    await bench.register("ann", Channel.APNS)
+    faulty[0].away = True
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await until(lambda: bool(bench.apns.sent))
+        await until(lambda: bench.made.settler.is_holding)
+        second = await bench.accept("ann")
+        loop.wake()
+        await until(lambda: loop.is_idle)
+        assert len(bench.apns.sent) == 1, "nothing is leased while outcomes are held"
+        faulty[0].away = False
+        await bench.made.settler.drained()
+        await bench.settled(loop)
+    for each in (told, second):
+        assert (await bench.story(each)).record.status is NotificationStatus.SENT
+
+
+async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: LaneBench) -> None:
+    """Its neighbours are sent; it is never touched again."""
+    await bench.register("ann", Channel.APNS)
+    poison, neighbour = await bench.accept("ann"), await bench.accept("ann")
+    for _ in range(3):
+        bench.board.note(0, Lane.NORMAL, [poison])
+        bench.board.bury(0)
+    bench.board.note(0, Lane.NORMAL, [poison, neighbour])
+    bench.board.bury(0)
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    dead = await bench.story(poison)
+    assert dead.record.status is NotificationStatus.FAILED
+    assert (dead.receipts[0].code, dead.receipts[0].dead) == ("poison", True)
+    assert (await bench.story(neighbour)).record.status is NotificationStatus.SENT
+    assert [delivery.notification.id for delivery in bench.apns.sent] == [neighbour]
+    assert bench.board.suspects() == {}
