@@ -1,0 +1,38 @@
+"""How a handler answers, and how it says so in the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar import Response
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode
+
+JSON_TYPE = "application/json"
+
+encode = msgspec.json.Encoder().encode
+
+
+class Spoken(Struct, frozen=True):
+    """What an operation takes and gives, for the OpenAPI document."""
+
+    answers: dict[int, Any]
+    """The body's type by status; None is no body, str is plain text."""
+    body: Any = None
+    body_required: bool = True
+    codes: tuple[ErrorCode, ...] = ()
+    """The refusals particular to this operation."""
+    public: bool = False
+    """Answered without an API key."""
+
+
+def speaks(answers: dict[int, Any], **more: Any) -> dict[str, Any]:
+    """The ``opt`` of a handler: see Spoken."""
+    return {"spoken": Spoken(answers, **more)}
+
+
+def answer(status: int, body: Struct) -> Response[bytes]:
+    """A JSON answer."""
+    return Response(encode(body), status_code=status, media_type=JSON_TYPE)

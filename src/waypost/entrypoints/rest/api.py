@@ -1,0 +1,57 @@
+"""What the REST API stands on, injected by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from litestar import Request
+from litestar.datastructures import State
+from msgspec import Struct
+
+from waypost.domain.ids import AppId
+from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.explain import Explain
+from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.clock import Clock
+from waypost.ports.devices import Devices
+from waypost.ports.keys import Keys
+from waypost.ports.views import Views
+from waypost.telemetry import Telemetry
+
+
+class Readiness(Struct, frozen=True):
+    """Whether requests make sense now, for all workers; each check says ``ok`` or why not."""
+
+    ready: bool
+    checks: dict[str, str] = {}
+
+
+class Api(Struct, frozen=True):
+    """The doors, stores and voices behind the routes."""
+
+    intake: Intake
+    views: Views
+    devices: Devices
+    keys: Keys
+    explain: Explain
+    clock: Clock
+    telemetry: Telemetry
+    device_caps: Mapping[AppId, int]
+    """Active devices a user may have, by app; 0 is no cap. Its keys are the apps that exist."""
+    readiness: Callable[[], Readiness]
+    metrics: Callable[[], bytes]
+    """All workers' metrics in the Prometheus text format; runs in a thread, it reads files."""
+    draining: Callable[[], bool]
+    """Whether the process is on its way out: then nothing new is taken."""
+    settings: RestSettings = RestSettings()
+
+
+Call = Request[Caller, Any, State]
+"""A request past authentication."""
+
+
+def api_of(call: Call) -> Api:
+    """What the application was built on."""
+    api: Api = call.app.state.api
+    return api

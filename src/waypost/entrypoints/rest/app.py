@@ -1,0 +1,46 @@
+"""The REST application, put together."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from litestar import Litestar
+from litestar.datastructures import State
+from litestar.types import ASGIApp
+
+from waypost.entrypoints.rest import (
+    dead_routes,
+    device_routes,
+    explain_routes,
+    notification_routes,
+    operating_routes,
+    reference,
+)
+from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.door import Door
+
+ROUTES = [
+    *notification_routes.ROUTES,
+    *explain_routes.ROUTES,
+    *dead_routes.ROUTES,
+    *device_routes.ROUTES,
+    *operating_routes.ROUTES,
+]
+
+
+def build_app(api: Api) -> ASGIApp:
+    """The ASGI application over *api*; it holds nothing that needs closing."""
+    document = reference.specification(ROUTES)
+    inner = Litestar(
+        route_handlers=[*ROUTES, *reference.ROUTES],
+        openapi_config=None,
+        logging_config=None,
+        exception_handlers={Exception: _raise},
+        state=State({"api": api, "document": document}, deep_copy=False),
+    )
+    return Door(api, inner)
+
+
+def _raise(_request: object, error: Exception) -> NoReturn:
+    """Leave every error to the door, which answers all of them alike."""
+    raise error

@@ -1,0 +1,178 @@
+"""Request bodies: their types, and how bytes become them or an error that names the wrong field."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from waypost.domain.device import Platform, SubscriptionKeys
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
+
+T = TypeVar("T")
+
+BATCH_LIMIT = 1_000
+
+IdText = Annotated[
+    str,
+    Meta(pattern="^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", min_length=36, max_length=36),
+]
+Base64Url = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+={0,2}$", max_length=128)]
+
+
+class Batch(Struct, frozen=True, forbid_unknown_fields=True):
+    """Up to 1,000 notifications, each accepted or refused by itself."""
+
+    notifications: Annotated[tuple[Submission, ...], Meta(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class RawBatch(Struct, frozen=True, forbid_unknown_fields=True):
+    """A batch whose items are still to be read one by one."""
+
+    notifications: Annotated[tuple[Raw, ...], Meta(min_length=1, max_length=BATCH_LIMIT)]
+
+
+class ReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to replay; the body may be left out."""
+
+    ttl: Annotated[Seconds | None, Meta(description="Validity of the new round; the app's default if left out.")] = None
+
+
+class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters; an empty filter is all of them."""
+
+    code: Annotated[Word | None, Meta(description="The provider's own word, such as BadDeviceToken.")] = None
+    user_id: Identity | None = None
+    since: Annotated[Moment | None, Meta(description="Resolved at or after this time (RFC 3339).")] = None
+
+
+class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which dead letters to replay: either *ids*, or a page of what a *filter* finds."""
+
+    ids: Annotated[tuple[IdText, ...], Meta(min_length=1, max_length=BATCH_LIMIT)] | None = None
+    filter: DeadFilter | None = None
+    cursor: Annotated[str, Meta(max_length=128, description="`next` of the answer before.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=BATCH_LIMIT, description="How many dead letters of a filter at once.")] = 500
+    ttl: Seconds | None = None
+
+
+class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
+    """``PushSubscription.getKey``: base64url."""
+
+    p256dh: Base64Url
+    auth: Base64Url
+
+
+class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an app says of itself at launch."""
+
+    platform: Annotated[Platform, Meta(extra_json_schema={"examples": ["ios"]})]
+    token: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=4096,
+            pattern=r"^[\x21-\x7e]+$",
+            description="APNs device token (hex), FCM registration token, or the endpoint URL of a push subscription.",
+        ),
+    ]
+    keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription; for web alone.")] = None
+    app_version: Word | None = None
+    os_version: Word | None = None
+    locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+$", examples=["de-CH"])] | None = None
+
+
+def subscription_keys(device: SubmittedDevice) -> SubscriptionKeys | None:
+    """The checked keys of a device; InvalidRequest carries every fault of its platform, token and keys."""
+    faults: list[Fault] = []
+    keys = None
+    match device.platform:
+        case Platform.UNKNOWN:
+            faults.append(Fault("platform", "must be ios, android or web"))
+        case Platform.IOS if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", device.token):
+            faults.append(Fault("token", "must be 16 to 100 bytes in hex"))
+        case Platform.WEB:
+            if not re.fullmatch(r"https://[^/?#@\s]+(?:/[^#\s]*)?", device.token):
+                faults.append(Fault("token", "must be an https URL, the endpoint of the subscription"))
+            keys = _decoded(device.keys, faults)
+        case Platform.IOS | Platform.ANDROID:
+            pass
+    if device.platform is not Platform.WEB and device.keys is not None:
+        faults.append(Fault("keys", "only a push subscription has keys"))
+    if faults:
+        raise InvalidRequest(tuple(faults))
+    return keys
+
+
+def _decoded(keys: SubmittedKeys | None, faults: list[Fault]) -> SubscriptionKeys | None:
+    if keys is None:
+        faults.append(Fault("keys", "a push subscription has keys; give them"))
+        return None
+    p256dh, auth = _base64url(keys.p256dh), _base64url(keys.auth)
+    if len(p256dh) != 65 or p256dh[0] != 4:
+        faults.append(Fault("keys.p256dh", "must be an uncompressed P-256 point of 65 bytes"))
+    if len(auth) != 16:
+        faults.append(Fault("keys.auth", "must be 16 bytes"))
+    return SubscriptionKeys(p256dh, auth)
+
+
+def _base64url(text: str) -> bytes:
+    stripped = text.rstrip("=")
+    try:
+        return base64.b64decode(stripped + "=" * (-len(stripped) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        return b""
+
+
+def decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, at: str = "") -> T:
+    """Read a body; InvalidRequest names the field at fault, or the position where it stops being JSON."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest((fault_of(error, at),)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest((Fault(at, _json_fault(error)),), ErrorCode.INVALID_JSON) from None
+    except RecursionError:
+        raise InvalidRequest((Fault(at, "nested too deeply"),), ErrorCode.INVALID_JSON) from None
+
+
+def checked(kind: Any, value: str, at: str) -> Any:
+    """A string from a path, query or header as *kind*; InvalidRequest names it by *at*."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest((fault_of(error, at),)) from None
+
+
+_AT = re.compile(r" - at `(?:key` in `)?\$(.*)`$", re.DOTALL)
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
+
+
+def fault_of(error: msgspec.ValidationError, at: str = "") -> Fault:
+    """Where and why, without the value that was sent."""
+    text = str(error)
+    found = _AT.search(text)
+    where = found[1].lstrip(".") if found else ""
+    why = text[: found.start()] if found else text
+    field = _FIELD.fullmatch(why)
+    if field:
+        where = f"{where}.{field[2]}" if where else field[2]
+        why = "required" if field[1].startswith("missing") else "unknown field"
+    return Fault(".".join(part for part in (at, where) if part).replace(".[", "["), without_value(why))
+
+
+def without_value(why: str) -> str:
+    """The reason without the value that was sent, which only this one quotes."""
+    return "not one of the values allowed here" if why.startswith("Invalid enum value") else why
+
+
+def _json_fault(error: Exception) -> str:
+    """Position, not content: the text of a UnicodeDecodeError would quote bytes."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not valid UTF-8"
+    return str(error)

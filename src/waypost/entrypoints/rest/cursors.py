@@ -1,0 +1,46 @@
+"""Cursors: where a page ended, as opaque text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.domain.ids import NotificationId
+
+_ID_BYTES = 16
+
+
+def of_notification(notification_id: NotificationId) -> str:
+    """A cursor after this notification."""
+    return _text(notification_id)
+
+
+def of_target(notification_id: NotificationId, n: int) -> str:
+    """A cursor after this target of a notification."""
+    return _text(notification_id + n.to_bytes(4, "big"))
+
+
+def notification(cursor: str) -> NotificationId:
+    """The notification a page ended with; InvalidRequest where *cursor* was not made here."""
+    return NotificationId(_bytes(cursor, _ID_BYTES))
+
+
+def target(cursor: str) -> tuple[NotificationId, int]:
+    """The notification and target number a page ended with; InvalidRequest where *cursor* was not made here."""
+    data = _bytes(cursor, _ID_BYTES + 4)
+    return NotificationId(data[:_ID_BYTES]), int.from_bytes(data[_ID_BYTES:], "big")
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _bytes(cursor: str, size: int) -> bytes:
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if len(data) != size or _text(data) != cursor:
+        raise InvalidRequest((Fault("cursor", "not one of ours; start again without it"),), ErrorCode.INVALID_CURSOR)
+    return data

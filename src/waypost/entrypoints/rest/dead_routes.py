@@ -1,0 +1,123 @@
+"""Routes of dead letters: list and replay."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from litestar import Response, get, post
+from litestar.params import Parameter
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
+from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
+from waypost.domain.time import from_datetime
+from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder, decode
+from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
+from waypost.entrypoints.rest.problems import Problem, problem_of
+from waypost.entrypoints.rest.views import Cursor, DeadPage, Id, dead_letter
+from waypost.pipeline.intake import require_replayable
+from waypost.ports.views import DeadLetter, DeadQuery
+from waypost.ports.work import Acceptance
+
+_order = msgspec.json.Decoder(DeadReplayOrder)
+
+
+class ReplayResult(Struct, frozen=True, omit_defaults=True):
+    """What became of one id: without *error*, its new round has begun."""
+
+    id: Id
+    error: Problem | None = None
+
+
+class DeadReplayed(Struct, frozen=True):
+    """Which notifications started a new round."""
+
+    replayed: int
+    results: tuple[ReplayResult, ...]
+    next: Cursor
+
+
+@get(
+    "/v1/dead",
+    tags=["Dead letters"],
+    summary="List dead letters",
+    operation_id="listDeadLetters",
+    opt=speaks({200: DeadPage}, codes=(ErrorCode.INVALID_CURSOR,)),
+)
+async def dead(
+    request: Call,
+    code: Annotated[
+        str | None, Parameter(max_length=128, description="The provider's own word.", required=False)
+    ] = None,
+    user_id: UserGiven = None,
+    since: Annotated[datetime | None, Parameter(description="Resolved at or after (RFC 3339).", required=False)] = None,
+    cursor: CursorGiven = None,
+    limit: Limit = 50,
+) -> Response[bytes]:
+    """Newest first: deliveries that failed for good and were kept."""
+    letters, following = await _page(request, DeadFilter(code, user_id, since), cursor, limit)
+    return answer(200, DeadPage(tuple(dead_letter(letter) for letter in letters), following))
+
+
+@post(
+    "/v1/dead/replay",
+    tags=["Dead letters"],
+    summary="Replay dead letters",
+    operation_id="replayDeadLetters",
+    opt=speaks({202: DeadReplayed, 200: DeadReplayed}, body=DeadReplayOrder, codes=(ErrorCode.INVALID_CURSOR,)),
+)
+async def replay_dead(request: Call, body: bytes) -> Response[bytes]:
+    """Replay the named notifications, or a page of what a filter finds; go on with `next` until it is null.
+
+    202 where any new round began, 200 where none did.
+    """
+    order = decode(_order, body)
+    ids, following = await _ordered(request, order)
+    answers = await api_of(request).intake.replay(request.user, ids, order.ttl) if ids else []
+    results = tuple(_result(each, result) for each, result in zip(ids, answers, strict=True))
+    begun = sum(1 for result in results if result.error is None)
+    return answer(202 if begun else 200, DeadReplayed(begun, results, following))
+
+
+async def _ordered(request: Call, order: DeadReplayOrder) -> tuple[list[NotificationId], str | None]:
+    if (order.ids is None) == (order.filter is None):
+        raise InvalidRequest((Fault("", "give either ids or a filter"),))
+    if order.ids is not None:
+        return list(dict.fromkeys(parse_id(each) for each in order.ids)), None
+    letters, following = await _page(request, order.filter or DeadFilter(), order.cursor, order.limit)
+    return list(dict.fromkeys(letter.record.notification.id for letter in letters)), following
+
+
+async def _page(
+    request: Call, wanted: DeadFilter, cursor: str | None, limit: int
+) -> tuple[list[DeadLetter], str | None]:
+    if wanted.since is not None and wanted.since.tzinfo is None:
+        raise InvalidRequest((Fault("since", "a time needs an offset, such as Z"),))
+    query = DeadQuery(
+        app=request.user.app,
+        code=wanted.code,
+        user_id=None if wanted.user_id is None else UserId(wanted.user_id),
+        since=None if wanted.since is None else from_datetime(wanted.since),
+        before=None if cursor is None else cursors.target(cursor),
+        limit=limit,
+    )
+    letters = await api_of(request).views.dead(query)
+    if len(letters) < limit:
+        return letters, None
+    return letters, cursors.of_target(letters[-1].receipt.notification_id, letters[-1].receipt.n)
+
+
+def _result(notification_id: NotificationId, result: Acceptance) -> ReplayResult:
+    try:
+        require_replayable(result)
+    except WaypostError as error:
+        return ReplayResult(format_id(notification_id), problem_of(error))
+    return ReplayResult(format_id(notification_id))
+
+
+ROUTES = [dead, replay_dead]

@@ -1,0 +1,86 @@
+"""Routes of devices: register, list, deactivate."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, put
+from litestar.params import Parameter
+
+from waypost.domain.device import Registration
+from waypost.domain.errors import ErrorCode, NotFound
+from waypost.domain.ids import DeviceId, UserId
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.bodies import SubmittedDevice, decode, subscription_keys
+from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.views import DeviceList, RegisteredDevice, device_view
+
+_device = msgspec.json.Decoder(SubmittedDevice)
+
+
+@put(
+    "/v1/devices/{user_id:str}/{device_id:str}",
+    tags=["Devices"],
+    summary="Register or refresh a device",
+    operation_id="putDevice",
+    opt=speaks({200: RegisteredDevice, 201: RegisteredDevice}, body=SubmittedDevice, codes=(ErrorCode.SHUTTING_DOWN,)),
+)
+async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: bytes) -> Response[bytes]:
+    """Call it at every launch of the app. The token is taken from any other device or user that has it.
+
+    201 where the device is new. Above the cap per user the devices seen longest ago are deactivated.
+    """
+    api = api_of(request)
+    said = decode(_device, body)
+    registration = Registration(
+        app=request.user.app,
+        user_id=UserId(identity_in(user_id, "user_id")),
+        device_id=DeviceId(identity_in(device_id, "device_id")),
+        platform=said.platform,
+        token=said.token,
+        keys=subscription_keys(said),
+        app_version=said.app_version,
+        os_version=said.os_version,
+        locale=said.locale,
+    )
+    stored = await api.devices.upsert(registration, api.clock.now(), api.device_caps[request.user.app])
+    body_view = RegisteredDevice(device_view(stored.device), stored.created, stored.pushed_out)
+    return answer(201 if stored.created else 200, body_view)
+
+
+@get(
+    "/v1/devices/{user_id:str}",
+    tags=["Devices"],
+    summary="List a user's devices",
+    operation_id="listDevices",
+    opt=speaks({200: DeviceList}),
+)
+async def of_user(
+    request: Call,
+    user_id: PathIdentity,
+    inactive: Annotated[bool, Parameter(description="The deactivated ones too.")] = False,
+) -> Response[bytes]:
+    """Newest registration first; an unknown user has none."""
+    owner = UserId(identity_in(user_id, "user_id"))
+    devices = await api_of(request).devices.of_user(request.user.app, owner, inactive=inactive)
+    return answer(200, DeviceList(tuple(device_view(device) for device in devices)))
+
+
+@delete(
+    "/v1/devices/{user_id:str}/{device_id:str}",
+    tags=["Devices"],
+    summary="Deactivate a device",
+    operation_id="deleteDevice",
+    status_code=204,
+    opt=speaks({204: None}, codes=(ErrorCode.NOT_FOUND,)),
+)
+async def deactivate(request: Call, user_id: PathIdentity, device_id: PathIdentity) -> None:
+    """Nothing more is sent to it until it registers again."""
+    owner, device = UserId(identity_in(user_id, "user_id")), DeviceId(identity_in(device_id, "device_id"))
+    if not await api_of(request).devices.deactivate(request.user.app, owner, device):
+        raise NotFound("no such active device")
+
+
+ROUTES = [register, of_user, deactivate]

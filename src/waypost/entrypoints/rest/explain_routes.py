@@ -1,0 +1,105 @@
+"""The route that says what would happen, and does nothing."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated
+
+import msgspec
+from litestar import Response, post
+from msgspec import Meta, Struct
+
+from waypost.domain.dedup import ClaimKind, shown
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.submission import Submission
+from waypost.domain.time import isoformat
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.bodies import decode
+from waypost.entrypoints.rest.views import Hash, Timestamp
+from waypost.pipeline.explain import ExplainedTarget, Explanation
+from waypost.ports.sender import Rendered
+
+_submission = msgspec.json.Decoder(Submission)
+
+
+class RenderedView(Struct, frozen=True, omit_defaults=True):
+    """What would go on the wire; the token and credentials are left out."""
+
+    headers: dict[str, str]
+    size_bytes: int
+    limit_bytes: int
+    body: Annotated[str | None, Meta(description="The body, where it is text.")] = None
+    body_base64: Annotated[str | None, Meta(description="The body, where it is not.")] = None
+    refused: Annotated[str | None, Meta(description="Why it would not be sent.")] = None
+
+
+class ExplainedTargetView(Struct, frozen=True):
+    """One device: what it would be sent, or why nothing."""
+
+    n: int
+    device_id: str
+    channel: Channel | None
+    suppressed: Annotated[str | None, Meta(description="Why this device would be left out.")]
+    credential: str | None
+    rendered: RenderedView | None
+
+
+class ExplanationView(Struct, frozen=True):
+    """What would become of a submission. Nothing was accepted, claimed or sent."""
+
+    user_id: str
+    lane: Lane
+    expires_at: Timestamp
+    scheduled_at: Timestamp | None
+    content_hash: Hash
+    dedup: Annotated[tuple[ClaimKind, ...], Meta(description="The keys it would claim; none: it may be said again.")]
+    targets: Annotated[tuple[ExplainedTargetView, ...], Meta(description="Empty: the user has no device.")]
+
+
+@post(
+    "/v1/explain",
+    tags=["Notifications"],
+    summary="Explain what would happen",
+    operation_id="explain",
+    status_code=200,
+    opt=speaks({200: ExplanationView}, body=Submission),
+)
+async def explain(request: Call, body: bytes) -> Response[bytes]:
+    """Takes a submission; gives targets, rendered bytes, sizes and reasons. Nothing is sent."""
+    submission = decode(_submission, body)
+    explanation = await api_of(request).explain.explain(request.user.app, request.user.name, submission)
+    return answer(200, _view(explanation))
+
+
+def _view(explanation: Explanation) -> ExplanationView:
+    notification = explanation.notification
+    scheduled_at = notification.scheduled_at
+    return ExplanationView(
+        user_id=notification.user_id,
+        lane=notification.lane,
+        expires_at=isoformat(notification.expires_at),
+        scheduled_at=None if scheduled_at is None else isoformat(scheduled_at),
+        content_hash=shown(explanation.content_hash),
+        dedup=explanation.dedup,
+        targets=tuple(_target(target) for target in explanation.targets),
+    )
+
+
+def _target(target: ExplainedTarget) -> ExplainedTargetView:
+    rendered = None if target.rendered is None else _rendered(target.rendered)
+    return ExplainedTargetView(
+        target.n, target.device_id, target.channel, target.suppressed, target.credential, rendered
+    )
+
+
+def _rendered(rendered: Rendered) -> RenderedView:
+    text = binary = None
+    try:
+        text = rendered.body.decode()
+    except UnicodeDecodeError:
+        binary = base64.b64encode(rendered.body).decode()
+    return RenderedView(rendered.headers, rendered.size_bytes, rendered.limit_bytes, text, binary, rendered.refused)
+
+
+ROUTES = [explain]

@@ -1,0 +1,181 @@
+"""Routes of notifications: submit, look up, list, cancel, replay."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, assert_never
+
+import msgspec
+from litestar import Response, get, post
+from litestar.params import Parameter
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, NotFound, WaypostError
+from waypost.domain.ids import UserId, format_id
+from waypost.domain.status import NotificationStatus
+from waypost.domain.submission import Submission
+from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.bodies import Batch, ReplayOrder, decode
+from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathId, UserGiven, id_in
+from waypost.entrypoints.rest.submitting import BatchAnswer, Submitted, submit_batch, submit_one
+from waypost.entrypoints.rest.views import Id, NotificationPage, NotificationView, summary, whole
+from waypost.pipeline.intake import require_replayable
+from waypost.ports.views import HistoryQuery
+from waypost.ports.work import NotOpen, TooLate, Withdrawn
+
+_E = ErrorCode
+_INTAKE_CODES = (_E.TOO_LARGE, _E.BACKLOG_FULL, _E.STORAGE_BUSY, _E.STORAGE_FULL, _E.SHUTTING_DOWN)
+_replay_order = msgspec.json.Decoder(ReplayOrder)
+
+HeaderKey = Annotated[
+    str | None,
+    Parameter(header="Idempotency-Key", description="The same as `idempotency_key` in the body.", required=False),
+]
+
+
+class Cancelling(StrEnum):
+    """What a cancellation achieved."""
+
+    CANCELLED = "cancelled"  # nothing more of it will be sent
+    CANCELLING = "cancelling"  # it is being sent right now; no attempt after the present one is made
+
+
+class Cancellation(Struct, frozen=True):
+    """What could still be stopped; *result* is an answer, not a status."""
+
+    id: Id
+    result: Cancelling
+    cancelled: int
+    """Deliveries stopped."""
+    handed_over: int
+    """Deliveries that are with a provider, or settled."""
+
+
+class Replayed(Struct, frozen=True):
+    """A new round has begun."""
+
+    id: Id
+    status: NotificationStatus = NotificationStatus.PENDING
+
+
+@post(
+    "/v1/notifications",
+    tags=["Notifications"],
+    summary="Submit a notification",
+    operation_id="submitNotification",
+    opt=speaks(
+        {202: Submitted, 200: Submitted},
+        body=Submission,
+        codes=(_E.IDEMPOTENCY_CONFLICT, _E.IN_PROGRESS, *_INTAKE_CODES),
+    ),
+)
+async def submit(request: Call, body: bytes, header_key: HeaderKey = None) -> Response[bytes]:
+    """Durable when answered: 202 where it is new, 200 with `deduplicated` and the first id where it was said before."""
+    return answer(*await submit_one(api_of(request), request.user, header_key, body))
+
+
+@post(
+    "/v1/notifications/batch",
+    tags=["Notifications"],
+    summary="Submit up to 1,000 notifications",
+    operation_id="submitBatch",
+    opt=speaks({202: BatchAnswer, 200: BatchAnswer}, body=Batch, codes=_INTAKE_CODES),
+)
+async def submit_many(request: Call, body: bytes) -> Response[bytes]:
+    """One result per item, in order: 202 where any is new, 200 where all are repeated or refused.
+
+    An item that says the same as one before it is its duplicate. If the store fails, nothing of the batch is accepted.
+    """
+    return answer(*await submit_batch(api_of(request), request.user, None, body))
+
+
+@get(
+    "/v1/notifications/{notification_id:str}",
+    tags=["Notifications"],
+    summary="Look up a notification",
+    operation_id="getNotification",
+    opt=speaks({200: NotificationView}, codes=(_E.NOT_FOUND,)),
+)
+async def look_up(request: Call, notification_id: PathId) -> Response[bytes]:
+    """With its content, and a receipt for each device with every attempt."""
+    story = await api_of(request).views.story(request.user.app, id_in(notification_id))
+    if story is None:
+        raise NotFound("no such notification")
+    return answer(200, whole(story))
+
+
+@get(
+    "/v1/notifications",
+    tags=["Notifications"],
+    summary="List notifications",
+    operation_id="listNotifications",
+    opt=speaks({200: NotificationPage}, codes=(_E.INVALID_CURSOR,)),
+)
+async def history(
+    request: Call,
+    user_id: UserGiven = None,
+    status: Annotated[list[NotificationStatus] | None, Parameter(description="Only in these.", required=False)] = None,
+    cursor: CursorGiven = None,
+    limit: Limit = 50,
+) -> Response[bytes]:
+    """Newest first."""
+    query = HistoryQuery(
+        app=request.user.app,
+        user_id=None if user_id is None else UserId(user_id),
+        statuses=tuple(status or ()),
+        before=None if cursor is None else cursors.notification(cursor),
+        limit=limit,
+    )
+    records = await api_of(request).views.history(query)
+    following = cursors.of_notification(records[-1].notification.id) if len(records) == limit else None
+    return answer(200, NotificationPage(tuple(summary(record) for record in records), following))
+
+
+@post(
+    "/v1/notifications/{notification_id:str}/cancel",
+    tags=["Notifications"],
+    summary="Cancel a notification",
+    operation_id="cancelNotification",
+    opt=speaks({200: Cancellation, 202: Cancellation}, codes=(_E.NOT_FOUND, _E.ALREADY_FINAL)),
+)
+async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
+    """200 `cancelled`: nothing more is sent. 202 `cancelling`: it is on its way, no further attempt is made."""
+    wanted = id_in(notification_id)
+    text = format_id(wanted)
+    withdrawal = await api_of(request).intake.cancel(request.user, wanted)
+    match withdrawal:
+        case Withdrawn(cancelled, handed_over):
+            return answer(200, Cancellation(text, Cancelling.CANCELLED, cancelled, handed_over))
+        case TooLate(handed_over):
+            return answer(202, Cancellation(text, Cancelling.CANCELLING, 0, handed_over))
+        case NotOpen(None):
+            raise NotFound("no such notification")
+        case NotOpen(NotificationStatus.CANCELLED):
+            return answer(200, Cancellation(text, Cancelling.CANCELLED, 0, 0))
+        case NotOpen(status):
+            raise WaypostError(f"it is {status} already", ErrorCode.ALREADY_FINAL)
+        case _:
+            assert_never(withdrawal)
+
+
+@post(
+    "/v1/notifications/{notification_id:str}/replay",
+    tags=["Notifications"],
+    summary="Replay what failed of a notification",
+    operation_id="replayNotification",
+    opt=speaks(
+        {202: Replayed}, body=ReplayOrder, body_required=False, codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *_INTAKE_CODES)
+    ),
+)
+async def replay(request: Call, notification_id: PathId, body: bytes) -> Response[bytes]:
+    """Starts a new round for its failed, expired and unknown deliveries."""
+    order = decode(_replay_order, body) if body else ReplayOrder()
+    wanted = id_in(notification_id)
+    (result,) = await api_of(request).intake.replay(request.user, [wanted], order.ttl)
+    require_replayable(result)
+    return answer(202, Replayed(format_id(wanted)))
+
+
+ROUTES = [submit, submit_many, look_up, history, cancel, replay]

@@ -1,0 +1,57 @@
+"""Routes for operators: health, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+
+from litestar import Response, get
+from msgspec import Struct
+
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, Readiness, api_of
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Alive(Struct, frozen=True):
+    """The process answers."""
+
+    alive: bool = True
+
+
+@get(
+    "/health/live",
+    tags=["Operation"],
+    summary="Is it alive",
+    operation_id="getLiveness",
+    opt=speaks({200: Alive}, public=True),
+)
+async def live() -> Response[bytes]:
+    """Answered by any worker whose event loop runs."""
+    return answer(200, Alive())
+
+
+@get(
+    "/health/ready",
+    tags=["Operation"],
+    summary="Is it ready",
+    operation_id="getReadiness",
+    opt=speaks({200: Readiness, 503: Readiness}, public=True),
+)
+async def ready(request: Call) -> Response[bytes]:
+    """200 where requests make sense now, otherwise 503; speaks for all workers."""
+    api = api_of(request)
+    readiness = api.readiness()
+    if api.draining():
+        readiness = Readiness(False, {**readiness.checks, "process": "shutting down"})
+    return answer(200 if readiness.ready else 503, readiness)
+
+
+@get("/metrics", tags=["Operation"], summary="Metrics", operation_id="getMetrics", opt=speaks({200: str}, public=True))
+async def metrics(request: Call) -> Response[bytes]:
+    """Prometheus text format, summed over the workers."""
+    text = await asyncio.to_thread(api_of(request).metrics)
+    return Response(text, status_code=200, headers={"content-type": METRICS_TYPE})
+
+
+ROUTES = [live, ready, metrics]

@@ -1,0 +1,106 @@
+"""Problem answers (RFC 9457): every error as one body with a stable code."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
+
+PROBLEM_TYPE = "application/problem+json"
+
+_E = ErrorCode
+
+STATUS_OF: dict[ErrorCode, int] = {
+    _E.INVALID_REQUEST: 400,
+    _E.INVALID_JSON: 400,
+    _E.INVALID_CURSOR: 400,
+    _E.UNAUTHENTICATED: 401,
+    _E.FORBIDDEN: 403,
+    _E.NOT_FOUND: 404,
+    _E.METHOD_NOT_ALLOWED: 405,
+    _E.REQUEST_TIMEOUT: 408,
+    _E.IDEMPOTENCY_CONFLICT: 409,
+    _E.IN_PROGRESS: 409,
+    _E.NOT_REPLAYABLE: 409,
+    _E.ALREADY_FINAL: 409,
+    _E.TOO_LARGE: 413,
+    _E.UNSUPPORTED_MEDIA_TYPE: 415,
+    _E.HEADERS_TOO_LARGE: 431,
+    _E.BACKLOG_FULL: 429,
+    _E.STORAGE_BUSY: 503,
+    _E.STORAGE_FULL: 503,
+    _E.STORAGE_BROKEN: 503,
+    _E.SHUTTING_DOWN: 503,
+    _E.INTERNAL: 500,
+}
+"""The HTTP status of each code."""
+
+_PATH_LIMIT = 200
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """Why a request was refused; programs look at *code*, people at *detail*."""
+
+    type: Annotated[str, Meta(description="Names the kind of problem.", examples=["urn:waypost:problem:not_found"])]
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    code: ErrorCode
+    detail: str
+    faults: tuple[Fault, ...] = ()
+    retry_after: Annotated[int | None, Meta(description="Seconds; also in the Retry-After header.")] = None
+
+
+class Refused(WaypostError):
+    """The HTTP exchange itself is at fault; *headers* go with the answer, *closes* ends the connection."""
+
+    def __init__(
+        self, code: ErrorCode, why: str, headers: tuple[tuple[str, str], ...] = (), *, closes: bool = False
+    ) -> None:
+        super().__init__(why, code)
+        self.headers = headers
+        self.closes = closes
+
+
+class InProgressElsewhere(WaypostError):
+    """The same idempotency key is being worked on; *retry_after_s* is when its answer should be known."""
+
+    code = ErrorCode.IN_PROGRESS
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__("a request with the same idempotency key is being accepted")
+        self.retry_after_s = retry_after_s
+
+
+def problem_of(error: BaseException) -> Problem:
+    """The problem that tells a caller about *error*; what was not foreseen is ``internal`` and says nothing more."""
+    if not isinstance(error, WaypostError):
+        return _problem(ErrorCode.INTERNAL, "an unexpected error; the log of the server has it")
+    faults = error.faults if isinstance(error, InvalidRequest) else ()
+    retry_after = error.retry_after_s if isinstance(error, Unavailable | InProgressElsewhere) else None
+    return _problem(error.code, str(error), faults, retry_after)
+
+
+def _problem(code: ErrorCode, detail: str, faults: tuple[Fault, ...] = (), retry_after: int | None = None) -> Problem:
+    status = STATUS_OF[code]
+    shown = tuple(Fault(fault.path[:_PATH_LIMIT], fault.why[:_PATH_LIMIT]) for fault in faults)
+    title = HTTPStatus(status).phrase
+    return Problem(f"urn:waypost:problem:{code}", title, status, code, detail[: 4 * _PATH_LIMIT], shown, retry_after)
+
+
+def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
+    """The headers an error answer carries besides its type and length."""
+    headers = list(error.headers) if isinstance(error, Refused) else []
+    if problem.retry_after is not None:
+        headers.append(("retry-after", str(problem.retry_after)))
+    if problem.status == 401:
+        headers.append(("www-authenticate", 'Bearer realm="waypost"'))
+    if isinstance(error, Refused) and error.closes:
+        headers.append(("connection", "close"))
+    return headers
+
+
+encode_problem = msgspec.json.Encoder().encode

@@ -1,0 +1,33 @@
+"""What the router raises by itself, in our words."""
+
+from __future__ import annotations
+
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
+from waypost.entrypoints.rest.bodies import without_value
+from waypost.entrypoints.rest.problems import Refused
+
+
+def foreseen_error(error: Exception) -> WaypostError | None:
+    """The error to answer with; None where *error* was not foreseen."""
+    match error:
+        case WaypostError():
+            return None if error.code is ErrorCode.INTERNAL else error
+        case NotFoundException():
+            return NotFound("no such route")
+        case MethodNotAllowedException():
+            allow = (error.headers or {}).get("allow", "")
+            return Refused(ErrorCode.METHOD_NOT_ALLOWED, f"this route takes {allow}", (("allow", allow),))
+        case ValidationException():
+            return InvalidRequest(tuple(_fault(each) for each in error.extra or ()) or (Fault("", "not valid"),))
+        case HTTPException() if error.status_code < 500:
+            return InvalidRequest((Fault("", "not a valid request"),))
+        case _:
+            return None
+
+
+def _fault(extra: object) -> Fault:
+    if not isinstance(extra, dict):
+        return Fault("", "not valid")
+    return Fault(str(extra.get("key", "")), without_value(str(extra.get("message", "not valid"))))

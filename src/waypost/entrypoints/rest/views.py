@@ -1,0 +1,230 @@
+"""Answer bodies: their types, and how they are made from what the ports give."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from waypost.domain.dedup import shown
+from waypost.domain.delivery import Attempt, FailureClass, Receipt
+from waypost.domain.device import Device, Platform
+from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
+from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import Instant, isoformat
+from waypost.ports.views import DeadLetter, Record, Story
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:00:00.000Z"])]
+Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"}, examples=["019c1234-5678-7abc-8def-0123456789ab"])]
+Hash = Annotated[str, Meta(description="The start of a SHA-256, in hex.", examples=["9f86d081884c7d65"])]
+Cursor = Annotated[str | None, Meta(description="Give it back as `cursor` for the next page; null at the end.")]
+
+
+class AttemptView(Struct, frozen=True):
+    """One attempt: what the provider answered, and to which token (as a hash)."""
+
+    at: Timestamp
+    status: str
+    code: str
+    message: str
+    token_hash: Hash
+
+
+class ReceiptView(Struct, frozen=True):
+    """What became of a notification on one device."""
+
+    n: int
+    device_id: str
+    channel: Channel | None
+    status: DeliveryStatus
+    attempt_count: int
+    retries: int
+    next_retry_at: Timestamp | None
+    parked: Annotated[str | None, Meta(description="The condition it waits for.")]
+    provider_id: str | None
+    code: Annotated[str | None, Meta(description="The provider's own word of the last attempt.")]
+    failure_class: FailureClass | None
+    reason: str | None
+    dead: Annotated[bool, Meta(description="Kept as a dead letter.")]
+    first_attempt_at: Timestamp | None
+    last_attempt_at: Timestamp | None
+    sent_at: Timestamp | None
+    resolved_at: Timestamp | None
+    attempts: tuple[AttemptView, ...]
+
+
+class NotificationSummary(Struct, frozen=True):
+    """A notification as it stands, without its content."""
+
+    id: Id
+    status: NotificationStatus
+    user_id: str
+    caller: str
+    kind: Kind
+    urgency: Urgency
+    lane: Lane
+    guarantee: Guarantee
+    created_at: Timestamp
+    expires_at: Timestamp
+    scheduled_at: Timestamp | None
+    finished_at: Timestamp | None
+    reason: str | None
+    duplicate_of: Id | None
+    round: Annotated[int, Meta(description="1, and one more with each replay.")]
+
+
+class NotificationView(Struct, frozen=True):
+    """A notification with its content and everything that happened to it."""
+
+    notification: NotificationSummary
+    device_ids: tuple[str, ...]
+    content: Content
+    receipts: tuple[ReceiptView, ...]
+    duplicates: Annotated[tuple[Id, ...], Meta(description="Records of content duplicates of it, at most 100.")]
+
+
+class NotificationPage(Struct, frozen=True):
+    """Notifications, newest first."""
+
+    items: tuple[NotificationSummary, ...]
+    next: Cursor
+
+
+class DeadLetterView(Struct, frozen=True):
+    """A failed delivery that was kept."""
+
+    notification: NotificationSummary
+    receipt: ReceiptView
+
+
+class DeadPage(Struct, frozen=True):
+    """Dead letters, newest first."""
+
+    items: tuple[DeadLetterView, ...]
+    next: Cursor
+
+
+class DeviceView(Struct, frozen=True):
+    """A device; its token is a secret and shown as a hash."""
+
+    user_id: str
+    device_id: str
+    platform: Platform
+    token_hash: Hash
+    active: bool
+    registered_at: Timestamp
+    last_seen_at: Timestamp
+    last_used_at: Timestamp | None
+    token_updated_at: Timestamp
+    app_version: str | None
+    os_version: str | None
+    locale: str | None
+
+
+class RegisteredDevice(Struct, frozen=True):
+    """A device after registration."""
+
+    device: DeviceView
+    created: bool
+    pushed_out: Annotated[tuple[DeviceId, ...], Meta(description="Devices that the cap per user deactivated.")]
+
+
+class DeviceList(Struct, frozen=True):
+    """A user's devices, newest registration first."""
+
+    items: tuple[DeviceView, ...]
+
+
+def summary(record: Record) -> NotificationSummary:
+    """A notification as lists show it."""
+    notification = record.notification
+    return NotificationSummary(
+        id=format_id(notification.id),
+        status=record.status,
+        user_id=notification.user_id,
+        caller=notification.caller,
+        kind=notification.kind,
+        urgency=notification.urgency,
+        lane=notification.lane,
+        guarantee=notification.guarantee,
+        created_at=isoformat(notification.created_at),
+        expires_at=isoformat(notification.expires_at),
+        scheduled_at=_moment(notification.scheduled_at),
+        finished_at=_moment(record.finished_at),
+        reason=record.reason,
+        duplicate_of=_id(record.duplicate_of),
+        round=record.round,
+    )
+
+
+def whole(story: Story) -> NotificationView:
+    """A notification as asked for by id."""
+    notification = story.record.notification
+    return NotificationView(
+        notification=summary(story.record),
+        device_ids=notification.device_ids,
+        content=notification.content,
+        receipts=tuple(receipt_view(receipt) for receipt in story.receipts),
+        duplicates=tuple(format_id(each) for each in story.duplicates),
+    )
+
+
+def dead_letter(letter: DeadLetter) -> DeadLetterView:
+    """A dead letter as lists show it."""
+    return DeadLetterView(summary(letter.record), receipt_view(letter.receipt))
+
+
+def receipt_view(receipt: Receipt) -> ReceiptView:
+    """A receipt with its attempts; one that may be on the wire reads as pending until its deadline."""
+    return ReceiptView(
+        n=receipt.n,
+        device_id=receipt.device_id,
+        channel=receipt.channel,
+        status=DeliveryStatus.PENDING if receipt.is_intent else receipt.status,
+        attempt_count=receipt.attempt,
+        retries=receipt.retries,
+        next_retry_at=None if receipt.is_intent or receipt.parked else _moment(receipt.due_at),
+        parked=receipt.parked,
+        provider_id=receipt.provider_id,
+        code=receipt.code,
+        failure_class=receipt.failure_class,
+        reason=receipt.reason,
+        dead=receipt.dead,
+        first_attempt_at=_moment(receipt.first_attempt_at),
+        last_attempt_at=_moment(receipt.last_attempt_at),
+        sent_at=_moment(receipt.sent_at),
+        resolved_at=_moment(receipt.resolved_at),
+        attempts=tuple(_attempt(attempt) for attempt in receipt.attempts),
+    )
+
+
+def device_view(device: Device) -> DeviceView:
+    """A device without its secrets."""
+    return DeviceView(
+        user_id=device.user_id,
+        device_id=device.device_id,
+        platform=device.platform,
+        token_hash=shown(token_hash(device.token)),
+        active=device.active,
+        registered_at=isoformat(device.registered_at),
+        last_seen_at=isoformat(device.last_seen_at),
+        last_used_at=_moment(device.last_used_at),
+        token_updated_at=isoformat(device.token_updated_at),
+        app_version=device.app_version,
+        os_version=device.os_version,
+        locale=device.locale,
+    )
+
+
+def _attempt(attempt: Attempt) -> AttemptView:
+    at = isoformat(attempt.at)
+    return AttemptView(at, attempt.status, attempt.code, attempt.message, shown(attempt.token_hash))
+
+
+def _moment(instant: Instant | None) -> str | None:
+    return None if instant is None else isoformat(instant)
+
+
+def _id(notification_id: NotificationId | None) -> str | None:
+    return None if notification_id is None else format_id(notification_id)

@@ -1,0 +1,82 @@
+"""Explain: what would happen to a submission now. Nothing is accepted, claimed or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from waypost.domain.dedup import ClaimKind, content_hash
+from waypost.domain.delivery import Delivery, Target
+from waypost.domain.device import Device
+from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
+from waypost.domain.notification import Channel, Notification
+from waypost.domain.routing import route
+from waypost.domain.submission import Defaults, Submission, draft
+from waypost.ports.clock import Clock, Ids
+from waypost.ports.devices import Devices
+from waypost.ports.sender import Rendered, Sender
+
+
+class ExplainedTarget(Struct, frozen=True):
+    """One device: what it would be sent, or why nothing."""
+
+    n: int
+    device_id: DeviceId
+    channel: Channel | None
+    suppressed: str | None = None
+    """Why routing leaves it out."""
+    credential: CredentialId | None = None
+    rendered: Rendered | None = None
+
+
+class Explanation(Struct, frozen=True):
+    """A submission as it would be accepted, and where it would go."""
+
+    notification: Notification
+    content_hash: bytes
+    dedup: tuple[ClaimKind, ...]
+    """The keys it would claim; empty means that saying it again sends it again."""
+    targets: tuple[ExplainedTarget, ...]
+
+
+class Explain(Struct, frozen=True):
+    """Walks a submission through the pure decisions, as intake and route would."""
+
+    devices: Devices
+    senders: Mapping[CredentialId, Sender]
+    defaults: Mapping[AppId, Defaults]
+    clock: Clock
+    ids: Ids
+
+    async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
+        """Say what would become of *submission*; InvalidRequest where it would be refused."""
+        (new_id,) = self.ids.next(1)
+        made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now())
+        notification = made.notification
+        (devices,) = await self.devices.for_users([(app, notification.user_id)])
+        credentials = {sender.capabilities.channel: name for name, sender in self._senders_of(app).items()}
+        routed = route(notification, devices, credentials)
+        return Explanation(
+            notification,
+            content_hash(notification.content),
+            tuple(claim.kind for claim in made.claims),
+            tuple(self._target(notification, each, routed.devices.get(each.n), credentials) for each in routed.targets),
+        )
+
+    def _senders_of(self, app: AppId) -> dict[CredentialId, Sender]:
+        return {name: sender for name, sender in self.senders.items() if name.startswith(f"{app}/")}
+
+    def _target(
+        self,
+        notification: Notification,
+        target: Target,
+        device: Device | None,
+        credentials: Mapping[Channel, CredentialId],
+    ) -> ExplainedTarget:
+        if device is None or target.channel is None:
+            return ExplainedTarget(target.n, target.device_id, target.channel, target.suppressed)
+        credential = credentials[target.channel]
+        delivery = Delivery(notification, target.n, target.channel, credential, device, attempt=1)
+        rendered = self.senders[credential].render(delivery)
+        return ExplainedTarget(target.n, target.device_id, target.channel, None, credential, rendered)

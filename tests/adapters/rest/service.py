@@ -1,0 +1,132 @@
+"""A whole REST API in this process, over the memory adapters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+from litestar.types import ASGIApp
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.keys import MemoryKeys
+from waypost.adapters.memory.store import MemoryStore
+from waypost.adapters.memory.views import MemoryViews
+from waypost.adapters.memory.work import MemoryWork
+from waypost.domain import api_key
+from waypost.domain.ids import AppId, CallerId, NotificationId, next_ids
+from waypost.domain.notification import Lane
+from waypost.domain.submission import Defaults
+from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.entrypoints.rest.app import build_app
+from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.explain import Explain
+from waypost.pipeline.intake import Intake
+from waypost.ports.keys import ApiKey
+from waypost.telemetry import Event, Metric, Silent
+
+DEMO, OTHER = AppId("demo"), AppId("other")
+P256DH = "BA" + "A" * 85
+AUTH = "A" * 22
+
+
+class CountedIds:
+    """Ids in order, the same in every run."""
+
+    def __init__(self, clock: StoppedClock) -> None:
+        self._clock = clock
+        self._floor = 0
+
+    def next(self, count: int) -> list[NotificationId]:
+        """See Ids."""
+        ids, self._floor = next_ids(self._clock.now(), count, bytes(10), self._floor)
+        return ids
+
+
+class Noticed(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Event, dict[str, object]]] = []
+        self.counts: list[tuple[Metric, dict[str, str]]] = []
+
+    def event(self, event: Event, /, **fields: object) -> None:
+        """Keep it."""
+        self.events.append((event, fields))
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """Keep it."""
+        self.counts.append((metric, labels))
+
+
+class Service:
+    """The API with everything behind it within reach."""
+
+    def __init__(self, settings: RestSettings = RestSettings()) -> None:
+        self.clock = StoppedClock()
+        self.store = MemoryStore()
+        self.keys = MemoryKeys(self.store)
+        self.work = MemoryWork(self.store, self.clock)
+        self.views = MemoryViews(self.store, self.clock)
+        self.devices = MemoryDevices(self.store)
+        self.telemetry = Noticed()
+        self.full: set[Lane] = set()
+        self.is_draining = False
+        self.not_ready: dict[str, str] = {}
+        self.made = api_key.make(bytes(range(api_key.RANDOM_BYTES)))
+        self.others = api_key.make(bytes(range(1, api_key.RANDOM_BYTES + 1)))
+        self.api = self._api(settings)
+        self.app: ASGIApp = build_app(self.api)
+
+    def _api(self, settings: RestSettings) -> Api:
+        ids, defaults = CountedIds(self.clock), {DEMO: Defaults(), OTHER: Defaults()}
+        intake = Intake(
+            self.work, self.views, self.clock, ids, self.telemetry, defaults, is_full=lambda lane: lane in self.full
+        )
+        return Api(
+            intake=intake,
+            views=self.views,
+            devices=self.devices,
+            keys=self.keys,
+            explain=Explain(self.devices, {}, defaults, self.clock, ids),
+            clock=self.clock,
+            telemetry=self.telemetry,
+            device_caps={DEMO: 2, OTHER: 10},
+            readiness=lambda: Readiness(not self.not_ready, {"worker 0": "ok", **self.not_ready}),
+            metrics=lambda: b"# TYPE up gauge\n",
+            draining=lambda: self.is_draining,
+            settings=settings,
+        )
+
+    async def add_keys(self) -> None:
+        """Store a key of each app."""
+        for key, app in ((self.made, DEMO), (self.others, OTHER)):
+            await self.keys.add(ApiKey(key.prefix, key.secret_hash, app, CallerId("billing"), self.clock.now()))
+
+    def client(self, key: str | None = None) -> httpx.AsyncClient:
+        """A client that presents *key* (the demo app's)."""
+        transport = httpx.ASGITransport(self.app)  # type: ignore[arg-type] # the same protocol, typed twice
+        headers = {"authorization": f"Bearer {key or self.made.text}"}
+        return httpx.AsyncClient(transport=transport, base_url="http://waypost", headers=headers)
+
+    async def lease_all(self) -> None:
+        """Let a worker take everything there is."""
+        for lane in Lane:
+            await self.work.lease(lane, 1_000, msgspec.convert(self.clock.now() + 60_000, int))  # type: ignore[arg-type] # an Instant is an int
+
+
+@asynccontextmanager
+async def served(settings: RestSettings = RestSettings()) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+    """A service with its keys, and a client of the demo app."""
+    service = Service(settings)
+    await service.add_keys()
+    async with service.client() as client:
+        yield service, client
+
+
+def shown(user_id: str = "user-1", **fields: Any) -> dict[str, Any]:
+    """A visible notification as a caller writes it."""
+    return {"user_id": user_id, "title": "Hello", **fields}
