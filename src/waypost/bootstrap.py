@@ -16,7 +16,8 @@ import uvloop
 
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.sql.connection import database_path, run_directory
+from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi, run_directory
+from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.store import Store, open_store
 from waypost.adapters.structlog.sink import StructlogSink
 from waypost.adapters.webpush.sender import WebPushSender
@@ -42,7 +43,7 @@ from waypost.runtime.settler import Settler
 from waypost.runtime.single import ServeLock
 from waypost.runtime.supervisor import EX_CONFIG, SILENCE_S, Inheritance, Supervisor, inheritance, worker_command
 from waypost.runtime.worker import Place, Worker
-from waypost.telemetry import Event, Telemetry
+from waypost.telemetry import Event, Silent, Telemetry
 
 HELD_OUTCOMES_LIMIT = 20_000
 """Outcomes a worker holds in memory before it leases nothing more."""
@@ -95,6 +96,34 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+def migrate_store(config: Config) -> tuple[str | None, str]:
+    """Bring the store to today's schema; its revisions before and after. StorageBroken where it is a newer one."""
+    return prepare(config.store)
+
+
+def store_engine(config: Config) -> str:
+    """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
+    database_path(config.store.url)
+    engine = f"SQLite {dbapi.sqlite_version}"
+    if config.workers > 1 and not SAFE_WITH_MANY_WORKERS:
+        raise ConfigurationError("workers", f"{engine} can corrupt a log that several processes share; set it to 1")
+    return engine
+
+
+async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
+    """Read every credential as a worker does, and say of each what is wrong with it; nothing is sent."""
+    found: dict[CredentialId, str | None] = {}
+    for name, sender in _senders(config, SystemClock(), Silent()).items():
+        found[name] = None
+        try:
+            await sender.start()
+        except ConfigurationError as wrong:
+            found[name] = str(wrong)
+        finally:
+            await sender.stop(0.0)
+    return found
 
 
 async def _work_under_supervisor(config: Config, given: Inheritance) -> None:

@@ -86,8 +86,8 @@ class Database:
         self._lock.close()
 
 
-def prepare(settings: SqlSettings) -> None:
-    """Make the database have today's schema; blocking, under the write lock.
+def prepare(settings: SqlSettings) -> tuple[str | None, str]:
+    """Make the database have today's schema, and name the revisions before and after; blocking, under the write lock.
 
     StorageBroken where the file is no sound database or was made by a newer version.
     """
@@ -95,7 +95,7 @@ def prepare(settings: SqlSettings) -> None:
     lock = WriteLock(run_directory(path))
     try:
         with lock.hold(_MIGRATION_PATIENCE_S):
-            migrate(path)
+            return migrate(path)
     except LockTimeout as timeout:
         raise refusal(Fault.BUSY) from timeout
     except Exception as error:

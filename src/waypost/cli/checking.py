@@ -1,0 +1,58 @@
+"""``waypost check-config``: whether a worker could start with this configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from waypost.cli.doors import config_option, read_config
+from waypost.cli.printing import as_json_option, console, print_json
+
+if TYPE_CHECKING:
+    from waypost.config import Config
+
+
+@click.command("check-config", short_help="Say whether the configuration can be used.")
+@config_option
+@click.option("--settings", "show_settings", is_flag=True, help="Print every setting, as the reference has them.")
+@as_json_option
+def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -> None:
+    """Read the configuration as a worker does, try every credential and open the store; nothing is sent.
+
+    \b
+    Examples:
+      waypost check-config --config waypost.yaml
+      waypost check-config --settings
+    """
+    if show_settings:
+        from waypost.config.reference import markdown
+
+        click.echo(markdown())
+        return
+    config, path = read_config(config_path)
+    engine, credentials = asyncio.run(_try(config))
+    problems = [problem for problem in credentials.values() if problem is not None]
+    if as_json:
+        found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
+        print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
+    else:
+        out = console()
+        out.print(f"configuration  {path or 'the environment'}")
+        out.print(f"listen         {config.listen}, {config.workers} workers")
+        out.print(f"store          {engine}, opened")
+        for name, problem in credentials.items():
+            out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}")
+    if problems:
+        raise click.ClickException("; ".join(problems))
+
+
+async def _try(config: Config) -> tuple[str, dict[str, str | None]]:
+    from waypost.bootstrap import open_admin_store, store_engine, try_credentials
+
+    engine = store_engine(config)
+    async with open_admin_store(config) as store:
+        await store.keys.all()
+    return engine, {str(name): problem for name, problem in (await try_credentials(config)).items()}

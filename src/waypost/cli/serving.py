@@ -1,0 +1,43 @@
+"""``waypost serve``: the service itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from waypost.cli.doors import config_option, read_config
+from waypost.cli.printing import as_json_option
+
+
+@click.command(short_help="Accept and deliver notifications.")
+@config_option
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of what the configuration says.")
+@click.option("--listen", metavar="HOST:PORT", help="Address, instead of what the configuration says; port 0 is any.")
+@as_json_option
+def serve(config_path: Path | None, workers: int | None, listen: str | None, as_json: bool) -> None:
+    """Serve until SIGTERM or Ctrl-C, then let what is in flight settle.
+
+    Prints one line once every worker is ready, with the real address; logs go to stderr as JSON.
+
+    \b
+    Examples:
+      waypost serve --config waypost.yaml
+      waypost serve --workers 1 --listen 127.0.0.1:0 --json
+    """
+    for name, given in (("WAYPOST_WORKERS", workers), ("WAYPOST_LISTEN", listen)):
+        if given is not None:
+            os.environ[name] = str(given)  # read below, and by the workers that inherit it
+    config, config_path = read_config(config_path)
+    from waypost import bootstrap
+
+    def announce(url: str) -> None:
+        if as_json:
+            click.echo(json.dumps({"ready": True, "url": url, "workers": config.workers, "pid": os.getpid()}))
+        else:
+            processes = "1 worker" if config.workers == 1 else f"{config.workers} workers"
+            click.echo(f"Waypost is ready at {url} ({processes}); its reference is at {url}/docs. Stop with Ctrl-C.")
+
+    raise SystemExit(bootstrap.serve(config, config_path, announce=announce))
