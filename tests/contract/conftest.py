@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.contract.bench import Bench
+from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 
 
-@pytest_asyncio.fixture(params=["memory"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[StoreUnderTest]:
+@pytest_asyncio.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
-    opened = MemoryUnderTest()
+    if request.param == "memory":
+        yield MemoryUnderTest()
+        return
+    opened = SqliteUnderTest(tmp_path / "waypost.db")
+    await opened.open()
     yield opened
     await opened.close()
 

@@ -326,6 +326,14 @@ async def test_the_journal_tells_of_every_attempt_made(bench: Bench) -> None:
     ]
 
 
+async def test_parking_leaves_no_trace_in_the_journal(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    before = await bench.moves()
+    await bench.settle_first(lease, item, 1, parked(0, bench.now, made.expires_at))
+    assert await bench.moves() == before
+
+
 async def test_a_stale_change_leaves_no_trace_in_the_journal(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()

@@ -84,6 +84,8 @@ def _settle_target(store: MemoryStore, token: int, row: Row, change: Change) -> 
     if isinstance(change.settlement, Unstarted):
         store.ready[part] = store.count()
         return []
+    if change.made is None and after.status is DeliveryStatus.PENDING:
+        return []
     return [moved(row.notification, before, after, change.at, change)]
 
 

@@ -1,0 +1,92 @@
+"""The SQLite store under test: each worker is a store of its own on one file, as each process has one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.contract.clock import StoppedClock
+from tests.contract.party import Party
+from waypost.adapters.sql.settings import Durability, SqlSettings
+from waypost.adapters.sql.store import Store, open_store
+from waypost.domain.ids import SHARDS
+from waypost.ports.devices import Devices
+from waypost.ports.journal import Journal
+from waypost.ports.keys import Keys
+from waypost.ports.views import Views
+from waypost.ports.work import Work
+from waypost.telemetry.sink import Silent
+
+
+def settings_of(database: Path) -> SqlSettings:
+    """Fast settings: what a test ends is processes, not power."""
+    return SqlSettings(f"sqlite:///{database}", durability=Durability.PROCESS, reserve_bytes=1 << 16)
+
+
+class SqliteUnderTest:
+    """The SQL adapters on a SQLite file."""
+
+    leases_end = False
+
+    def __init__(self, database: Path) -> None:
+        self.clock = StoppedClock()
+        self._settings = settings_of(database)
+        self._party = Party()
+        self._front: Store | None = None
+        self._workers: dict[int, Store] = {}
+
+    async def open(self) -> None:
+        """Open the store that the reads go to."""
+        self._front = await open_store(self._settings, clock=self.clock, peers=None, telemetry=Silent())
+
+    @property
+    def views(self) -> Views:
+        """See StoreUnderTest."""
+        return self._opened.views
+
+    @property
+    def devices(self) -> Devices:
+        """See StoreUnderTest."""
+        return self._opened.devices
+
+    @property
+    def journal(self) -> Journal:
+        """See StoreUnderTest."""
+        return self._opened.journal
+
+    @property
+    def keys(self) -> Keys:
+        """See StoreUnderTest."""
+        return self._opened.keys
+
+    @property
+    def _opened(self) -> Store:
+        assert self._front is not None, "opened by the fixture"
+        return self._front
+
+    async def open_workers(self, count: int) -> Sequence[Work]:
+        """Workers with equal shares of the shards."""
+        stores = [
+            await open_store(self._settings, clock=self.clock, peers=self._party.join(), telemetry=Silent())
+            for _ in range(count)
+        ]
+        for store in stores:
+            store.shards.acquire(SHARDS // count)
+            self._workers[id(store.work)] = store
+        return [store.work for store in stores]
+
+    async def crash(self, worker: Work) -> None:
+        """The locks of a dead process are free at once, and nothing else of it is left."""
+        store = self._workers.pop(id(worker))
+        store.shards.close()
+        await store.close()
+
+    async def forget_key(self, key: bytes) -> bool:
+        """See StoreUnderTest."""
+        return await self._opened.work.forget_key(key)
+
+    async def close(self) -> None:
+        """See StoreUnderTest."""
+        stores = [*self._workers.values(), *([self._front] if self._front else [])]
+        await asyncio.gather(*(store.close() for store in stores))

@@ -1,0 +1,61 @@
+"""Journal: one row a transaction, tailed by each reader for itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.bench import Bench, notification
+from tests.contract.stores import StoreUnderTest
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_new_store_has_an_empty_journal(store: StoreUnderTest) -> None:
+    assert await store.journal.read(0, 10) == []
+
+
+async def test_rows_come_in_order_page_by_page(bench: Bench) -> None:
+    made = [await bench.accepted() for _ in range(5)]
+    journal = bench.store.journal
+    position, found = 0, []
+    while page := await journal.read(position, 2):
+        assert len(page) <= 2
+        assert page[0].position > position
+        position = page[-1].position
+        found += [move.notification_id for row in page for move in row.moves]
+    assert found == [one.id for one in made]
+
+
+async def test_one_transaction_is_one_row(bench: Bench) -> None:
+    await bench.accept(*(notification(bench.now) for _ in range(3)))
+    (row,) = await bench.store.journal.read(0, 10)
+    assert len(row.moves) == 3
+
+
+async def test_each_reader_stands_where_it_said(store: StoreUnderTest) -> None:
+    assert await store.journal.position("webhooks") == 0
+    await store.journal.advance("webhooks", 7)
+    await store.journal.advance("janitor", 3)
+    await store.journal.advance("webhooks", 9)
+    assert await store.journal.position("webhooks") == 9
+    assert await store.journal.position("janitor") == 3
+
+
+async def test_only_rows_before_a_position_are_dropped_a_few_at_a_time(bench: Bench) -> None:
+    for _ in range(5):
+        await bench.accepted()
+    journal = bench.store.journal
+    rows = await journal.read(0, 10)
+    assert await journal.drop_before(rows[3].position, 2) == 2
+    assert await journal.read(0, 10) == rows[2:]
+    assert await journal.drop_before(rows[3].position, 2) == 1
+    assert await journal.drop_before(rows[3].position, 2) == 0
+    assert await journal.read(0, 10) == rows[3:]
+
+
+async def test_positions_are_never_used_again(bench: Bench) -> None:
+    await bench.accepted()
+    last = (await bench.store.journal.read(0, 10))[-1].position
+    await bench.store.journal.drop_before(last + 1, 10)
+    await bench.accepted()
+    assert (await bench.store.journal.read(0, 10))[-1].position > last

@@ -1,0 +1,56 @@
+"""Keys: the store of API keys."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.contract.stores import StoreUnderTest
+from waypost.domain.ids import AppId, CallerId
+from waypost.domain.time import Instant
+from waypost.ports.keys import ApiKey
+
+pytestmark = pytest.mark.asyncio
+
+
+def key(prefix: str, app: str = "demo", at: int = 1) -> ApiKey:
+    """A key made at *at*."""
+    return ApiKey(prefix, b"h" * 32, AppId(app), CallerId("orders"), Instant(at))
+
+
+async def test_a_key_is_found_by_its_prefix(store: StoreUnderTest) -> None:
+    await store.keys.add(key("wp_1"))
+    assert await store.keys.find("wp_1") == key("wp_1")
+    assert await store.keys.find("wp_2") is None
+
+
+async def test_a_prefix_in_use_is_refused(store: StoreUnderTest) -> None:
+    await store.keys.add(key("wp_1"))
+    with pytest.raises(ValueError, match="in use"):
+        await store.keys.add(key("wp_1", app="other"))
+    assert await store.keys.find("wp_1") == key("wp_1")
+
+
+async def test_all_keys_oldest_first(store: StoreUnderTest) -> None:
+    kept = [key("wp_b", at=3), key("wp_a", "other", at=2), key("wp_c", at=1)]
+    for one in kept:
+        await store.keys.add(one)
+    assert await store.keys.all() == [kept[2], kept[1], kept[0]]
+    assert await store.keys.all(AppId("demo")) == [kept[2], kept[0]]
+    assert await store.keys.all(AppId("nobody")) == []
+
+
+async def test_a_revoked_key_is_still_found_as_such(store: StoreUnderTest) -> None:
+    await store.keys.add(key("wp_1"))
+    assert await store.keys.revoke("wp_1", Instant(5))
+    assert await store.keys.find("wp_1") == msgspec.structs.replace(key("wp_1"), revoked_at=Instant(5))
+
+
+async def test_only_a_live_key_can_be_revoked(store: StoreUnderTest) -> None:
+    await store.keys.add(key("wp_1"))
+    await store.keys.revoke("wp_1", Instant(5))
+    assert not await store.keys.revoke("wp_1", Instant(6))
+    assert not await store.keys.revoke("wp_2", Instant(6))
+    found = await store.keys.find("wp_1")
+    assert found is not None
+    assert found.revoked_at == 5

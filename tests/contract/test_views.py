@@ -1,0 +1,154 @@
+"""Views: reads by key or by cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, new_id, notification, tried
+from waypost.domain.delivery import FailureClass
+from waypost.domain.ids import NotificationId, UserId
+from waypost.domain.notification import Notification
+from waypost.domain.settlement import Change, Dead, Sent
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import HOUR_MS, MINUTE_MS, later
+from waypost.ports.views import DeadQuery, HistoryQuery
+from waypost.ports.work import Arrival, Replay
+
+pytestmark = pytest.mark.asyncio
+
+DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
+GONE = Dead("410", "gone", FailureClass.TERMINAL, letter=True)
+DROPPED = Dead("500", "away", FailureClass.RETRYABLE, letter=False)
+
+
+async def _history(bench: Bench, query: HistoryQuery) -> list[NotificationId]:
+    return [record.notification.id for record in await bench.store.views.history(query)]
+
+
+async def test_an_unknown_id_and_another_apps_have_no_story(bench: Bench) -> None:
+    made = await bench.accepted()
+    assert await bench.store.views.story(APP, new_id(bench.now)) is None
+    assert await bench.store.views.story(OTHER_APP, made.id) is None
+
+
+async def test_a_story_has_the_receipts_in_order(bench: Bench) -> None:
+    made = notification(bench.now)
+    await bench.routed(made, Sent("a"), DEAD, Sent("c"))
+    story = await bench.story(made)
+    assert story.record.notification == made
+    assert [receipt.n for receipt in story.receipts] == [0, 1, 2]
+    assert all(receipt.notification_id == made.id for receipt in story.receipts)
+
+
+async def test_a_story_lists_at_most_a_hundred_duplicates(bench: Bench) -> None:
+    first, *others = [notification(bench.now, body="same") for _ in range(103)]
+    await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, *others)))
+    assert (await bench.story(first)).duplicates == tuple(made.id for made in others[:100])
+
+
+async def test_history_is_newest_first_and_goes_by_cursor(bench: Bench) -> None:
+    made = [await bench.accepted(user=f"u{n % 2}") for n in range(7)]
+    found: list[NotificationId] = []
+    while page := await _history(bench, HistoryQuery(APP, before=found[-1] if found else None, limit=3)):
+        found += page
+    assert found == [one.id for one in reversed(made)]
+
+
+async def test_history_of_one_user(bench: Bench) -> None:
+    made = [await bench.accepted(user=f"u{n % 2}") for n in range(6)]
+    query = HistoryQuery(APP, user_id=UserId("u1"), limit=2)
+    assert await _history(bench, query) == [made[5].id, made[3].id]
+    query = HistoryQuery(APP, user_id=UserId("u1"), before=made[3].id)
+    assert await _history(bench, query) == [made[1].id]
+
+
+async def test_history_of_one_app(bench: Bench) -> None:
+    await bench.accepted()
+    other = await bench.accepted(app=OTHER_APP)
+    assert await _history(bench, HistoryQuery(OTHER_APP)) == [other.id]
+    assert await _history(bench, HistoryQuery(OTHER_APP, user_id=UserId("ann"))) == [other.id]
+
+
+async def test_history_by_status_as_it_reads(bench: Bench) -> None:
+    sent_one, retried = notification(bench.now), notification(bench.now)
+    await bench.routed(sent_one, Sent("p"))
+    await bench.routed(retried, again(0, bench.now, wait_ms=HOUR_MS).settlement)
+    scheduled = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
+    fresh = await bench.accepted()
+    for status, made in {
+        NotificationStatus.SENT: sent_one,
+        NotificationStatus.PROCESSING: retried,
+        NotificationStatus.SCHEDULED: scheduled,
+        NotificationStatus.PENDING: fresh,
+    }.items():
+        assert await _history(bench, HistoryQuery(APP, statuses=(status,))) == [made.id]
+        assert await _history(bench, HistoryQuery(APP, UserId("ann"), (status,))) == [made.id]
+    both = (NotificationStatus.SCHEDULED, NotificationStatus.PENDING)
+    assert await _history(bench, HistoryQuery(APP, statuses=both)) == [fresh.id, scheduled.id]
+
+
+async def test_a_rare_status_is_found_far_back(bench: Bench) -> None:
+    rare = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
+    await bench.accept(*(notification(bench.now) for _ in range(2500)))
+    assert await _history(bench, HistoryQuery(APP, statuses=(NotificationStatus.SCHEDULED,))) == [rare.id]
+
+
+async def test_dead_letters_newest_first_by_cursor(bench: Bench) -> None:
+    made = [notification(bench.now) for _ in range(3)]
+    for one in made:
+        await bench.routed(one, DEAD, Sent("p"), GONE)
+    expected = [(one.id, n) for one in reversed(made) for n in (2, 0)]
+    found: list[tuple[NotificationId, int]] = []
+    while page := await bench.store.views.dead(DeadQuery(APP, before=found[-1] if found else None, limit=4)):
+        assert len(page) <= 4
+        found += [(letter.record.notification.id, letter.receipt.n) for letter in page]
+    assert found == expected
+    letter = (await bench.store.views.dead(DeadQuery(APP, limit=1)))[0]
+    assert (letter.record.notification, letter.record.status) == (made[2], NotificationStatus.PARTIAL)
+    assert letter.receipt.code == "410"
+
+
+async def test_dead_letters_by_code_user_and_time(bench: Bench) -> None:
+    old = notification(bench.now, user="ann")
+    await bench.routed(old, DEAD)
+    bench.clock.advance(HOUR_MS)
+    young = notification(bench.now, user="bob")
+    await bench.routed(young, GONE)
+
+    async def found(query: DeadQuery) -> list[NotificationId]:
+        return [letter.record.notification.id for letter in await bench.store.views.dead(query)]
+
+    assert await found(DeadQuery(APP, code="500")) == [old.id]
+    assert await found(DeadQuery(APP, user_id=UserId("bob"))) == [young.id]
+    assert await found(DeadQuery(APP, since=later(bench.now, -MINUTE_MS))) == [young.id]
+    assert await found(DeadQuery(APP, code="500", user_id=UserId("bob"))) == []
+    assert await found(DeadQuery(OTHER_APP)) == []
+
+
+async def test_what_was_dropped_or_replayed_is_no_dead_letter(bench: Bench) -> None:
+    dropped, replayed = notification(bench.now), notification(bench.now)
+    await bench.routed(dropped, DROPPED)
+    await bench.routed(replayed, DEAD)
+    await bench.accept(Replay(APP, replayed.id, bench.now, later(bench.now, HOUR_MS)))
+    assert await bench.store.views.dead(DeadQuery(APP)) == []
+
+
+async def test_statuses_of_the_known_ids_of_an_app(bench: Bench) -> None:
+    mine = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
+    other = await bench.accepted(app=OTHER_APP)
+    ids = [mine.id, other.id, new_id(bench.now)]
+    assert await bench.store.views.statuses(APP, ids) == {mine.id: NotificationStatus.SCHEDULED}
+    assert await bench.store.views.statuses(APP, []) == {}
+
+
+async def test_the_balance_is_of_all_apps_or_one(bench: Bench) -> None:
+    made: list[Notification] = [notification(bench.now), notification(bench.now, app=OTHER_APP)]
+    for one in made:
+        await bench.accept(one)
+        lease, item = await bench.take_one()
+        await bench.settle_first(lease, item, 1, Change(0, 1, Sent("p"), bench.now, tried(bench.now, "taken")))
+    await bench.accepted()
+    views = bench.store.views
+    assert dict(await views.balance()) == {NotificationStatus.SENT: 2, NotificationStatus.PENDING: 1}
+    assert dict(await views.balance(APP)) == {NotificationStatus.SENT: 1, NotificationStatus.PENDING: 1}
+    assert dict(await views.balance(OTHER_APP)) == {NotificationStatus.SENT: 1}
