@@ -1,0 +1,120 @@
+"""Every answer of APNs has one outcome."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
+from waypost.adapters.apns.errors import REASONS, outcome_of
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.device import Platform
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.time import Instant
+from waypost.http2 import Result, Unknown, Unsent
+
+DEAD = ("Unregistered", "ExpiredToken")
+TO_DEVICE = delivery(Platform.IOS, IOS_TOKEN)
+
+# Apple's table of reasons, with the outcome of each; one row, one reason.
+ROWS: list[tuple[int, str, type[Outcome]]] = [
+    (400, "BadCollapseId", Refused),
+    (400, "BadDeviceToken", Refused),
+    (400, "BadExpirationDate", Refused),
+    (400, "BadMessageId", Refused),
+    (400, "BadPriority", Refused),
+    (400, "BadTopic", Denied),
+    (400, "DeviceTokenNotForTopic", Refused),
+    (400, "DuplicateHeaders", Refused),
+    (400, "IdleTimeout", Unreachable),
+    (400, "InvalidPushType", Refused),
+    (400, "MissingDeviceToken", Refused),
+    (400, "MissingTopic", Denied),
+    (400, "PayloadEmpty", Refused),
+    (400, "TopicDisallowed", Denied),
+    (403, "BadCertificate", Denied),
+    (403, "BadCertificateEnvironment", Denied),
+    (403, "ExpiredProviderToken", Denied),
+    (403, "Forbidden", Denied),
+    (403, "InvalidProviderToken", Denied),
+    (403, "MissingProviderToken", Denied),
+    (403, "UnrelatedKeyIdInToken", Unreachable),
+    (403, "BadEnvironmentKeyIdInToken", Denied),
+    (403, "BadEnvironmentKeyInToken", Denied),
+    (404, "BadPath", Refused),
+    (405, "MethodNotAllowed", Refused),
+    (410, "ExpiredToken", Gone),
+    (410, "Unregistered", Gone),
+    (413, "PayloadTooLarge", Refused),
+    (429, "TooManyProviderTokenUpdates", Throttled),
+    (429, "TooManyRequests", Throttled),
+    (500, "InternalServerError", Unanswered),
+    (503, "ServiceUnavailable", Unreachable),
+    (503, "Shutdown", Unreachable),
+]
+
+
+def read(result: Result, dead_token_codes: tuple[str, ...] = DEAD) -> Outcome:
+    return outcome_of(result, TO_DEVICE, dead_token_codes, NOW)
+
+
+@pytest.mark.parametrize(("status", "reason", "outcome"), ROWS)
+def test_each_documented_reason_has_its_outcome_and_keeps_apples_word(
+    status: int, reason: str, outcome: type[Outcome]
+) -> None:
+    got = read(answer(status, b'{"reason":"%s"}' % reason.encode()))
+    assert isinstance(got, outcome)
+    assert not isinstance(got, Taken)
+    assert got.code == reason
+
+
+def test_the_rows_above_are_the_whole_table() -> None:
+    assert {reason for _, reason, _ in ROWS} == set(REASONS)
+
+
+def test_success_names_apples_id() -> None:
+    assert read(answer(200, apns_id="EC1BF194")) == Taken("EC1BF194")
+
+
+def test_a_dead_token_carries_the_time_of_its_death() -> None:
+    assert read(answer(410, b'{"reason":"Unregistered","timestamp":1799999999123}')) == Gone(
+        "Unregistered", Instant(1_799_999_999_123)
+    )
+
+
+def test_only_the_listed_codes_forget_a_token() -> None:
+    assert ApnsSettings(key_file="k", key_id="i", team_id="t", topic="x").dead_token_codes == DEAD
+    body = b'{"reason":"BadDeviceToken"}'
+    assert isinstance(read(answer(400, body)), Refused)
+    assert read(answer(400, body), (*DEAD, "BadDeviceToken")) == Gone("BadDeviceToken")
+    assert isinstance(read(answer(410, b'{"reason":"ExpiredToken"}'), ("Unregistered",)), Refused)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [(400, b'{"reason":"SomethingNew"}', "SomethingNew"), (502, b"<html>", "http_502"), (418, b"\xff", "http_418")],
+)
+def test_an_unknown_answer_is_retried_like_no_answer(status: int, body: bytes, code: str) -> None:
+    got = read(answer(status, body))
+    assert isinstance(got, Unanswered)
+    assert got.code == code
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(429, "TooManyRequests"), (503, "ServiceUnavailable"), (503, "Shutdown")]
+)
+def test_retry_after_is_honoured(status: int, reason: str) -> None:
+    got = read(answer(status, b'{"reason":"%s"}' % reason.encode(), retry_after="17"))
+    assert isinstance(got, Throttled | Unreachable)
+    assert got.wait_ms == 17_000
+
+
+def test_a_shutdown_waits_five_to_ten_seconds() -> None:
+    got = read(answer(503, b'{"reason":"Shutdown"}'))
+    assert isinstance(got, Unreachable)
+    assert got.wait_ms is not None
+    assert 5_000 <= got.wait_ms <= 10_000
+
+
+def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
+    assert read(Unsent("queue full")) == Unreachable("not_sent", "queue full")
+    assert read(Unknown("no answer before the deadline")) == Unanswered("timeout", "no answer before the deadline")

@@ -1,0 +1,85 @@
+"""Where a subscription may point."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.adapters.webpush.endpoints import EndpointGuard, take_apart
+from waypost.adapters.webpush.settings import KNOWN_SERVICES
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+
+
+def guard(*allowed: str) -> EndpointGuard:
+    return EndpointGuard(AppId("demo"), allowed or KNOWN_SERVICES)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://fcm.googleapis.com/fcm/send/abc:DEF", "https://fcm.googleapis.com"),
+        ("https://updates.push.services.mozilla.com/wpush/v2/gAAA", "https://updates.push.services.mozilla.com"),
+        ("https://wns2-par02p.notify.windows.com/w/?token=BQ%2b%3d", "https://wns2-par02p.notify.windows.com"),
+        ("https://web.push.apple.com/QGuQ", "https://web.push.apple.com"),
+        ("https://FCM.googleapis.com:443/x", "https://fcm.googleapis.com"),
+    ],
+)
+def test_the_browsers_services_are_allowed(url: str, origin: str) -> None:
+    endpoint = guard().admit(url)
+    assert endpoint is not None
+    assert endpoint.origin == origin
+    assert url.endswith(endpoint.path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://fcm.googleapis.com/x",
+        "https://fcm.googleapis.com.evil.example/x",
+        "https://evilfcm.googleapis.com/x",
+        "https://push.apple.com/x",
+        "https://evilpush.apple.com/x",
+        "https://fcm.googleapis.com@evil.example/x",
+        "https://user:pw@fcm.googleapis.com/x",
+        "https://fcm.googleapis.com:8443/x",
+        "https://fcm.googleapis.com:99999/x",
+        "https://fcm.googleapis.com:0/x",
+        "https://fcm.googleapis.com\\@evil.example/x",
+        "https://127.0.0.1/x",
+        "https://[::1]/x",
+        "https://fcm.googleapis.com/x#fragment",
+        "https://fcm.googleapis.com/x y",
+        "https://fcm.googleapis.com/x\r\nh: v",
+        "https://fcm.googleapis.com/ü",
+        "https://",
+        "",
+    ],
+)
+def test_anything_else_is_not(url: str) -> None:
+    assert guard().admit(url) is None
+
+
+def test_a_url_allows_its_origin_and_what_is_under_its_path() -> None:
+    ours = guard("https://127.0.0.1:2199", "https://[::1]:99/push/")
+    assert ours.admit("https://127.0.0.1:2199/anything") is not None
+    assert ours.admit("https://127.0.0.1:2198/anything") is None
+    assert ours.admit("https://127.0.0.1.evil.example:2199/anything") is None
+    inner = ours.admit("https://[::1]:99/push/a")
+    assert inner is not None
+    assert (inner.host, inner.authority) == ("::1", "[::1]:99")
+    assert ours.admit("https://[::1]:99/other") is None
+
+
+@pytest.mark.parametrize("entry", ["", "*", "http://x", "a b", "https://", "*.*.x", "x/y", "https://u@h"])
+def test_an_entry_that_means_nothing_names_its_place(entry: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        guard("fcm.googleapis.com", entry)
+    assert caught.value.path == "apps.demo.webpush.allow_endpoints[1]"
+
+
+@given(st.text())
+def test_no_text_breaks_it_and_only_https_is_taken_apart(text: str) -> None:
+    endpoint = take_apart(text)
+    assert endpoint is None or endpoint.origin.startswith("https://")

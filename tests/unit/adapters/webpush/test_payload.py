@@ -1,0 +1,119 @@
+"""What a web subscription is told: headers and JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
+from waypost.adapters.webpush.payload import faults, fitted_topic, render
+from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.time import HOUR_MS, later
+
+
+def headers(what: Notification) -> dict[str, str]:
+    return dict(render(what, NOW).headers)
+
+
+def document(what: Notification) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(render(what, NOW).plaintext)
+    return decoded
+
+
+FULL = Content(
+    title="Title",
+    subtitle="Subtitle",
+    body="Body",
+    data={"order": 7},
+    image="https://img.example.com/1.png",
+    icon="https://img.example.com/i.png",
+    link="https://example.com/orders/7",
+    actions=(Action("open", "Open", link="https://example.com/o", icon="https://img.example.com/a.png"),),
+    sound="chime",
+    badge=2,
+    category="ORDER",
+    thread="orders",
+    overrides={Channel.WEBPUSH: {"requireInteraction": True}},
+)
+
+
+def test_a_service_worker_finds_everything_to_show() -> None:
+    assert document(notification(FULL)) == {
+        "waypost_id": TEXT_ID,
+        "kind": "visible",
+        "title": "Title",
+        "subtitle": "Subtitle",
+        "body": "Body",
+        "data": {"order": 7},
+        "image": "https://img.example.com/1.png",
+        "icon": "https://img.example.com/i.png",
+        "link": "https://example.com/orders/7",
+        "actions": [
+            {
+                "action": "open",
+                "title": "Open",
+                "icon": "https://img.example.com/a.png",
+                "link": "https://example.com/o",
+            }
+        ],
+        "sound": "chime",
+        "badge": 2,
+        "category": "ORDER",
+        "thread": "orders",
+        "requireInteraction": True,
+    }
+
+
+def test_a_silent_notification_has_data_and_nothing_to_show() -> None:
+    silent = notification(Content(title="T", data={"sync": 1}), kind=Kind.SILENT)
+    assert document(silent) == {"waypost_id": TEXT_ID, "kind": "silent", "data": {"sync": 1}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "urgency", "word"),
+    [
+        (Kind.VISIBLE, Urgency.CRITICAL, "high"),
+        (Kind.VISIBLE, Urgency.HIGH, "high"),
+        (Kind.VISIBLE, Urgency.NORMAL, "normal"),
+        (Kind.VISIBLE, Urgency.LOW, "low"),
+        (Kind.SILENT, Urgency.CRITICAL, "high"),
+        (Kind.SILENT, Urgency.HIGH, "normal"),
+        (Kind.SILENT, Urgency.NORMAL, "low"),
+        (Kind.SILENT, Urgency.LOW, "very-low"),
+    ],
+)
+def test_urgency(kind: Kind, urgency: Urgency, word: str) -> None:
+    assert headers(notification(kind=kind, urgency=urgency)) == {
+        "content-encoding": "aes128gcm",
+        "content-type": "application/octet-stream",
+        "ttl": "3600",
+        "urgency": word,
+    }
+
+
+def test_the_ttl_is_what_remains() -> None:
+    assert dict(render(notification(), later(NOW, HOUR_MS - 1_500)).headers)["ttl"] == "1"
+    assert headers(notification(ttl_ms=0))["ttl"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("collapse_key", "fits"), [("order7", True), ("x" * 32, True), ("x" * 33, False), ("a-b", False), ("ü", False)]
+)
+def test_a_collapse_key_goes_as_it_is_or_as_its_hash(collapse_key: str, *, fits: bool) -> None:
+    topic = fitted_topic(collapse_key)
+    assert (topic == collapse_key) is fits
+    assert topic.isalnum()
+    assert len(topic) <= 32
+    assert headers(notification(Content(title="T", collapse_key=collapse_key)))["topic"] == topic
+
+
+def test_overrides_cannot_take_our_id() -> None:
+    content = Content(title="T", overrides={Channel.WEBPUSH: {"waypost_id": "other", "body": "B"}})
+    assert document(notification(content)) == {"waypost_id": TEXT_ID, "kind": "visible", "title": "T", "body": "B"}
+    assert [fault.path for fault in faults(content, Kind.SILENT)] == [
+        "overrides.webpush.waypost_id",
+        "overrides.webpush.body",
+    ]
+    assert faults(FULL, Kind.VISIBLE) == []

@@ -1,0 +1,66 @@
+"""Who we say we are (RFC 8292)."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from tests.unit.adapters.deliveries import NOW
+from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.adapters.webpush.vapid import Vapid, read_vapid
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+SUBJECT = "mailto:ops@example.com"
+
+
+def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, form: PrivateFormat = PrivateFormat.PKCS8) -> bytes:
+    return key.private_bytes(Encoding.PEM, form, NoEncryption())
+
+
+def read(file: Path, subject: str = SUBJECT) -> Vapid:
+    return read_vapid(AppId("demo"), WebPushSettings(vapid_private_key_file=str(file), subject=subject))
+
+
+def test_the_header_carries_a_token_that_another_library_verifies_with_the_key_beside_it() -> None:
+    header = Vapid(KEY, SUBJECT).authorization("https://push.example.net", NOW)
+    assert header.startswith("vapid t=")
+    token, key = header.removeprefix("vapid t=").split(", k=")
+    assert jwt.get_unverified_header(token) == {"typ": "JWT", "alg": "ES256"}
+    point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
+    public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
+    claims = jwt.decode(
+        token, public, algorithms=["ES256"], audience="https://push.example.net", options={"verify_exp": False}
+    )
+    assert claims == {"aud": "https://push.example.net", "exp": NOW // 1000 + 12 * 3600, "sub": SUBJECT}
+
+
+@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
+def test_both_forms_of_key_file_are_read(tmp_path: Path, form: PrivateFormat) -> None:
+    file = tmp_path / "vapid.pem"
+    file.write_bytes(pem(KEY, form))
+    assert read(file).public_key == Vapid(KEY, SUBJECT).public_key
+
+
+@pytest.mark.parametrize("content", [b"text", pem(rsa.generate_private_key(65537, 2048)), None])
+def test_a_key_that_cannot_sign_names_its_setting(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "vapid.pem"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        read(file)
+    assert caught.value.path == "apps.demo.webpush.vapid_private_key_file"
+
+
+def test_a_subject_that_nobody_can_be_reached_at_names_its_setting(tmp_path: Path) -> None:
+    file = tmp_path / "vapid.pem"
+    file.write_bytes(pem(KEY))
+    with pytest.raises(ConfigurationError) as caught:
+        read(file, "ops@example.com")
+    assert caught.value.path == "apps.demo.webpush.subject"
