@@ -1,0 +1,158 @@
+"""Random life of a connection: whatever client and server do, every request ends exactly once and windows add up."""
+
+from hyperframe.frame import DataFrame, HeadersFrame
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tests.unit.http2 import peer
+from waypost.http2.frames import DEFAULT_WINDOW
+from waypost.http2.stream import Stream
+
+CODES = st.sampled_from([0, 2, 7, 8, 11])
+
+
+class ConnectionLife(RuleBasedStateMachine):
+    """A client with a server that keeps its own account of the windows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driven = peer.Driven(peer.settings(MAX_CONCURRENT_STREAMS=5))
+        self.sent: list[Stream] = []
+        self.ended: list[Stream] = []
+        self.window = DEFAULT_WINDOW
+        self.initial = DEFAULT_WINDOW
+        self.windows: dict[int, int] = {}
+
+    def note(self) -> None:
+        """Read what the client wrote, as its server: no frame may exceed a window."""
+        for frame in self.driven.written:
+            if isinstance(frame, HeadersFrame):
+                self.windows[frame.stream_id] = self.initial
+            elif isinstance(frame, DataFrame):
+                size = len(frame.data)
+                self.window -= size
+                self.windows[frame.stream_id] -= size
+                assert not size or (self.window >= 0 and self.windows[frame.stream_id] >= 0)
+        self.driven.written = []
+        self.ended += self.driven.connection.ended + self.driven.connection.refused
+        self.driven.ended()
+        self.driven.refused()
+
+    def hear(self, *pieces: bytes) -> None:
+        """The server says something."""
+        self.driven.hear(*pieces)
+        self.note()
+
+    def some_id(self, choice: int) -> int:
+        """A stream that was opened, open or not."""
+        return self.sent[choice % len(self.sent)].stream_id
+
+    @precondition(lambda self: self.driven.connection.room() > 0)
+    @rule(size=st.integers(0, 40_000), flush=st.booleans())
+    def request(self, size: int, flush: bool) -> None:
+        """The client sends."""
+        self.sent.append(self.driven.send(b"x" * size, flush=flush))
+        if flush:
+            self.note()
+
+    @precondition(lambda self: self.driven.connection.streams)
+    @rule(choice=st.integers(0, 9))
+    def cancel(self, choice: int) -> None:
+        """The client gives up."""
+        streams = list(self.driven.connection.streams.values())
+        self.driven.connection.cancel(streams[choice % len(streams)], "late")
+        self.hear()
+
+    @precondition(lambda self: self.sent and self.driven.connection.streams)
+    @rule(choice=st.integers(0, 30), parts=st.lists(st.sampled_from(["head", "interim", "data", "end", "trailers"])))
+    def speak(self, choice: int, parts: list[str]) -> None:
+        """Pieces of an answer, sensible or not, on any stream that was opened."""
+        stream_id = self.some_id(choice)
+        frames = {
+            "head": peer.head(stream_id),
+            "interim": peer.head(stream_id, b"103"),
+            "data": peer.data(stream_id, b"y" * 300, padding=7),
+            "end": peer.data(stream_id, end=True),
+            "trailers": HeadersFrame(
+                stream_id, peer.block([(b"a", b"b")]), flags=["END_HEADERS", "END_STREAM"]
+            ).serialize(),
+        }
+        self.hear(*[frames[part] for part in parts])
+
+    @precondition(lambda self: self.sent)
+    @rule(choice=st.integers(0, 30))
+    def answer(self, choice: int) -> None:
+        """A whole answer."""
+        self.hear(peer.answer(self.some_id(choice)))
+
+    @precondition(lambda self: self.sent)
+    @rule(choice=st.integers(0, 30), code=CODES)
+    def reset(self, choice: int, code: int) -> None:
+        """RST_STREAM, refusing or not."""
+        self.hear(peer.rst(self.some_id(choice), code))
+
+    @precondition(lambda self: self.sent)
+    @rule(choice=st.integers(0, 30), increment=st.integers(1, 50_000))
+    def open_window(self, choice: int, increment: int) -> None:
+        """WINDOW_UPDATE of a stream that the server has seen."""
+        self.hear()
+        stream_id = self.some_id(choice)
+        if stream_id in self.windows:
+            self.windows[stream_id] += increment
+        self.hear(peer.window(stream_id, increment))
+
+    @rule(increment=st.integers(1, 50_000))
+    def open_connection_window(self, increment: int) -> None:
+        """WINDOW_UPDATE of the connection."""
+        self.window += increment
+        self.hear(peer.window(0, increment))
+
+    @rule(initial=st.integers(0, 100_000), limit=st.integers(0, 10))
+    def change_settings(self, initial: int, limit: int) -> None:
+        """Windows and stream limit, up and down, once the server has seen what was sent."""
+        self.hear()
+        for stream_id in self.windows:
+            self.windows[stream_id] += initial - self.initial
+        self.initial = initial
+        self.hear(peer.settings(INITIAL_WINDOW_SIZE=initial, MAX_CONCURRENT_STREAMS=limit))
+
+    @precondition(lambda self: len(self.sent) > 3)
+    @rule(last=st.integers(0, 20), code=CODES)
+    def go_away(self, last: int, code: int) -> None:
+        """GOAWAY, rising or falling."""
+        self.hear(peer.goaway(last, code))
+
+    @precondition(lambda self: len(self.sent) > 4)
+    @rule(rubbish=st.binary(max_size=30))
+    def babble(self, rubbish: bytes) -> None:
+        """Bytes that may be anything."""
+        self.hear(rubbish)
+
+    @precondition(lambda self: len(self.sent) > 4)
+    @rule()
+    def lose(self) -> None:
+        """The connection is gone."""
+        self.driven.connection.lost("gone")
+        self.note()
+
+    @invariant()
+    def ends_once(self) -> None:
+        """Each request is open or ended, never both, never twice; a finished one keeps nothing in the connection."""
+        connection = self.driven.connection
+        ended = [id(stream) for stream in self.ended]
+        assert len(ended) == len(set(ended))
+        opened = {id(stream) for stream in connection.streams.values()}
+        assert opened.isdisjoint(ended)
+        assert opened | set(ended) == {id(stream) for stream in self.sent}
+        assert connection._out.blocked.keys() <= connection.streams.keys()
+
+    def teardown(self) -> None:
+        """At the latest with the connection all have ended."""
+        self.driven.connection.lost("end of test")
+        self.note()
+        assert len(self.ended) == len(self.sent)
+
+
+ConnectionLife.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40)
+TestConnectionLife = ConnectionLife.TestCase
