@@ -5,7 +5,10 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from waypost.lab.apns import ApnsGateway, SigningKey
+from waypost.lab.credentials import pem
 from waypost.lab.faults import Faults, Rule, parse_rules
 from waypost.lab.jose import from_base64url
 from waypost.lab.oauth import OAuthGateway
@@ -36,6 +39,13 @@ class _MakeTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: Literal["production", "sandbox"] | None = None
 
 
+class _AddKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    key_id: str
+    team_id: str
+    topics: tuple[str, ...]
+    environment: Literal["production", "sandbox"] | None = None
+
+
 class _Kill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: int | None = None
 
@@ -49,6 +59,7 @@ class Controls(Protocol):
     records: Records
     tokens: Tokens
     oauth: OAuthGateway
+    apns: ApnsGateway
     webpush: WebPushGateway
 
     async def script(self, rules: list[Rule]) -> None:
@@ -67,6 +78,8 @@ class Admin:
                 web.post("/subscriptions", self._subscribe),
                 web.post("/tokens", self._make_tokens),
                 web.post("/tokens/{token:.+}/kill", self._kill),
+                web.post("/apns/keys", self._add_key),
+                web.delete("/apns/keys/{key_id}", self._revoke_key),
                 web.post("/oauth/revoke", self._revoke),
                 web.get("/faults", self._show_faults),
                 web.post("/faults", self._set_faults),
@@ -118,6 +131,17 @@ class Admin:
         token = subscription_id(token) if token.startswith("https:") else token
         self._lab.tokens.deaths[token] = int(self._lab.settings.clock() * 1000) if at_ms is None else at_ms
         return _json({"token": token, "at": self._lab.tokens.deaths[token]})
+
+    async def _add_key(self, request: web.Request) -> web.Response:
+        """Make a further provider key, as Apple's developer portal does, and hand out its private half."""
+        wanted = await _body(request, _AddKey)
+        private = ec.generate_private_key(ec.SECP256R1())
+        key = SigningKey(wanted.key_id, wanted.team_id, private.public_key(), wanted.topics, wanted.environment)
+        self._lab.apns.add_key(key)
+        return _json({"private_key": pem(private).decode()}, status=201)
+
+    async def _revoke_key(self, request: web.Request) -> web.Response:
+        return _json({"revoked": self._lab.apns.revoke_key(request.match_info["key_id"])})
 
     async def _revoke(self, _request: web.Request) -> web.Response:
         return _json({"revoked": self._lab.oauth.revoke_all()})

@@ -26,8 +26,8 @@ def aps_is_sound(payload: dict[str, Any], push_type: str) -> bool:
         _alert_is_sound(aps.get("alert"))
         and _sound_is_sound(aps.get("sound"))
         and _number(aps.get("badge"), low=0)
-        and aps.get("content-available", 1) == 1
-        and aps.get("mutable-content", 1) == 1
+        and _number(aps.get("content-available"), low=1, high=1)
+        and _number(aps.get("mutable-content"), low=1, high=1)
         and aps.get("interruption-level", "active") in _LEVELS
         and _number(aps.get("relevance-score"), high=None if push_type == "liveactivity" else 1, low=None)
         and all(isinstance(aps.get(key, ""), str) for key in _TEXT_KEYS)

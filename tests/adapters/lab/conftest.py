@@ -1,5 +1,6 @@
 """A running lab on free ports, and senders that talk to it as a user's own would."""
 
+import shutil
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,20 @@ import pytest_asyncio
 
 from tests.adapters.lab.senders import Senders
 from waypost.lab import Lab, LabSettings
+from waypost.lab.credentials import write_missing
+
+
+@pytest.fixture(scope="session")
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Keys and certificates made once; each lab gets a copy."""
+    directory = tmp_path_factory.mktemp("credentials")
+    write_missing(directory, "lab-project")
+    return directory
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> LabSettings:
+def settings(tmp_path: Path, credentials: Path) -> LabSettings:
+    shutil.copytree(credentials, tmp_path, dirs_exist_ok=True)
     return LabSettings(
         directory=tmp_path, apns_port=0, fcm_port=0, webpush_port=0, oauth_port=0, admin_port=0, journal=True
     )
