@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import make_url
 
+from waypost.domain.dedup import ClaimKind
+from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.notification import Channel, Guarantee, Kind, Lane, Urgency
+from waypost.domain.status import DeliveryStatus, NotificationStatus
 
 try:
     from pysqlite3 import dbapi2 as dbapi
@@ -20,6 +24,12 @@ except ImportError:
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+# Without an adapter of its own the module searches one for every value that is no plain str or int: 1 µs each time.
+dbapi.register_adapter(bytes, bytearray)
+dbapi.register_adapter(type(None), lambda nothing: nothing)
+for _words in (Lane, Kind, Urgency, Guarantee, Channel, NotificationStatus, DeliveryStatus, FailureClass, ClaimKind):
+    dbapi.register_adapter(_words, str.__str__)
 
 __all__ = ["SAFE_WITH_MANY_WORKERS", "connect", "database_path", "dbapi", "run_directory"]
 

@@ -8,8 +8,10 @@ from waypost.adapters.sql.database import Database, prepare
 from waypost.adapters.sql.devices import SqlDevices
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
+from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.views import SqlViews
+from waypost.adapters.sql.work import SqlWork
 from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.telemetry.sink import Telemetry
@@ -18,8 +20,11 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, peers: Peers | None) -> None:
         self.database = database
+        self.shards = Shards(database.run_dir)
+        """None is owned at first."""
+        self.work = SqlWork(database, self.shards, peers)
         self.devices = SqlDevices(database)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
@@ -28,6 +33,7 @@ class Store:
     async def close(self) -> None:
         """Write what is queued and let go of the files and locks."""
         await self.database.close()
+        self.shards.close()
 
 
 async def open_store(settings: SqlSettings, *, clock: Clock, peers: Peers | None, telemetry: Telemetry) -> Store:
@@ -35,4 +41,4 @@ async def open_store(settings: SqlSettings, *, clock: Clock, peers: Peers | None
     await asyncio.to_thread(prepare, settings)
     database = Database(settings, clock=clock, telemetry=telemetry)
     database.commits.start()
-    return Store(database, clock)
+    return Store(database, clock, peers)

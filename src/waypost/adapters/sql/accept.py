@@ -1,0 +1,127 @@
+"""Accepting: what one transaction writes for everything that arrived together.
+
+    sequence      one row moved on by the number of new rows: *seq* is commit order
+    notification  one row each, a duplicate's small record too (no content, final at once)
+    content       one row each
+    dedup_<n>     one row for each key claimed
+    counter, journal   one row for each (app, lane, status); one
+
+Ids above the newest stored one are new without a look at the index; the others are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from waypost.adapters.sql import dedup
+from waypost.adapters.sql.dedup import Claimed
+from waypost.adapters.sql.replay import replay
+from waypost.adapters.sql.rows import Row, content_body, notification_row, select_in
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.dedup import Claim, ClaimKind
+from waypost.domain.ids import NotificationId
+from waypost.domain.status import NotificationStatus
+from waypost.ports.journal import NotificationMoved
+from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, Replay
+
+_INSERT = (
+    "INSERT INTO notification (seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane,"
+    " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+)
+_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
+
+Batch = Sequence[Arrival | Replay]
+
+
+def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
+    """The operation; *slice_h* is how many hours of keys share a table."""
+
+    def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
+        arrivals = _Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)])
+        answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
+        arrivals.write(slice_h)
+        return answers
+
+    return Kind("accept", run, durable=True)
+
+
+def _answer(arrivals: _Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:
+    return arrivals.take(item) if isinstance(item, Arrival) else replay(transaction, item)
+
+
+class _Arrivals:
+    """What a transaction's arrivals meet, and what they leave to be written."""
+
+    def __init__(self, transaction: Transaction, arrivals: Sequence[Arrival]) -> None:
+        self._transaction = transaction
+        self._known = self._known_among([arrival.notification.id for arrival in arrivals])
+        keys = [claim.key for arrival in arrivals for claim in arrival.claims]
+        self._claimed = dedup.look_up(transaction.connection, keys, transaction.now)
+        self._rows: list[tuple[NotificationStatus, int | None, int | None, NotificationId | None, Arrival]] = []
+        self._claims: list[tuple[Claim, NotificationId]] = []
+
+    def _known_among(self, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationId | None]:
+        connection = self._transaction.connection
+        newest: bytes = connection.execute("SELECT max(id) FROM notification").fetchone()[0] or b""
+        doubtful = [one for one in ids if one <= newest]
+        sql = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
+        return dict(select_in(connection, sql, doubtful))
+
+    def take(self, arrival: Arrival) -> Acceptance:
+        """Answer one arrival, seeing what those before it claimed."""
+        notification = arrival.notification
+        if notification.id in self._known:
+            first_id = self._known[notification.id]
+            return Accepted(notification.id, new=False) if first_id is None else Duplicate(first_id, notification.id)
+        for claim in sorted(arrival.claims, key=_content_last) if len(arrival.claims) > 1 else arrival.claims:
+            claimed = self._claimed.get(claim.key)
+            if claimed is not None:
+                return self._said_before(arrival, claim, claimed)
+        self._keep(arrival, None)
+        for claim in arrival.claims:
+            if claim.until > self._transaction.now:
+                self._claimed[claim.key] = Claimed(notification.id, claim.body_hash)
+                self._claims.append((claim, notification.id))
+        return Accepted(notification.id)
+
+    def _said_before(self, arrival: Arrival, claim: Claim, claimed: Claimed) -> Acceptance:
+        if claim.kind is ClaimKind.CONTENT:
+            self._keep(arrival, claimed.first_id)
+            return Duplicate(claimed.first_id, arrival.notification.id)
+        return Duplicate(claimed.first_id) if claimed.body_hash == claim.body_hash else Conflicting(claimed.first_id)
+
+    def _keep(self, arrival: Arrival, duplicate_of: NotificationId | None) -> None:
+        """Note a new row, the counter and the journal's word for it."""
+        notification = arrival.notification
+        at = notification.created_at
+        self._known[notification.id] = duplicate_of
+        if duplicate_of is None:
+            status = NotificationStatus.PENDING
+            self._rows.append((status, notification.scheduled_at or 0, None, None, arrival))
+        else:
+            status = NotificationStatus.DEDUPLICATED
+            self._rows.append((status, None, at, duplicate_of, arrival))
+        self._transaction.count(notification.app, notification.lane, status, 1)
+        move = NotificationMoved(notification.app, notification.id, notification.user_id, None, status, at)
+        self._transaction.moves.append(move)
+
+    def write(self, slice_h: int) -> None:
+        """Write all that was kept."""
+        if not self._rows:
+            return
+        connection = self._transaction.connection
+        last: int = connection.execute(_SEQUENCE, (len(self._rows),)).fetchone()[0]
+        notifications: list[Row] = []
+        contents: list[Row] = []
+        for seq, (*fields, duplicate_of, arrival) in enumerate(self._rows, start=last - len(self._rows) + 1):
+            notifications.append((seq, *fields, duplicate_of, *notification_row(arrival.notification)))
+            if duplicate_of is None:
+                contents.append((seq, content_body(arrival.notification.content)))
+        connection.executemany(_INSERT, notifications)
+        connection.executemany("INSERT INTO content (seq, body) VALUES (?, ?)", contents)
+        dedup.claim(self._transaction, self._claims, slice_h)
+
+
+def _content_last(claim: Claim) -> bool:
+    return claim.kind is ClaimKind.CONTENT

@@ -1,0 +1,159 @@
+"""Releasing: what is due of the owned shards and not in anybody's hands; it writes nothing.
+
+    notification  (due_at, shard) WHERE due_at > 0              scheduled, replayed whole, or withdrawn while leased
+    receipt       (due_at, shard) WHERE due_at IS NOT NULL      retries, parked ones that expire, intents
+    receipt       (parked, due_at, shard) WHERE parked ...      parked ones whose condition was lifted
+
+Keys are read by pages from the indexes, passing over what is leased; the rows follow for what is left. All of it is
+one short read transaction on the event loop: nothing can be leased between the read and what is remembered of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+
+from waypost.adapters.sql.lease import in_shards
+from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, RECEIPT, notification_of, receipt_of, select_in
+from waypost.adapters.sql.withdraw import TakeBack
+from waypost.domain.delivery import OpenTarget, Receipt
+from waypost.domain.ids import NotificationId
+from waypost.domain.settlement import Change, Unsure
+from waypost.domain.time import Instant
+from waypost.ports.work import Settled, WorkItem
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_PAGE = 512
+
+_WHOLE = (
+    "SELECT due_at, shard, seq, id FROM notification INDEXED BY notification_due"
+    " WHERE due_at > 0 AND due_at <= ? AND (due_at, shard, seq) > (?, ?, ?){shards}"
+    " ORDER BY due_at, shard, seq LIMIT ?"
+)
+_DUE = (
+    "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_due"
+    " WHERE due_at IS NOT NULL AND due_at <= ? AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
+    " ORDER BY due_at, shard, notification_id, n LIMIT ?"
+)
+_LIFTED = (
+    "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_parked"
+    " WHERE parked = ? AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
+    " ORDER BY due_at, shard, notification_id, n LIMIT ?"
+)
+_NOTIFICATIONS = (
+    f"SELECT {NOTIFICATION}, withdrawn FROM notification LEFT JOIN content USING (seq)"  # noqa: S608 - columns
+    " WHERE notification.id IN ({keys})"
+)
+_RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
+
+IsTaken = Callable[[NotificationId, int | None], bool]
+
+
+class Due(Struct):
+    """What was found: work to lease, intents to close, withdrawn work to end."""
+
+    items: list[WorkItem] = field(default_factory=list)
+    entries: int = 0
+    """Due entries in *items*: a notification whole, or a target."""
+    intents: list[Settled] = field(default_factory=list)
+    withdrawn: list[TakeBack] = field(default_factory=list)
+
+
+def find_due(
+    connection: Connection,
+    shards: frozenset[int],
+    now: Instant,
+    n: int,
+    lifted: Mapping[str, int],
+    is_taken: IsTaken,
+) -> Due:
+    """At most *n* due entries of *shards*, and as many as *lifted* says of those parked under a condition."""
+    connection.execute("BEGIN")
+    try:
+        found = _keys(connection, in_shards(shards), now, n, lifted, is_taken)
+        return _load(connection, found)
+    finally:
+        connection.execute("COMMIT")
+
+
+def _keys(
+    connection: Connection, shards: str, now: Instant, n: int, lifted: Mapping[str, int], is_taken: IsTaken
+) -> dict[NotificationId, set[int | None]]:
+    found: dict[NotificationId, set[int | None]] = {}
+    left = n
+    for _, _, _, notification_id in _pages(connection, _WHOLE.format(shards=shards), now, 3):
+        if left and not is_taken(notification_id, None):
+            found.setdefault(notification_id, set()).add(None)
+            left -= 1
+        if not left:
+            return found
+    for _, _, notification_id, target in _pages(connection, _DUE.format(shards=shards), now, 4):
+        if not is_taken(notification_id, target):
+            found.setdefault(notification_id, set()).add(target)
+            left -= 1
+        if not left:
+            return found
+    for condition, wanted in lifted.items():
+        room = min(wanted, left)
+        for _, _, notification_id, target in _pages(connection, _LIFTED.format(shards=shards), condition, 4):
+            if not room:
+                break
+            if not is_taken(notification_id, target) and target not in found.get(notification_id, ()):
+                found.setdefault(notification_id, set()).add(target)
+                room -= 1
+                left -= 1
+    return found
+
+
+def _pages(connection: Connection, sql: str, first: Any, width: int) -> Iterator[Any]:
+    """The keys of an index from its beginning, page by page."""
+    key: tuple[Any, ...] = (-1, -1, b"", -1) if width == 4 else (-1, -1, -1)
+    while True:
+        rows = connection.execute(sql, (first, *key, _PAGE)).fetchall()
+        yield from rows
+        if len(rows) < _PAGE:
+            return
+        key = rows[-1][:width]
+
+
+def _load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:
+    due = Due()
+    receipts: dict[NotificationId, list[Receipt]] = {}
+    routed = [one for one, parts in found.items() if parts != {None}]
+    for row in select_in(connection, _RECEIPTS, routed):
+        if row[1] in found[row[0]]:
+            receipts.setdefault(row[0], []).append(receipt_of(row))
+    items: dict[NotificationId, WorkItem] = {}
+    for row in select_in(connection, _NOTIFICATIONS, list(found)):
+        notification = notification_of(row)
+        if row[NOTIFICATION_WIDTH] is not None:
+            due.withdrawn.append(TakeBack(notification.app, notification.id, row[NOTIFICATION_WIDTH]))
+        if row[NOTIFICATION_WIDTH] is None and None in found[notification.id]:
+            items[notification.id] = WorkItem(notification, None)
+        of_this = sorted(receipts.get(notification.id, ()), key=lambda receipt: receipt.n)
+        over = tuple(_unsure(receipt) for receipt in of_this if receipt.is_intent)
+        if over:
+            due.intents.append(Settled(notification, over))
+        waiting = tuple(_open_target(receipt) for receipt in of_this if not receipt.is_intent)
+        if waiting and row[NOTIFICATION_WIDTH] is None:
+            items[notification.id] = WorkItem(notification, waiting)
+    due.items = [items[one] for one in found if one in items]
+    due.entries = sum(1 if item.open_targets is None else len(item.open_targets) for item in due.items)
+    return due
+
+
+def _unsure(receipt: Receipt) -> Change:
+    """An intent without an outcome by its deadline: it may have been sent, and is never sent again."""
+    assert receipt.due_at is not None, "an intent has a deadline"
+    return Change(receipt.n, receipt.attempt, Unsure(receipt.code or "unanswered"), receipt.due_at)
+
+
+def _open_target(receipt: Receipt) -> OpenTarget:
+    assert receipt.channel is not None, "a target that no channel reaches is never open"
+    return OpenTarget(
+        receipt.n, receipt.device_id, receipt.channel, receipt.attempt, receipt.retries, receipt.throttles
+    )

@@ -1,0 +1,170 @@
+"""Rows as the domain's values, and back; the columns are explained in schema.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from waypost.domain.delivery import Attempt, FailureClass, Receipt
+from waypost.domain.ids import DeviceId, shard_of
+from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Notification, Urgency
+from waypost.domain.status import DeliveryStatus
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+Row = tuple[Any, ...]
+
+NOTIFICATION = (
+    "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
+    " device_ids, scheduled_at, retry_policy"
+)
+"""The columns that ``notification_of`` reads, of ``notification LEFT JOIN content USING (seq)``."""
+NOTIFICATION_WIDTH = 15
+
+RECEIPT = (
+    "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked, provider_id, code,"
+    " failure_class, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts"
+)
+"""The columns that ``receipt_of`` reads and, followed by app and shard, ``receipt_row`` writes."""
+RECEIPT_WIDTH = 20
+
+_RECEIPT_VALUES = ",".join("?" * (RECEIPT_WIDTH + 2))
+INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard) VALUES ({_RECEIPT_VALUES})"  # noqa: S608 - columns
+REPLACE_RECEIPT = INSERT_RECEIPT.replace("INSERT", "INSERT OR REPLACE", 1)
+
+_LANES = {word.value: word for word in Lane}
+_KINDS = {word.value: word for word in Kind}
+_URGENCIES = {word.value: word for word in Urgency}
+_GUARANTEES = {word.value: word for word in Guarantee}
+_CHANNELS = {None: None} | {word.value: word for word in Channel}
+_FAILURES = {None: None} | {word.value: word for word in FailureClass}
+_DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
+
+_encode = msgspec.msgpack.Encoder().encode
+_content = msgspec.msgpack.Decoder(Content).decode
+_attempts = msgspec.msgpack.Decoder(tuple[Attempt, ...]).decode
+_device_ids = msgspec.json.Decoder(tuple[DeviceId, ...]).decode
+_NO_CONTENT = Content()
+
+
+def notification_of(row: Row) -> Notification:
+    """The notification in the first columns of *row*; a duplicate's record has no content."""
+    body, device_ids = row[4], row[12]
+    return Notification(
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        _NO_CONTENT if body is None else _content(body),
+        row[5],
+        row[6],
+        row[7],
+        _LANES[row[8]],
+        _KINDS[row[9]],
+        _URGENCIES[row[10]],
+        _GUARANTEES[row[11]],
+        () if device_ids is None else _device_ids(device_ids),
+        row[13],
+        row[14],
+    )
+
+
+def notification_row(notification: Notification) -> Row:
+    """``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
+
+    Then ``scheduled_at, retry_policy, device_ids``.
+    """
+    return (
+        notification.id,
+        notification.app,
+        notification.caller,
+        notification.user_id,
+        shard_of(notification.app, notification.user_id),
+        notification.lane,
+        notification.kind,
+        notification.urgency,
+        notification.guarantee,
+        notification.created_at,
+        notification.expires_at,
+        notification.ttl_ms,
+        notification.scheduled_at,
+        notification.retry_policy,
+        msgspec.json.encode(notification.device_ids).decode() if notification.device_ids else None,
+    )
+
+
+def content_body(content: Content) -> bytes:
+    """Content as stored."""
+    return _encode(content)
+
+
+def receipt_of(row: Row) -> Receipt:
+    """The receipt in the first columns of *row*."""
+    return Receipt(
+        row[0],
+        row[1],
+        row[2],
+        _CHANNELS[row[3]],
+        _DELIVERY_STATUSES[row[4]],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        _FAILURES[row[12]],
+        row[13],
+        bool(row[14]),
+        row[15],
+        row[16],
+        row[17],
+        row[18],
+        () if row[19] is None else _attempts(row[19]),
+    )
+
+
+def receipt_row(receipt: Receipt, app: str, shard: int) -> Row:
+    """The whole row of a receipt: RECEIPT, app, shard."""
+    return (
+        receipt.notification_id,
+        receipt.n,
+        receipt.device_id,
+        receipt.channel,
+        receipt.status,
+        receipt.attempt,
+        receipt.retries,
+        receipt.throttles,
+        receipt.due_at,
+        receipt.parked,
+        receipt.provider_id,
+        receipt.code,
+        receipt.failure_class,
+        receipt.reason,
+        int(receipt.dead),
+        receipt.first_attempt_at,
+        receipt.last_attempt_at,
+        receipt.sent_at,
+        receipt.resolved_at,
+        _encode(receipt.attempts) if receipt.attempts else None,
+        app,
+        shard,
+    )
+
+
+_SIZES = (1, 8, 64, 512)
+
+
+def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:
+    """Rows of *sql*, whose ``{keys}`` stands for a list of keys, for any number of *keys*.
+
+    Lists have four sizes, filled up with their last key, so that few statements serve all.
+    """
+    for start in range(0, len(keys), _SIZES[-1]):
+        chunk = list(keys[start : start + _SIZES[-1]])
+        size = next(size for size in _SIZES if len(chunk) <= size)
+        chunk += [chunk[-1]] * (size - len(chunk))
+        yield from connection.execute(sql.format(keys=",".join("?" * size)), chunk).fetchall()

@@ -1,0 +1,156 @@
+"""Who decides a withdrawal: the process that owns the shard, since it alone knows what is leased.
+
+For a shard of its own a process decides at once; for one without an owner it takes the lock, decides and lets go; the
+owner of any other is told, decides, and tells the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.holdings import Holdings
+from waypost.adapters.sql.ownership import Shards
+from waypost.adapters.sql.rows import select_in
+from waypost.adapters.sql.withdraw import WITHDRAW, TakeBack
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, NotificationId
+from waypost.ports.peers import Peers
+from waypost.ports.work import NotOpen, TooLate, Withdrawal
+
+_ASKED = "withdraw"
+_ANSWERED = "withdrawn"
+_FIND = "SELECT id, shard FROM notification WHERE id IN ({keys})"
+
+_Answers = dict[NotificationId, Withdrawal]
+
+
+class _Question(Struct, frozen=True, array_like=True):
+    number: bytes
+    app: AppId
+    ids: tuple[NotificationId, ...]
+    why: str
+
+
+class _Answer(Struct, frozen=True, array_like=True):
+    number: bytes
+    answers: tuple[tuple[NotificationId, Withdrawal], ...]
+
+
+class _Asked(Struct):
+    """A question to the other processes."""
+
+    missing: set[NotificationId]
+    answers: _Answers
+    complete: asyncio.Future[None]
+
+
+class Withdrawals:
+    """Decides what is this process's to decide and asks for the rest."""
+
+    def __init__(
+        self,
+        database: Database,
+        shards: Shards,
+        peers: Peers | None,
+        holdings: Holdings,
+        look_again: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._shards = shards
+        self._peers = peers
+        self._holdings = holdings
+        self._look_again = look_again
+        self._asked: dict[bytes, _Asked] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        if peers is not None:
+            peers.on(_ASKED, self._on_question)
+            peers.on(_ANSWERED, self._on_answer)
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str) -> list[Withdrawal]:
+        """One answer per id; Unavailable where the owner did not say: ask again."""
+        shard_of = self._shards_of(ids)
+        owned = self._shards.owned
+        borrowed = self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
+        try:
+            decidable = owned | borrowed.shards
+            elsewhere = [one for one, shard in shard_of.items() if shard not in decidable]
+            answers = await self._ask(app, elsewhere, why) if elsewhere else {}
+            answers |= await self._decide(app, [one for one, shard in shard_of.items() if shard in decidable], why)
+        finally:
+            borrowed.close()
+        return [answers.get(one, NotOpen(None)) for one in ids]
+
+    def _shards_of(self, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+        rows = self._database.read_here(lambda connection: list(select_in(connection, _FIND, ids)))
+        return {row[0]: row[1] for row in rows}
+
+    async def _decide(self, app: AppId, ids: Sequence[NotificationId], why: str) -> _Answers:
+        """Write what is decided; until then nothing of *ids* is leased."""
+        if not ids:
+            return {}
+        orders = [TakeBack(app, one, why, *self._holdings.held_of(one)) for one in ids]
+        future = self._database.commits.submit(WITHDRAW, orders, len(orders))
+        for one in ids:
+            self._holdings.block(one)
+        future.add_done_callback(partial(self._decided, ids))
+        return dict(zip(ids, await asyncio.shield(future), strict=True))
+
+    def _decided(self, ids: Sequence[NotificationId], future: asyncio.Future[list[Withdrawal]]) -> None:
+        for one in ids:
+            self._holdings.unblock(one)
+        if future.cancelled() or future.exception() is not None:
+            self._look_again()
+            return
+        for one, answer in zip(ids, future.result(), strict=True):
+            if isinstance(answer, TooLate) and not self._holdings.note_withdrawn(one):
+                self._holdings.forget_ready(one)  # given back meanwhile: the next release closes it
+
+    async def _ask(self, app: AppId, ids: Iterable[NotificationId], why: str) -> _Answers:
+        question = _Question(os.urandom(8), app, tuple(ids), why)
+        asked = _Asked(set(question.ids), {}, asyncio.get_running_loop().create_future())
+        self._asked[question.number] = asked
+        try:
+            if self._peers is not None:
+                self._peers.tell(_ASKED, msgspec.msgpack.encode(question))
+            async with asyncio.timeout(self._database.settings.withdraw_timeout_s):
+                await asked.complete
+        except TimeoutError:
+            raise Unavailable("the worker that owns the notification did not answer") from None
+        finally:
+            del self._asked[question.number]
+        return asked.answers
+
+    def _on_question(self, body: bytes) -> None:
+        question = msgspec.msgpack.decode(body, type=_Question)
+        shard_of = self._shards_of(question.ids)
+        mine = [one for one, shard in shard_of.items() if shard in self._shards.owned]
+        if mine:
+            task = asyncio.get_running_loop().create_task(self._reply(question, mine))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _reply(self, question: _Question, mine: Sequence[NotificationId]) -> None:
+        try:
+            answers = await self._decide(question.app, mine, question.why)
+        except Unavailable:
+            return  # silence: the asker refuses its request, which is to be repeated
+        if self._peers is not None:
+            answer = _Answer(question.number, tuple(answers.items()))
+            self._peers.tell(_ANSWERED, msgspec.msgpack.encode(answer))
+
+    def _on_answer(self, body: bytes) -> None:
+        answer = msgspec.msgpack.decode(body, type=_Answer)
+        asked = self._asked.get(answer.number)
+        if asked is None:
+            return
+        asked.answers.update(answer.answers)
+        asked.missing -= asked.answers.keys()
+        if not asked.missing and not asked.complete.done():
+            asked.complete.set_result(None)

@@ -1,0 +1,226 @@
+"""The transactional boundary on SQLite: writes are group-committed transactions, leases a memory of this process.
+
+Ownership of a shard is the lease: what is leased ends with the process and not with a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.dedup import Forget, drop_over, forget
+from waypost.adapters.sql.holdings import Holdings
+from waypost.adapters.sql.lease import FreshTail
+from waypost.adapters.sql.ownership import Shards
+from waypost.adapters.sql.release import Due, find_due
+from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
+from waypost.adapters.sql.transaction import Kind
+from waypost.adapters.sql.withdraw import CLOSE, TakeBack
+from waypost.adapters.sql.withdrawal import Withdrawals
+from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
+from waypost.domain.notification import Lane
+from waypost.domain.settlement import Intent
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, WorkItem
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+WORK_TOPIC = "work"
+"""Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
+
+_DEPTH_COUNTED = 10_000
+_NO_LEASE = 0
+
+_FORGET: Kind[Forget, bool] = Kind("forget key", forget, durable=True)
+_DROP_OVER: Kind[None, int] = Kind("drop keys", drop_over, durable=False)
+
+
+class SqlWork:
+    """The work of the shards that this process owns; it accepts for all of them."""
+
+    def __init__(self, database: Database, shards: Shards, peers: Peers | None) -> None:
+        self._database = database
+        self._shards = shards
+        self._peers = peers
+        self._holdings = Holdings()
+        self._tail = FreshTail()
+        self._accept = accept_kind(database.settings.dedup_slice_h)
+        self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
+        self._tokens = itertools.count(_NO_LEASE + 1)
+        self._last_app: dict[Lane, AppId] = {}
+        self._stopped: frozenset[int] = frozenset()
+        self._leasing: frozenset[int] = frozenset()
+        self._version = -1
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work."""
+        if not batch:
+            return []
+        answers = await asyncio.shield(self._database.commits.submit(self._accept, batch, len(batch)))
+        self._wake_owners(batch)
+        return answers
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """See Work; *until* is not needed: a dead worker's shards are free at once."""
+        self._follow_shards()
+        token = next(self._tokens)
+        items = self._database.read_here(lambda connection: self._lease(connection, lane, n, token))
+        return Lease(token, lane, tuple(items))
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """See Work; only a process that lost its shards is overtaken."""
+        mine: frozenset[int | None] = self._shards.owned | {None}
+        return all(self._holdings.shard_of(item.notification.id) in mine for item in lease.items)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """See Work."""
+        return await self._settle(lease.token, settled)
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """See Work."""
+        self._follow_shards()
+        due = self._database.read_here(
+            lambda connection: find_due(connection, self._leasing, now, n, lifted, self._holdings.is_taken)
+        )
+        for item in due.items:
+            self._holdings.release(item)
+        await self._end(due)
+        return due.entries
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """See Work."""
+        return await self._withdrawals.withdraw(app, ids, why)
+
+    async def depth(self, lane: Lane) -> int:
+        """See Work; counts the shards of this process."""
+        self._follow_shards()
+        rows = self._database.read_here(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
+        return max(0, rows + self._holdings.ready_beside(lane))
+
+    async def forget_key(self, key: bytes) -> bool:
+        """Force a dedup key to expire; False where it is not claimed."""
+        return await asyncio.shield(self._database.commits.submit(_FORGET, Forget(key)))
+
+    async def drop_dedup_slices(self) -> int:
+        """Drop the tables of dedup keys whose windows are all over; how many it was."""
+        return await asyncio.shield(self._database.commits.submit(_DROP_OVER, None))
+
+    def busy_shards(self) -> set[int]:
+        """The shards of which something is leased: not to be handed to another process yet."""
+        return self._holdings.busy_shards()
+
+    def stop_leasing(self, shards: Collection[int]) -> None:
+        """Lease nothing more of *shards*, so that they become free to be handed over."""
+        self._stopped |= frozenset(shards)
+        self._look_again()
+
+    def _follow_shards(self) -> None:
+        """Notice that shards came or went."""
+        if self._version == self._shards.version:
+            return
+        self._version = self._shards.version
+        owned = self._shards.owned
+        self._stopped &= owned
+        self._leasing = owned - self._stopped
+        self._holdings.drop_ready(self._leasing)
+        self._tail.start_over(self._leasing)
+
+    def _look_again(self) -> None:
+        self._version = -1
+
+    def _lease(self, connection: Connection, lane: Lane, n: int, token: int) -> list[WorkItem]:
+        """Apps take turns: each its share, then again those that have more."""
+        items: list[WorkItem] = []
+        waiting = self._in_turn(lane, self._tail.apps(connection, lane) | self._holdings.apps(lane))
+        while waiting and len(items) < n:
+            share = -(-(n - len(items)) // len(waiting))
+            unsatisfied: list[AppId] = []
+            for app in waiting:
+                wanted = min(share, n - len(items))
+                found = self._lease_of_app(connection, lane, app, wanted, token) if wanted else []
+                items += found
+                if found:
+                    self._last_app[lane] = app
+                if len(found) == wanted:
+                    unsatisfied.append(app)
+            waiting = unsatisfied
+        return items
+
+    def _in_turn(self, lane: Lane, apps: set[AppId]) -> list[AppId]:
+        last = self._last_app.get(lane, "")
+        return sorted(apps, key=lambda app: (app <= last, app))
+
+    def _lease_of_app(self, connection: Connection, lane: Lane, app: AppId, n: int, token: int) -> list[WorkItem]:
+        items = self._holdings.take(lane, app, n, token)
+        for item, shard in self._tail.read(connection, lane, app, n - len(items), self._holdings.is_taken):
+            self._holdings.hold_fresh(item, shard, token)
+            items.append(item)
+        return items
+
+    async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
+        stale: list[Stale] = []
+        withdrawn = {one.notification.id for one in settled if self._holdings.is_withdrawn(one.notification)}
+        written = [one for one in settled if one.changes or one.targets is not None or one.verdict is not None]
+        if len(written) < len(settled):
+            self._give_back(token, settled, withdrawn)
+        if written:
+            rows = sum(len(one.changes) + 1 for one in written)
+            kind = INTEND if any(_intends(one) for one in written) else SETTLE
+            future = self._database.commits.submit(kind, written, rows)
+            future.add_done_callback(partial(self._settled, token, written))
+            result = await asyncio.shield(future)
+            stale = result.stale
+            withdrawn |= result.withdrawn
+        returned = [one.notification for one in settled if one.given_back]
+        await self._close([TakeBack(one.app, one.id, None) for one in returned if one.id in withdrawn])
+        return stale
+
+    def _give_back(self, token: int, settled: Sequence[Settled], withdrawn: Collection[NotificationId]) -> None:
+        """Let go of the items of which nothing is to be written."""
+        for one in settled:
+            if not (one.changes or one.targets is not None or one.verdict is not None):
+                self._holdings.settled(token, one, withdrawn=one.notification.id in withdrawn)
+
+    def _settled(self, token: int, written: Sequence[Settled], future: asyncio.Future[SettleResult]) -> None:
+        if future.cancelled() or future.exception() is not None:
+            return
+        withdrawn = future.result().withdrawn
+        for one in written:
+            self._holdings.settled(token, one, withdrawn=one.notification.id in withdrawn)
+
+    async def _end(self, due: Due) -> None:
+        """Close intents past their deadline and what came back withdrawn; nothing leases them meanwhile."""
+        closing = [one.notification.id for one in due.intents] + [order.id for order in due.withdrawn]
+        for one in closing:
+            self._holdings.block(one)
+        try:
+            if due.intents:
+                await self._settle(_NO_LEASE, due.intents)
+            await self._close(due.withdrawn)
+        finally:
+            for one in closing:
+                self._holdings.unblock(one)
+
+    async def _close(self, orders: Sequence[TakeBack]) -> None:
+        if orders:
+            await asyncio.shield(self._database.commits.submit(CLOSE, orders, len(orders)))
+
+    def _wake_owners(self, batch: Sequence[Arrival | Replay]) -> None:
+        owned = self._shards.owned
+        if self._peers is None or len(owned) == SHARDS:
+            return
+        arrived = (item.notification for item in batch if isinstance(item, Arrival))
+        lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in owned}
+        if lanes:
+            self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
+
+
+def _intends(settled: Settled) -> bool:
+    return any(isinstance(change.settlement, Intent) for change in settled.changes)
