@@ -47,6 +47,8 @@ def tree(story: dict[str, Any]) -> Tree:
         routed = top.add(f"routed to {_devices(len(receipts))}")
         for receipt in receipts:
             _add_receipt(routed, receipt, start)
+        if any(receipt["dead"] for receipt in receipts):
+            top.add(f"kept as a dead letter; to send it again: waypost dead replay {notification['id']}")
     if notification["finished_at"]:
         why = f" ({_plain(notification['reason'])})" if notification["reason"] else ""
         after = elapsed_ms(start, notification["finished_at"])
@@ -74,8 +76,6 @@ def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
         why = f" ({_plain(receipt['reason'])})" if receipt["reason"] else ""
         after = elapsed_ms(start, receipt["resolved_at"])
         branch.add(f"+{after}  receipt: {colored(receipt['status'])}{why}{known}")
-    if receipt["dead"]:
-        branch.add("kept as a dead letter: waypost dead replay " + "ID")
 
 
 def _devices(count: int) -> str:

@@ -48,7 +48,7 @@ def create(app: str, caller: str, config_path: Path | None, as_json: bool) -> No
         raise click.BadParameter(f"the configuration has only {', '.join(config.apps)}", param_hint="--app")
     if not 1 <= len(caller) <= 128 or not caller.isprintable():
         raise click.BadParameter("1 to 128 printable characters", param_hint="--caller")
-    text, stored = asyncio.run(_create(config, app, caller))
+    text, stored = asyncio.run(make_key(config, app, caller))
     if as_json:
         print_json({"key": text, "prefix": stored.prefix, "app": app, "caller": caller})
     else:
@@ -56,7 +56,8 @@ def create(app: str, caller: str, config_path: Path | None, as_json: bool) -> No
         click.echo(f"A key of {caller} for {app}. It is not shown again.", err=True)
 
 
-async def _create(config: Config, app: str, caller: str) -> tuple[str, ApiKey]:
+async def make_key(config: Config, app: str, caller: str) -> tuple[str, ApiKey]:
+    """Make and store a key: its text, which is known here alone, and what was stored."""
     from waypost.bootstrap import open_admin_store
     from waypost.domain import api_key
     from waypost.domain.ids import AppId, CallerId

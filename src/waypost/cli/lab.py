@@ -29,6 +29,7 @@ from waypost.cli.printing import as_json_option
 @click.option("--journal", is_flag=True, help="Append what is accepted to received.ndjson.")
 @as_json_option
 def lab(  # noqa: PLR0913 - one argument an option
+    *,
     directory: Path,
     host: str,
     apns_port: int,

@@ -20,9 +20,9 @@ def migrate(config_path: Path | None, as_json: bool) -> None:
     Example:
       waypost migrate --config waypost.yaml
     """
+    config, _ = read_config(config_path)
     from waypost.bootstrap import migrate_store
 
-    config, _ = read_config(config_path)
     before, after = migrate_store(config)
     if as_json:
         print_json({"before": before, "after": after})

@@ -154,7 +154,7 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
         ("apps: {demo: {fcm: yes}}", "apps.demo.fcm", "expected a mapping of keys, got true or false"),
         ("apps: {demo: {device_cap: 51}}", "apps.demo.device_cap", "<= 50"),
         ("apps: {demo: {device_cap: '9'}}", "apps.demo.device_cap", "expected `int`, got `str`"),
-        ("apps: {demo: {retry: {default: s1_exponentia}}}", "apps.demo.retry.default", "did you mean 's1_exponential'?"),
+        ("apps: {demo: {retry: {default: s1_exponentia}}}", "apps.demo.retry.default", "mean 's1_exponential'?"),
         ("apps: {demo: {retry: {by_urgency: {urgent: s2_low}}}}", "apps.demo.retry.by_urgency.urgent", "invalid enum"),
         ("apps: {demo: {retry: {default: {max_retries: -1}}}}", "apps.demo.retry.default.max_retries", ">= 0"),
         (

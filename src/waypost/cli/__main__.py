@@ -1,0 +1,5 @@
+"""``python -m waypost.cli``: the command line without its script."""
+
+from waypost.cli import main
+
+main()

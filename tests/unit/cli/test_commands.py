@@ -1,0 +1,79 @@
+"""What every command promises: examples in its help, and exit codes that scripts can rely on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from waypost.cli import waypost
+
+
+def every_command() -> Iterator[tuple[str, click.Command]]:
+    """Each command with the words that call it, groups included."""
+    context = click.Context(waypost)
+    for name in waypost.list_commands(context):
+        command = waypost.get_command(context, name)
+        assert command is not None
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", each) for inner, each in command.commands.items())
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, with nothing of Waypost in its environment."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+    command = [sys.executable, "-m", "waypost.cli", *arguments]
+    return subprocess.run(command, cwd=folder, env=clean | environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*each, id=each[0]) for each in every_command()])
+def test_every_command_shows_an_example_of_itself(name: str, command: click.Command) -> None:
+    shown = CliRunner().invoke(waypost, [*name.split(), "--help"])
+    assert shown.exit_code == 0
+    assert f"  waypost {name} " in f"{shown.output} ".replace("\n", " \n"), shown.output
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*each, id=each[0]) for each in every_command()])
+def test_every_command_that_answers_speaks_json(name: str, command: click.Command) -> None:
+    if not isinstance(command, click.Group) and name != "demo":
+        assert any("--json" in option.opts for option in command.params)
+
+
+def test_wrong_usage_is_2(tmp_path: Path) -> None:
+    for arguments in (["nonsense"], ["send"], ["serve"], ["devices", "add", "u", "d"], ["serve", "--workers", "65"]):
+        assert run(tmp_path, *arguments, WAYPOST_API_KEY="k").returncode == 2
+
+
+def test_a_call_without_a_key_says_where_to_put_it(tmp_path: Path) -> None:
+    result = run(tmp_path, "show", "some-id")
+    assert (result.returncode, "WAYPOST_API_KEY" in result.stderr) == (2, True)
+
+
+def test_an_unreachable_api_is_one_line_and_1(tmp_path: Path) -> None:
+    """Port 9 is discard; nothing listens there."""
+    result = run(tmp_path, "show", "some-id", "--url", "http://127.0.0.1:9", WAYPOST_API_KEY="secret-key")
+    assert result.returncode == 1
+    assert result.stderr == "waypost: no answer from 127.0.0.1:9: Connection refused\n"
+
+
+def test_a_wrong_configuration_is_one_line_and_1(tmp_path: Path) -> None:
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {apns: {key_fil: x}}}")
+    for command in (["check-config"], ["serve"], ["keys", "list"], ["migrate"]):
+        result = run(tmp_path, *command)
+        assert result.returncode == 1
+        assert result.stderr == (
+            "waypost: configuration: apps.demo.apns.key_fil: unknown key; did you mean 'key_file'?\n"
+        )
+
+
+def test_check_config_prints_the_reference(tmp_path: Path) -> None:
+    result = run(tmp_path, "check-config", "--settings")
+    assert result.returncode == 0
+    assert "`apps.<app>.apns.key_file`" in result.stdout
