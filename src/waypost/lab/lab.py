@@ -12,11 +12,11 @@ from waypost.lab.apns import ApnsGateway
 from waypost.lab.exchange import Gateway
 from waypost.lab.faults import Faults, Rule, read_rules
 from waypost.lab.fcm import FcmGateway
+from waypost.lab.framing import WireRules
 from waypost.lab.listeners import Listener
 from waypost.lab.oauth import TOKEN_PATH, OAuthGateway, ServiceAccount
 from waypost.lab.reception import Reception
 from waypost.lab.records import Records
-from waypost.lab.server import WireRules
 from waypost.lab.settings import LabSettings, LabUrls
 from waypost.lab.tokens import Tokens
 from waypost.lab.webpush import WebPushGateway

@@ -4,9 +4,10 @@ import asyncio
 import ssl
 from typing import cast
 
+from waypost.lab.framing import WireRules
 from waypost.lab.http1 import Http1Service
 from waypost.lab.reception import Reception
-from waypost.lab.server import Http2Connection, WireRules
+from waypost.lab.server import Http2Connection
 
 
 class Listener:

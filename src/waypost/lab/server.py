@@ -4,8 +4,6 @@ import asyncio
 from typing import assert_never, cast
 
 import msgspec
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -19,42 +17,18 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
+from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
-from waypost.lab.exchange import Answer, Request
+from waypost.lab.exchange import Answer
 from waypost.lab.faults import BlackHole, Goaway, Rst, SettingsChange, SlowReader
+from waypost.lab.framing import LenientHttp2, WireRules, malformed, read_request
 from waypost.lab.reception import Drop, Reception, Reply
 
 _MAX_BODY_BYTES = 256 * 1024
 _CONNECTION_WINDOW = 2**24
 _LAST_POSSIBLE_STREAM = 2**31 - 1
 _SWEEP_EVERY = 64
-_CONNECTION_HEADERS = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
-_PSEUDO = frozenset((b":method", b":path", b":scheme", b":authority"))
-
-
-class WireRules(msgspec.Struct, frozen=True):
-    """How one gateway behaves below its requests."""
-
-    max_streams: int
-    needs_alpn: bool = False
-    max_unasked_pings: int | None = None
-    """GOAWAY `too_many_pings` at this many PINGs without a request."""
-    idle_s: float | None = None
-    max_age_s: float | None = None
-
-
-class _Http2(H2Connection):
-    """The h2 connection, except that the stream limit is the lab's to enforce: by reset, not by disconnection."""
-
-    @property
-    def open_inbound_streams(self) -> int:
-        return -1
-
-    def sweep(self) -> None:
-        """Let h2 forget closed streams, which it does only while it counts open ones."""
-        _ = super().open_inbound_streams
 
 
 class _Incoming(msgspec.Struct):
@@ -91,15 +65,7 @@ class Http2Connection(asyncio.Protocol):
         self._connection = self._reception.connect("h2")
         self._connection.limit_streams = self._limit_streams
         self._last_request_at = self._loop.time()
-        self._h2 = _Http2(
-            H2Configuration(
-                client_side=False, header_encoding=None, validate_inbound_headers=False,
-                validate_outbound_headers=False, normalize_outbound_headers=False,
-            )
-        )  # fmt: skip
-        self._h2.local_settings = Settings(
-            client=False, initial_values={SettingCodes.MAX_CONCURRENT_STREAMS: self._rules.max_streams}
-        )
+        self._h2 = LenientHttp2(self._rules.max_streams)
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW)
         self._flush()
@@ -200,7 +166,9 @@ class Http2Connection(asyncio.Protocol):
 
     def _process(self, stream_id: int, *, scripted: bool) -> None:
         incoming = self._open[stream_id]
-        reply = self._reception.receive(self._request(incoming), scripted=scripted)
+        reply = self._reception.receive(
+            read_request(incoming.headers, bytes(incoming.body), self._connection), scripted=scripted
+        )
         for change in reply.first:
             self._change(change)
         if not isinstance(reply.instead, Goaway):
@@ -209,19 +177,6 @@ class Http2Connection(asyncio.Protocol):
             self._loop.call_later(reply.delay_s, self._carry_out_late, stream_id, reply)
         else:
             self._carry_out(stream_id, reply)
-
-    def _request(self, incoming: _Incoming) -> Request:
-        headers: dict[str, str] = {}
-        repeated: list[str] = []
-        for raw_name, raw_value in incoming.headers:
-            name = raw_name.decode("latin-1")
-            if name in headers:
-                repeated.append(name)
-            headers[name] = raw_value.decode("latin-1")
-        return Request(
-            method=headers[":method"], path=headers[":path"], headers=headers, repeated=tuple(repeated),
-            body=bytes(incoming.body), connection=self._connection,
-        )  # fmt: skip
 
     # -- what the lab does
 
@@ -364,25 +319,3 @@ class Http2Connection(asyncio.Protocol):
     def _flush(self) -> None:
         if data := self._h2.data_to_send():
             self._transport.write(data)
-
-
-def malformed(headers: list[tuple[bytes, bytes]]) -> str:
-    """Name the rule of RFC 9113 section 8.2-8.3 that a header block breaks; empty when it breaks none."""
-    seen: set[bytes] = set()
-    regular = False
-    for name, value in headers:
-        if name[:1] == b":":
-            if regular or name not in _PSEUDO or name in seen:
-                return "pseudo-header repeated, unknown or after a regular header"
-            seen.add(name)
-            continue
-        regular = True
-        if name != name.lower() or not name:
-            return "header name not in lower case"
-        if name in _CONNECTION_HEADERS or (name == b"te" and value != b"trailers"):
-            return "connection-specific header"
-        if value != value.strip(b" \t") or b"\n" in value or b"\r" in value or b"\0" in value:
-            return "header value with a character that is not allowed"
-    if not seen.issuperset((b":method", b":path", b":scheme")):
-        return "pseudo-header missing"
-    return ""

@@ -1,0 +1,83 @@
+"""What lies between frames and requests: a gateway's rules below its requests, and what makes a request well formed."""
+
+import msgspec
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.settings import SettingCodes, Settings
+
+from waypost.lab.exchange import Connection, Request
+
+_CONNECTION_HEADERS = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
+_PSEUDO = frozenset((b":method", b":path", b":scheme", b":authority"))
+
+
+class WireRules(msgspec.Struct, frozen=True):
+    """How one gateway behaves below its requests."""
+
+    max_streams: int
+    needs_alpn: bool = False
+    max_unasked_pings: int | None = None
+    """GOAWAY `too_many_pings` at this many PINGs without a request."""
+    idle_s: float | None = None
+    max_age_s: float | None = None
+
+
+class LenientHttp2(H2Connection):
+    """h2, except that the lab judges stream limit and headers itself: by resetting the stream, not by hanging up."""
+
+    def __init__(self, max_streams: int) -> None:
+        super().__init__(
+            H2Configuration(
+                client_side=False,
+                header_encoding=None,
+                validate_inbound_headers=False,
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+            )
+        )
+        self.local_settings = Settings(client=False, initial_values={SettingCodes.MAX_CONCURRENT_STREAMS: max_streams})
+
+    @property
+    def open_inbound_streams(self) -> int:
+        return -1
+
+    def sweep(self) -> None:
+        """Let h2 forget closed streams, which it does only while it counts open ones."""
+        _ = super().open_inbound_streams
+
+
+def read_request(raw: list[tuple[bytes, bytes]], body: bytes, connection: Connection) -> Request:
+    """Turn a header block and a body into a request, noting headers that came more than once."""
+    headers: dict[str, str] = {}
+    repeated: list[str] = []
+    for raw_name, raw_value in raw:
+        name = raw_name.decode("latin-1")
+        if name in headers:
+            repeated.append(name)
+        headers[name] = raw_value.decode("latin-1")
+    return Request(
+        method=headers[":method"], path=headers[":path"], headers=headers, repeated=tuple(repeated), body=body,
+        connection=connection,
+    )  # fmt: skip
+
+
+def malformed(headers: list[tuple[bytes, bytes]]) -> str:
+    """Name the rule of RFC 9113 section 8.2-8.3 that a header block breaks; empty when it breaks none."""
+    seen: set[bytes] = set()
+    regular = False
+    for name, value in headers:
+        if name[:1] == b":":
+            if regular or name not in _PSEUDO or name in seen:
+                return "pseudo-header repeated, unknown or after a regular header"
+            seen.add(name)
+            continue
+        regular = True
+        if name != name.lower() or not name:
+            return "header name not in lower case"
+        if name in _CONNECTION_HEADERS or (name == b"te" and value != b"trailers"):
+            return "connection-specific header"
+        if value != value.strip(b" \t") or b"\n" in value or b"\r" in value or b"\0" in value:
+            return "header value with a character that is not allowed"
+    if not seen.issuperset((b":method", b":path", b":scheme")):
+        return "pseudo-header missing"
+    return ""
