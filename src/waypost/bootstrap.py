@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -18,6 +19,8 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi, run_directory
 from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.adapters.structlog.sink import StructlogSink
 from waypost.adapters.webpush.sender import WebPushSender
@@ -26,8 +29,10 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
 from waypost.entrypoints.rest.api import Api, Readiness
-from waypost.entrypoints.rest.app import build_app, serve_options
+from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
+from waypost.entrypoints.rest.serving import serve_options
+from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
@@ -155,10 +160,10 @@ async def _work(
     try:
         senders = _senders(config, clock, telemetry)
         crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
-        place = Place(slot, board, peers, store.ownership, store.fault)
+        place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
         worker = Worker(crew, place, store.journal, config.limits.backlog)
         app = build_app(_api(config, store, crew, worker, board))
-        server = ApiServer(app, listener, serve_options())
+        server = ApiServer(app, listener, serve_options(RestSettings()))
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
@@ -236,7 +241,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board)
 def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
     """What this worker knows of the store and the providers, and what the board says of every worker."""
     now_s = crew.clock.monotonic()
-    checks = {"store": store.fault() or "ok"}
+    checks = {"store": _fault(store) or "ok"}
     for presence in board.present():
         silent = now_s - presence.heartbeat_s > SILENCE_S / 2
         checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
@@ -245,6 +250,11 @@ def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
         health = sender.health()
         checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
     return Readiness(is_ready, checks)
+
+
+def _fault(store: Store) -> str | None:
+    state = store.database.state
+    return None if state is StoreState.OK else state.value
 
 
 _WORDS = {

@@ -29,7 +29,7 @@ SWEEP_S = 60.0
 DEPTH_S = 1.0
 RELEASE_PAGE = 1_000
 WORK_TOPIC = "work"
-"""Told by the store's adapter when it accepted work for a shard of somebody else."""
+"""Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
 
 
 class Place(Struct, frozen=True):
@@ -115,8 +115,9 @@ class Worker:
             self._crew.poison.refresh()
             self._shares.balance()
 
-        def work_came(_: bytes) -> None:
-            self._wake_all()
+        def work_came(lanes: bytes) -> None:
+            for lane in lanes.decode().split(","):
+                self.wake(Lane(lane))
 
         self._place.peers.on(SHARDS_TOPIC, shards_moved)
         self._place.peers.on(WORK_TOPIC, work_came)

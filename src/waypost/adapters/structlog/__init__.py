@@ -1,0 +1,1 @@
+"""JSON logs through structlog."""
