@@ -1,0 +1,149 @@
+"""Provider tokens on open connections, and keys that Apple does not accept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_ios
+from tests.contract.clock import StoppedClock
+from tests.unit.adapters.deliveries import delivery
+from waypost.adapters.apns.credentials import LIFETIME_MS
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.device import Platform
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Denied, Refused, Taken
+from waypost.domain.time import MINUTE_MS, Instant
+from waypost.lab import Lab, LabSettings
+from waypost.telemetry.sink import Silent
+
+DEMO = AppId("demo")
+NOW = SystemClock().now()
+SLOT = Instant(NOW - NOW % LIFETIME_MS)
+
+
+class Skewed:
+    """Apple's clock: ours and what it is ahead."""
+
+    def __init__(self, ours: StoppedClock) -> None:
+        self.ours = ours
+        self.ahead_ms = 0
+
+    def __call__(self) -> float:
+        return (self.ours.now() + self.ahead_ms) / 1000
+
+
+@pytest.fixture
+def clock() -> StoppedClock:
+    """Five minutes into a provider token's life."""
+    return StoppedClock(Instant(SLOT + 5 * MINUTE_MS))
+
+
+@pytest.fixture
+def apples_clock(clock: StoppedClock) -> Skewed:
+    """As ours, until a test says otherwise."""
+    return Skewed(clock)
+
+
+@pytest.fixture
+def lab_settings(tmp_path: Path, apples_clock: Skewed) -> LabSettings:
+    """A lab on Apple's clock."""
+    return LabSettings(
+        directory=tmp_path, apns_port=0, fcm_port=0, webpush_port=0, oauth_port=0, admin_port=0, clock=apples_clock
+    )
+
+
+@pytest_asyncio.fixture
+async def apns(apns_settings: ApnsSettings, clock: StoppedClock) -> AsyncIterator[ApnsSender]:
+    """A sender on our clock."""
+    sender = ApnsSender(DEMO, apns_settings, clock=clock, telemetry=Silent())
+    await sender.start()
+    yield sender
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_token_is_renewed_on_the_open_connection(lab: Lab, apns: ApnsSender, clock: StoppedClock) -> None:
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    clock.advance(LIFETIME_MS)
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    first, second = accepted(lab, "apns")
+    assert first.connection == second.connection
+    assert lab.records.counts["apns"].connections_opened == 1
+
+
+@pytest.mark.asyncio
+async def test_a_token_that_apple_finds_too_old_is_renewed_at_once_and_nothing_fails(
+    lab: Lab, apns: ApnsSender, clock: StoppedClock, apples_clock: Skewed
+) -> None:
+    clock.advance(35 * MINUTE_MS)
+    apples_clock.ahead_ms = 25 * MINUTE_MS
+    assert all(isinstance(got, Taken) for got in await outcomes(apns, [to_ios(lab) for _ in range(20)]))
+    assert lab.records.counts["apns"].reasons["ExpiredProviderToken"] >= 1
+    assert lab.records.counts["apns"].reasons["TooManyProviderTokenUpdates"] == 0
+
+
+@pytest.mark.asyncio
+async def test_a_clock_that_is_an_hour_slow_is_denied_and_says_so(
+    lab: Lab, apns: ApnsSender, clock: StoppedClock, apples_clock: Skewed
+) -> None:
+    clock.advance(35 * MINUTE_MS)
+    apples_clock.ahead_ms = 90 * MINUTE_MS
+    got = await outcome(apns, to_ios(lab))
+    assert isinstance(got, Denied)
+    assert got.code == "ExpiredProviderToken"
+    assert not apns.health().ok
+    apples_clock.ahead_ms = 0
+    clock.advance(LIFETIME_MS)
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    assert apns.health().ok
+
+
+@pytest.mark.asyncio
+async def test_a_key_that_apple_does_not_know_is_denied(lab: Lab, apns_settings: ApnsSettings) -> None:
+    settings = msgspec.structs.replace(apns_settings, key_id="ZZZZZ99999")
+    sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    got = await outcome(sender, to_ios(lab))
+    await sender.stop(1)
+    assert isinstance(got, Denied)
+    assert got.code == "InvalidProviderToken"
+
+
+@pytest.mark.asyncio
+async def test_a_token_of_the_other_environment_is_refused_and_not_forgotten(lab: Lab, apns: ApnsSender) -> None:
+    (sandbox,) = lab.tokens.make("ios", 1, topic="com.example.demo", environment="sandbox")
+    got = await outcome(apns, to_ios(lab, token=sandbox))
+    assert isinstance(got, Refused)
+    assert got.code == "BadDeviceToken"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("token", ["../../1/apps", "ab cd", "", "ü" * 64, "a\r\nb"])
+async def test_a_token_that_could_break_out_of_the_path_is_never_sent(lab: Lab, apns: ApnsSender, token: str) -> None:
+    one = delivery(Platform.IOS, token, fresh())
+    assert await outcome(apns, one) == Refused("malformed_token", "the token is not hexadecimal")
+    assert lab.records.counts["apns"].refused == 0
+
+
+@pytest.mark.asyncio
+async def test_settings_that_cannot_be_used_are_named(apns_settings: ApnsSettings) -> None:
+    for field, value in (
+        ("key_file", "/nowhere/AuthKey.p8"),
+        ("ca_file", "/nowhere/ca.pem"),
+        ("endpoint", "http://127.0.0.1:1"),
+        ("endpoint", "https://127.0.0.1:1/path"),
+        ("endpoint", "https://127.0.0.1:notaport"),
+    ):
+        settings = msgspec.structs.replace(apns_settings, **{field: value})
+        sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        with pytest.raises(ConfigurationError) as caught:
+            await sender.start()
+        assert caught.value.path == f"apps.demo.apns.{field}"
+        await sender.stop(1)

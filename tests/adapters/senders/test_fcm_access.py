@@ -1,0 +1,155 @@
+"""Access tokens: renewed ahead of time, after a refusal, one request at a time; and what failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.adapters.senders.bench import SystemClock, accepted, outcome, outcomes, script, to_android
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Unreachable
+from waypost.lab import Lab, LabSettings
+from waypost.telemetry.sink import Silent
+
+DEMO = AppId("demo")
+
+
+async def until_taken(lab: Lab, sender: FcmSender) -> list[Outcome]:
+    """Send one after another until one is taken; what the others came to."""
+    before: list[Outcome] = []
+    while not isinstance(got := await outcome(sender, to_android(lab)), Taken):
+        before.append(got)
+    return before
+
+
+@pytest.mark.asyncio
+async def test_what_is_sent_before_the_first_access_token_waits_for_it(lab: Lab, fcm: FcmSender) -> None:
+    await lab.script(script({"where": "oauth", "do": {"latency_ms": 200}}))
+    assert all(isinstance(got, Taken) for got in await outcomes(fcm, [to_android(lab) for _ in range(3)]))
+
+
+@pytest.mark.asyncio
+async def test_a_revoked_access_token_is_renewed_once_for_all_and_nothing_fails(lab: Lab, fcm: FcmSender) -> None:
+    assert isinstance(await outcome(fcm, to_android(lab)), Taken)
+    lab.oauth.revoke_all()
+    assert all(isinstance(got, Taken) for got in await outcomes(fcm, [to_android(lab) for _ in range(50)]))
+    assert lab.records.counts["oauth"].accepted == 2
+    assert len(accepted(lab, "fcm")) == 51
+
+
+@pytest.mark.asyncio
+async def test_an_access_token_that_is_refused_again_is_denied(lab: Lab, fcm: FcmSender) -> None:
+    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 401, "reason": "UNAUTHENTICATED"}}}))
+    assert isinstance(await outcome(fcm, to_android(lab)), Denied)
+    assert not fcm.health().ok
+    await lab.script([])
+    assert isinstance(await outcome(fcm, to_android(lab)), Taken)
+    assert fcm.health().ok
+
+
+class TestShortLived:
+    """Access tokens of one second."""
+
+    @pytest.fixture
+    def lab_settings(self, tmp_path: Path) -> LabSettings:
+        """As the others, with tokens of one second."""
+        return LabSettings(
+            directory=tmp_path,
+            apns_port=0,
+            fcm_port=0,
+            webpush_port=0,
+            oauth_port=0,
+            admin_port=0,
+            access_token_lifetime_s=1,
+        )
+
+    @pytest.mark.asyncio
+    async def test_tokens_are_renewed_ahead_of_time_and_no_delivery_notices(self, lab: Lab, fcm: FcmSender) -> None:
+        while lab.records.counts["oauth"].accepted < 3:
+            assert isinstance(await outcome(fcm, to_android(lab)), Taken)
+
+
+@pytest_asyncio.fixture
+async def unstarted(fcm_settings: FcmSettings) -> AsyncIterator[FcmSender]:
+    """A sender that the test starts itself."""
+    sender = FcmSender(DEMO, fcm_settings, clock=SystemClock(), telemetry=Silent())
+    yield sender
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_an_account_that_google_refuses_is_denied_until_it_is_taken_again(lab: Lab, unstarted: FcmSender) -> None:
+    fault = {"where": "oauth", "match": {"times": 1}, "do": {"answer": {"status": 400, "reason": "invalid_grant"}}}
+    await lab.script(script(fault))
+    await unstarted.start()
+    before = await until_taken(lab, unstarted)
+    assert before
+    assert all(isinstance(got, Denied) and got.code == "invalid_grant" for got in before)
+    assert unstarted.health().ok
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"answer": {"status": 503, "body": "<html>"}},
+        {"answer": {"status": 500, "reason": "internal_failure"}},
+        {"answer": {"status": 200, "body": "no json"}},
+        {"drop": True},
+    ],
+)
+async def test_a_token_endpoint_that_fails_makes_deliveries_unreachable_and_is_asked_again(
+    lab: Lab, unstarted: FcmSender, fault: dict[str, object]
+) -> None:
+    await lab.script(script({"where": "oauth", "match": {"times": 1}, "do": fault}))
+    await unstarted.start()
+    before = await until_taken(lab, unstarted)
+    assert before
+    assert all(isinstance(got, Unreachable) and got.code == "oauth_unavailable" for got in before)
+
+
+@pytest.mark.asyncio
+async def test_stopping_reports_what_waits_for_an_access_token(lab: Lab, unstarted: FcmSender) -> None:
+    await lab.script(script({"where": "oauth", "do": {"black_hole": {}}}))
+    await unstarted.start()
+    reported: list[Outcome] = []
+    unstarted.send([to_android(lab) for _ in range(3)], lambda _, got: reported.append(got))
+    await unstarted.stop(0.2)
+    assert len(reported) == 3
+    assert all(isinstance(got, Unreachable) for got in reported)
+
+
+@pytest.mark.asyncio
+async def test_a_malformed_token_is_forgotten_only_where_fcm_names_it(lab: Lab, fcm: FcmSender) -> None:
+    assert isinstance(await outcome(fcm, to_android(lab, token="no token")), Refused)
+    violation = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "message.token"}]}
+    body = msgspec.json.encode({"error": {"code": 400, "status": "INVALID_ARGUMENT", "details": [violation]}}).decode()
+    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 400, "body": body}}}))
+    assert isinstance(await outcome(fcm, to_android(lab)), Gone)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "content",
+    [None, b"no json", b"{}", b'{"project_id":"p","client_email":"e","private_key":"x"}'],
+    ids=["missing", "no json", "incomplete", "no key"],
+)
+async def test_an_account_file_that_cannot_be_used_names_its_setting(
+    fcm_settings: FcmSettings, tmp_path: Path, content: bytes | None
+) -> None:
+    file = tmp_path / "account.json"
+    if content is not None:
+        file.write_bytes(content)
+    settings = msgspec.structs.replace(fcm_settings, service_account_file=str(file))
+    sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    with pytest.raises(ConfigurationError) as caught:
+        await sender.start()
+    assert caught.value.path == "apps.demo.fcm.service_account_file"
+    await sender.stop(1)

@@ -1,0 +1,79 @@
+"""Subscriptions come from outside: where they may point, whose key they know, and how many services are open."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
+from tests.unit.adapters.deliveries import delivery
+from waypost.adapters.webpush.sender import WebPushSender
+from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Platform, SubscriptionKeys
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Refused, Taken
+from waypost.lab import Lab
+from waypost.telemetry.sink import Silent
+
+DEMO = AppId("demo")
+
+
+@pytest.mark.asyncio
+async def test_an_endpoint_elsewhere_is_refused_and_nothing_connects(lab: Lab, webpush: WebPushSender) -> None:
+    one = to_web(lab)
+    elsewhere = _at(one, one.device.token.replace("127.0.0.1", "localhost"))
+    got = await outcome(webpush, elsewhere)
+    assert isinstance(got, Refused)
+    assert got.code == "endpoint_not_allowed"
+    assert "localhost" not in got.why
+    assert lab.records.counts["webpush"].connections_opened == 0
+
+
+@pytest.mark.asyncio
+async def test_a_subscription_without_good_keys_is_refused(lab: Lab, webpush: WebPushSender) -> None:
+    one = to_web(lab)
+    assert one.device.keys is not None
+    without = delivery(Platform.WEB, one.device.token, fresh())
+    off_the_curve = delivery(
+        Platform.WEB, one.device.token, fresh(), keys=SubscriptionKeys(p256dh=b"\x04" + b"\x01" * 64, auth=bytes(16))
+    )
+    for got in await outcomes(webpush, [without, off_the_curve]):
+        assert isinstance(got, Refused)
+        assert got.code == "invalid_subscription"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("service", ["apple", "chrome"])
+async def test_a_subscription_of_another_key_is_refused_alone(lab: Lab, webpush: WebPushSender, service: str) -> None:
+    other = ec.generate_private_key(ec.SECP256R1()).public_key()
+    restricted = other.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    refused, taken = await outcomes(webpush, [to_web(lab, service=service, vapid_key=restricted), to_web(lab)])
+    assert isinstance(refused, Refused)
+    assert isinstance(taken, Taken)
+    assert webpush.health().ok
+
+
+@pytest.mark.asyncio
+async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_settings: WebPushSettings) -> None:
+    settings = msgspec.structs.replace(
+        webpush_settings,
+        allow_endpoints=(lab.urls.webpush, lab.urls.webpush.replace("127.0.0.1", "localhost")),
+        push_services=1,
+    )
+    sender = WebPushSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    one = to_web(lab)
+    other = to_web(lab)
+    by_name = _at(other, other.device.token.replace("127.0.0.1", "localhost"))
+    for each in (one, by_name, to_web(lab)):
+        assert isinstance(await outcome(sender, each), Taken)
+    await sender.stop(1)
+    assert len(accepted(lab, "webpush")) == 3
+    assert lab.records.counts["webpush"].connections_opened == 3
+
+
+def _at(one: Delivery, endpoint: str) -> Delivery:
+    return delivery(Platform.WEB, endpoint, one.notification, keys=one.device.keys)
