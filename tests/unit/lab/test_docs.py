@@ -1,0 +1,38 @@
+"""docs/lab.md names every fault, every refusal and every request of the admin API."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from waypost.lab import apns, faults, oauth, push_services, webpush
+
+DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
+ADMIN = (Path(__file__).parents[3] / "src" / "waypost" / "lab" / "admin.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", faults.Do.__struct_fields__ + faults.Match.__struct_fields__)
+def test_every_fault_is_documented(name: str) -> None:
+    assert f"`{name}" in DOC or f"| `{name}: " in DOC
+
+
+@pytest.mark.parametrize(
+    "reason",
+    sorted(
+        {check.reason for check in apns.CHECKS}
+        | {check.reason for check in webpush.CHECKS}
+        | {check.error for check in oauth.CHECKS} - {"not_found", "invalid_request"}
+    ),
+)
+def test_every_refusal_is_documented(reason: str) -> None:
+    assert f"`{reason}`" in DOC
+
+
+def test_every_admin_request_is_documented() -> None:
+    paths = re.findall(r'web\.\w+\("([^"]+)"', ADMIN)
+    assert paths
+    assert [path for path in paths if path.replace(":.+", "") not in DOC] == []
+
+
+def test_every_push_service_is_documented() -> None:
+    assert [name for name in push_services.SERVICES if f"`{name}`" not in DOC] == []
