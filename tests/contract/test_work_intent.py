@@ -9,7 +9,7 @@ from tests.contract.stores import LEASE_MS
 from waypost.domain.delivery import FailureClass, OpenTarget
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee, Notification
-from waypost.domain.settlement import Change, Dead, Unsure
+from waypost.domain.settlement import Change, Dead, Unstarted, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
@@ -168,3 +168,25 @@ async def test_parked_before_the_intent_and_sent_after(bench: Bench) -> None:
     receipt = (await bench.receipts(made))[0]
     assert (receipt.status, receipt.parked) == (DeliveryStatus.SENT, None)
     assert receipt.attempts[0].token_hash == TOKEN_HASH
+
+
+async def test_an_intent_that_was_never_begun_can_be_given_back(bench: Bench) -> None:
+    made, lease, item = await _intended(bench)
+    assert await bench.settle_rest(lease, item, Change(0, 1, Unstarted(), bench.now)) == []
+    lease, item = await bench.take_one()
+    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1),)
+    assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_a_repeated_intent_is_stale(bench: Bench) -> None:
+    made, lease, item = await _intended(bench)
+    assert await bench.settle_rest(lease, item, intent(0, bench.now)) == [Stale(made.id, 0, 1)]
+
+
+async def test_giving_back_an_item_does_not_free_its_intents(bench: Bench) -> None:
+    """Their bytes may have left."""
+    made, lease, item = await _intended(bench)
+    await bench.settle(lease, Settled(item.notification, given_back=True))
+    assert await bench.leasable() == []
+    assert (await bench.receipts(made))[0].is_intent

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, notification, sent
+from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, intent, notification, sent
 from tests.contract.stores import LEASE_MS, StoreUnderTest
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import later
-from waypost.ports.work import Settled
+from waypost.ports.work import Settled, Stale
 
 pytestmark = pytest.mark.asyncio
 
@@ -131,6 +131,17 @@ async def test_a_frozen_workers_answer_counts_when_it_is_the_first(store: StoreU
     assert len(await other.settle_first(lease, item, 1, sent(0, store.clock.now(), provider_id="second"))) == 1
     assert (await frozen.receipts(made))[0].provider_id == "first"
     assert await frozen.status(made) is NotificationStatus.SENT
+
+
+async def test_an_overtaken_worker_may_not_send_what_the_other_intends(store: StoreUnderTest) -> None:
+    frozen, other = await _two(store)
+    made = await frozen.accepted(guarantee=Guarantee.AT_MOST_ONCE)
+    late_lease, late_item = await frozen.take_one()
+    store.clock.advance(LEASE_MS)
+    lease, item = await other.take_one()
+    assert await other.settle_first(lease, item, 1, intent(0, store.clock.now())) == []
+    refused = await frozen.settle_first(late_lease, late_item, 1, intent(0, store.clock.now()))
+    assert refused == [Stale(made.id, 0, 1)]
 
 
 async def test_an_overtaken_worker_gives_back_nothing(store: StoreUnderTest) -> None:

@@ -169,13 +169,17 @@ def opened(receipt: Receipt, due_at: Instant) -> Receipt:
 
 
 def apply(receipt: Receipt, change: Change) -> Receipt | None:
-    """The receipt after *change*; None refuses a stale one (compare-and-set by attempt: the first outcome wins)."""
+    """The receipt after *change*; None refuses a stale one (compare-and-set by attempt: the first outcome wins).
+
+    A second intent for the same attempt is stale too: whoever made the first may have sent already.
+    """
     if not receipt.is_open:
         return None
-    expected = receipt.attempt if receipt.is_intent else receipt.attempt + 1
-    if change.attempt != expected:
+    if change.attempt != (receipt.attempt if receipt.is_intent else receipt.attempt + 1):
         return None
-    if isinstance(change.settlement, Unstarted):
+    if receipt.is_intent and isinstance(change.settlement, Intent):
+        return None
+    if isinstance(change.settlement, Unstarted) and not receipt.is_intent:
         return receipt
     return msgspec.structs.replace(_with_attempt(receipt, change), **_fields(change, receipt))
 
@@ -239,7 +243,7 @@ def _fields(change: Change, receipt: Receipt) -> dict[str, object]:
         case Cancelled(why):
             return _closed(DeliveryStatus.CANCELLED, at) | {"reason": why}
         case Unstarted():
-            return {}
+            return {"status": DeliveryStatus.PENDING, "due_at": at}
         case _:
             assert_never(change.settlement)
 

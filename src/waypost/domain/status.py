@@ -44,7 +44,7 @@ DELIVERY_TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     _D.PENDING: frozenset({_D.SENT, _D.FAILED, _D.EXPIRED, _D.SUPPRESSED, _D.CANCELLED, _D.UNKNOWN}),
     _D.SENT: frozenset({_D.DELIVERED, _D.OPENED}),
     _D.DELIVERED: frozenset({_D.OPENED}),
-    _D.UNKNOWN: frozenset({_D.PENDING, _D.SENT, _D.DELIVERED, _D.OPENED, _D.FAILED, _D.EXPIRED}),
+    _D.UNKNOWN: frozenset({_D.PENDING, _D.SENT, _D.DELIVERED, _D.OPENED, _D.FAILED, _D.EXPIRED, _D.CANCELLED}),
     _D.OPENED: frozenset(),
     _D.FAILED: frozenset(),
     _D.EXPIRED: frozenset(),
@@ -65,7 +65,7 @@ NOTIFICATION_TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]
     _N.PENDING: frozenset(FINAL - {_N.DEDUPLICATED}),
     _N.PROCESSING: frozenset(),
     _N.SENT: frozenset({_N.DELIVERED}),
-    _N.PARTIAL: frozenset(),
+    _N.PARTIAL: frozenset({_N.SENT, _N.DELIVERED}),  # its unknown targets turn out to have been taken
     _N.UNKNOWN: frozenset({_N.SENT, _N.PARTIAL, _N.DELIVERED}),
 } | {status: frozenset() for status in FINAL - {_N.SENT, _N.PARTIAL, _N.UNKNOWN}}
 """Stored changes. ``processing`` is never stored; a replay (pipeline/replay) reopens a final state as ``pending``."""

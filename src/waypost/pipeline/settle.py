@@ -16,6 +16,8 @@ def change_of(
     delivery: Delivery, outcome: Outcome, rules: RetryRules, now: Instant, jitter: float, attempted_at: Instant
 ) -> Change:
     """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender."""
+    if isinstance(outcome, Gone) and outcome.since is None:
+        outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
     policy = policy_for(delivery, outcome, rules)
     settlement = decide(outcome, delivery, policy, now, jitter)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at))

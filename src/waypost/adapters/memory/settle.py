@@ -99,7 +99,7 @@ def _give_back(store: MemoryStore, token: int, row: Row, now: Instant) -> list[M
     moves: list[Moved] = []
     for receipt in [row.receipts[part.n] for part in mine if part.n is not None]:
         if receipt.is_intent:
-            continue
+            continue  # its bytes may have left: the deadline ends it
         change = Change(receipt.n, receipt.attempt + 1, Unstarted(), now)
         moves += _settle_target(store, token, row, change) or []
     return moves

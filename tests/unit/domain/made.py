@@ -1,0 +1,57 @@
+"""Plain examples of the domain's data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from waypost.domain.delivery import Attempt, Delivery, Receipt
+from waypost.domain.device import Device, Platform
+from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import DAY_MS, Instant, later
+
+NOW = Instant(1_800_000_000_000)
+ATTEMPT = Attempt(NOW, "taken", "200", "", b"t" * 16)
+
+_NOTIFICATION = Notification(
+    id=NotificationId(b"n" * 16),
+    app=AppId("demo"),
+    caller=CallerId("orders"),
+    user_id=UserId("ann"),
+    content=Content(title="Order"),
+    created_at=NOW,
+    expires_at=later(NOW, DAY_MS),
+    ttl_ms=DAY_MS,
+    lane=Lane.NORMAL,
+)
+_DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform.IOS, "token", NOW, NOW, NOW)
+_RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel.APNS, DeliveryStatus.PENDING, due_at=NOW)
+_DELIVERY = Delivery(_NOTIFICATION, 0, Channel.APNS, CredentialId("demo/apns"), _DEVICE, attempt=1)
+
+
+def notification(**fields: Any) -> Notification:
+    """A notification that differs in *fields*."""
+    return msgspec.structs.replace(_NOTIFICATION, **fields)
+
+
+def device(**fields: Any) -> Device:
+    """A device that differs in *fields*."""
+    return msgspec.structs.replace(_DEVICE, **fields)
+
+
+def delivery(made: Notification = _NOTIFICATION, **fields: Any) -> Delivery:
+    """A first attempt that differs in *fields*."""
+    return msgspec.structs.replace(_DELIVERY, notification=made, **fields)
+
+
+def receipt(**fields: Any) -> Receipt:
+    """An open receipt that differs in *fields*."""
+    return msgspec.structs.replace(_RECEIPT, **fields)
+
+
+def intent(**fields: Any) -> Receipt:
+    """An intent for attempt 1."""
+    return receipt(status=DeliveryStatus.UNKNOWN, attempt=1, due_at=later(NOW, 60_000), **fields)

@@ -1,0 +1,100 @@
+"""Dedup keys: the same thing said twice has the same key, and nothing else has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.domain.dedup import KEY_BYTES, body_hash, content_hash, content_key, idempotency_key, shown
+from waypost.domain.ids import AppId, CallerId, UserId
+from waypost.domain.notification import Content
+
+text = st.text(max_size=8)
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+    max_leaves=8,
+)
+data = st.dictionaries(text, json_values, max_size=4)
+
+
+def _backwards(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _backwards(value[key]) for key in reversed(value)}
+    return [_backwards(one) for one in value] if isinstance(value, list) else value
+
+
+@given(data)
+def test_the_order_of_datas_keys_does_not_matter_at_any_depth(original: dict[str, Any]) -> None:
+    """Requirements S1-78."""
+    assert content_hash(Content("t", body="b", data=original)) == content_hash(
+        Content("t", body="b", data=_backwards(original))
+    )
+
+
+@given(data)
+def test_a_trip_through_json_does_not_matter(original: dict[str, Any]) -> None:
+    assert content_hash(Content(data=original)) == content_hash(Content(data=json.loads(json.dumps(original))))
+
+
+@given(st.tuples(text, text, data), st.tuples(text, text, data))
+def test_other_content_has_another_hash(one: tuple[str, str, Any], other: tuple[str, str, Any]) -> None:
+    first = content_hash(Content(one[0], body=one[1], data=one[2]))
+    second = content_hash(Content(other[0], body=other[1], data=other[2]))
+    assert (first == second) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+def test_nothing_and_the_empty_text_differ() -> None:
+    assert content_hash(Content(title=None)) != content_hash(Content(title=""))
+
+
+def test_only_title_body_and_data_count() -> None:
+    assert content_hash(Content("t", body="b", sound="x", badge=3)) == content_hash(Content("t", body="b"))
+
+
+@given(st.lists(text, min_size=3, max_size=3), st.lists(text, min_size=3, max_size=3))
+def test_no_text_can_pass_for_a_separator(one: list[str], other: list[str]) -> None:
+    said = Content("t")
+    keys = [content_key(AppId(app), CallerId(caller), UserId(user), said) for app, caller, user in (one, other)]
+    assert (keys[0] == keys[1]) == (one == other)
+
+
+def test_names_that_run_together_differ() -> None:
+    said = Content("t")
+    joined = {
+        content_key(AppId(app), CallerId(caller), UserId(user), said)
+        for app, caller, user in [("a", "b", "cd"), ("a", "bc", "d"), ("ab", "c", "d"), ("a\0b", "c", "d")]
+    }
+    assert len(joined) == 4
+
+
+def test_a_title_does_not_run_into_the_body() -> None:
+    assert content_hash(Content("ab", body="c")) != content_hash(Content("a", body="bc"))
+
+
+def test_each_caller_has_idempotency_keys_of_its_own() -> None:
+    """Also a content key never equals an idempotency key."""
+    app, caller = AppId("demo"), CallerId("orders")
+    keys = {
+        idempotency_key(app, caller, "k"),
+        idempotency_key(app, CallerId("billing"), "k"),
+        idempotency_key(AppId("other"), caller, "k"),
+        content_key(app, caller, UserId("k"), Content()),
+    }
+    assert len(keys) == 4
+    assert {len(key) for key in keys} == {KEY_BYTES}
+
+
+def test_a_hash_is_shown_by_its_first_16_hex_characters() -> None:
+    """Requirements S1-78."""
+    digest = content_hash(Content("t"))
+    assert shown(digest) == digest.hex()[:16]
+
+
+@given(json_values, json_values)
+def test_the_body_hash_tells_requests_apart(one: Any, other: Any) -> None:
+    same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert (body_hash(one) == body_hash(other)) == same

@@ -1,0 +1,72 @@
+"""Routing: which devices get it, and why the others do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.domain.made import device, notification
+from waypost.domain.delivery import Target
+from waypost.domain.device import Platform
+from waypost.domain.ids import DeviceId
+from waypost.domain.notification import Channel
+from waypost.domain.routing import DEVICE_NOT_FOUND, NO_CREDENTIAL, UNKNOWN_PLATFORM, route
+
+ALL = frozenset(Channel)
+IOS = device(device_id=DeviceId("i"), platform=Platform.IOS)
+ANDROID = device(device_id=DeviceId("a"), platform=Platform.ANDROID)
+WEB = device(device_id=DeviceId("w"), platform=Platform.WEB)
+IMPORTED = device(device_id=DeviceId("u"), platform=Platform.UNKNOWN)
+STOPPED = device(device_id=DeviceId("s"), active=False)
+
+
+def test_every_active_device_is_a_target_on_its_channel() -> None:
+    routed = route(notification(), [IOS, ANDROID, WEB], ALL)
+    assert routed.targets == (
+        Target(0, DeviceId("i"), Channel.APNS),
+        Target(1, DeviceId("a"), Channel.FCM),
+        Target(2, DeviceId("w"), Channel.WEBPUSH),
+    )
+    assert routed.devices == {0: IOS, 1: ANDROID, 2: WEB}
+
+
+def test_a_user_without_devices_has_no_targets() -> None:
+    routed = route(notification(), [], ALL)
+    assert (routed.targets, routed.devices) == ((), {})
+
+
+def test_a_deactivated_device_is_no_target() -> None:
+    assert route(notification(), [STOPPED], ALL).targets == ()
+
+
+def test_a_notification_may_be_narrowed_to_named_devices() -> None:
+    routed = route(notification(device_ids=(DeviceId("w"),)), [IOS, WEB], ALL)
+    assert routed.targets == (Target(0, DeviceId("w"), Channel.WEBPUSH),)
+
+
+@pytest.mark.parametrize("devices", [[IOS], [IOS, STOPPED]])
+def test_a_named_device_that_is_not_there_says_so(devices: list[object]) -> None:
+    named = notification(device_ids=(DeviceId("s"), DeviceId("i"), DeviceId("s")))
+    routed = route(named, devices, ALL)  # type: ignore[arg-type]  # parametrize loses the type
+    assert routed.targets == (
+        Target(0, DeviceId("i"), Channel.APNS),
+        Target(1, DeviceId("s"), None, DEVICE_NOT_FOUND),
+    )
+    assert set(routed.devices) == {0}
+
+
+def test_an_unknown_platform_is_skipped_with_its_reason() -> None:
+    routed = route(notification(), [IMPORTED, IOS], ALL)
+    assert routed.targets[0] == Target(0, DeviceId("u"), None, UNKNOWN_PLATFORM)
+    assert routed.devices == {1: IOS}
+
+
+def test_a_channel_without_a_credential_is_skipped_with_its_reason() -> None:
+    routed = route(notification(), [IOS, ANDROID], {Channel.FCM})
+    assert routed.targets[0] == Target(0, DeviceId("i"), Channel.APNS, NO_CREDENTIAL)
+    assert routed.devices == {1: ANDROID}
+
+
+def test_numbers_are_positions_without_gaps() -> None:
+    named = notification(device_ids=tuple(DeviceId(name) for name in "xiuwy"))
+    routed = route(named, [IOS, IMPORTED, WEB, ANDROID], ALL)
+    assert [target.n for target in routed.targets] == list(range(5))
