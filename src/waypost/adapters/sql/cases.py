@@ -19,12 +19,13 @@ from waypost.adapters.sql.rows import (
     receipt_row,
     select_in,
 )
+from waypost.adapters.sql.straight import INSERT_SENT, first_sent, is_first_and_sent, sent_row
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.delivery import Receipt, Target
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Forget, apply
-from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus, final_status
+from waypost.domain.status import DeliveryStatus, NotificationStatus, final_status
 from waypost.domain.time import Instant
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
 
@@ -35,6 +36,8 @@ _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE seq = ?"
 )
 _PENDING = DeliveryStatus.PENDING
+_SENT = DeliveryStatus.SENT
+_LANES = {word.value: word for word in Lane}
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
@@ -43,15 +46,17 @@ class Case:
 
     __slots__ = (
         "app", "changed", "due_at", "finished", "id", "is_new_list", "lane", "moved", "reason", "receipts", "seq",
-        "shard", "status", "user_id", "withdrawn",
+        "shard", "status", "straight", "user_id", "withdrawn",
     )  # fmt: skip
 
     def __init__(self, row: Row) -> None:
         self.seq, self.id, self.app, self.user_id, self.shard, lane, status, self.due_at, self.withdrawn = row
-        self.lane = Lane(lane)
+        self.lane = _LANES[lane]
         self.status = _STATUSES[status]
         self.receipts: dict[int, Receipt] = {}
         self.changed: set[int] = set()
+        self.straight: set[int] = set()
+        """Targets of a new list that the provider took at the first attempt: most of all there are."""
         self.is_new_list = False
         self.moved = False
         """The row itself must be written."""
@@ -61,7 +66,7 @@ class Case:
     @property
     def is_final(self) -> bool:
         """Nothing of it is open."""
-        return self.status in FINAL
+        return self.status is not NotificationStatus.PENDING  # stored statuses are this and the final ones
 
     @property
     def is_unrouted(self) -> bool:
@@ -89,30 +94,39 @@ class Case:
     def apply(self, transaction: Transaction, change: Change) -> bool:
         """Settle one target; False where the change is stale."""
         before = self.receipts.get(change.n)
-        after = None if before is None else apply(before, change)
-        if before is None or after is None:
+        if before is None:
+            return False
+        straight = is_first_and_sent(before, change)
+        after = first_sent(before, change) if straight else apply(before, change)
+        if after is None:
             return False
         if after is before:
             return True
         self.receipts[change.n] = after
-        self.changed.add(change.n)
-        status = _PENDING if before.is_open else before.status
-        made = change.made
-        if made is not None or (after.status is not status and not after.is_intent):
-            move = self._move(status, after, change.at, change)
-            transaction.moves.append(move)
+        if straight and self.is_new_list:
+            self.straight.add(change.n)
+        else:
+            self.straight.discard(change.n)
+            self.changed.add(change.n)
+        if change.made is not None or not (after.is_intent or after.status is _PENDING):
+            transaction.moves.append(self._move(_PENDING, after, change.at, change))
         return True
 
     def close(self, transaction: Transaction) -> None:
         """Write the final status where the last open target is closed."""
-        if self.due_at is not None or self.status in FINAL:
+        if self.due_at is not None or self.is_final:
             return
-        statuses: set[DeliveryStatus] = set()
+        all_sent = bool(self.receipts)
         for receipt in self.receipts.values():
-            if receipt.status is _PENDING or receipt.is_intent:
+            if receipt.status is _SENT:
+                continue
+            if receipt.is_open:
                 return
-            statuses.add(receipt.status)
-        self.finish(transaction, final_status(statuses))
+            all_sent = False
+        if all_sent:  # what final_status says of these, for the many
+            self.finish(transaction, NotificationStatus.SENT)
+        else:
+            self.finish(transaction, final_status(receipt.status for receipt in self.receipts.values()))
 
     def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
         """Write a final status, its journal row and its counters, once."""
@@ -153,7 +167,7 @@ class Cases:
         connection = transaction.connection
         rows = select_in(connection, _FIND, list(dict.fromkeys(ids)))
         self._cases = {case.id: case for case in map(Case, rows)}
-        open_ids = [case.id for case in self._cases.values() if case.due_at is None and case.status not in FINAL]
+        open_ids = [case.id for case in self._cases.values() if case.due_at is None and not case.is_final]
         for row in select_in(connection, _RECEIPTS, open_ids):
             receipt = receipt_of(row)
             self._cases[receipt.notification_id].receipts[receipt.n] = receipt
@@ -164,13 +178,19 @@ class Cases:
 
     def write(self) -> None:
         """Write everything that changed."""
+        sent: list[Row] = []
         new: list[Row] = []
         changed: list[Row] = []
         routed: list[Row] = []
         finished: list[Row] = []
         for case in self._cases.values():
             if case.is_new_list:
-                new += [receipt_row(receipt, case.app, case.shard) for receipt in case.receipts.values()]
+                straight = case.straight
+                for n, receipt in case.receipts.items():
+                    if n in straight:
+                        sent.append(sent_row(receipt, case.app, case.shard))
+                    else:
+                        new.append(receipt_row(receipt, case.app, case.shard))
             else:
                 changed += [receipt_row(case.receipts[n], case.app, case.shard) for n in case.changed]
             if case.finished:
@@ -179,6 +199,12 @@ class Cases:
             elif case.moved:
                 routed.append((case.due_at, case.withdrawn, case.seq))
         connection = self._transaction.connection
-        for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed), (_ROUTED, routed), (_FINISHED, finished)):
+        for sql, rows in (
+            (INSERT_SENT, sent),
+            (INSERT_RECEIPT, new),
+            (REPLACE_RECEIPT, changed),
+            (_ROUTED, routed),
+            (_FINISHED, finished),
+        ):
             if rows:
                 connection.executemany(sql, rows)
