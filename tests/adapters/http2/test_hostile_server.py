@@ -1,0 +1,281 @@
+"""The pool against a server that does each thing at the wrong moment, over TLS on loopback."""
+
+import asyncio
+
+import pytest
+from hyperframe.frame import DataFrame, GoAwayFrame, PingFrame, RstStreamFrame, SettingsFrame
+
+from tests.adapters.http2.client import Tls, client
+from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.unit.http2 import peer
+from waypost.http2 import (
+    Answer,
+    ConnectFailed,
+    ConnectionClosed,
+    ConnectionOpened,
+    GoAwayReceived,
+    Unknown,
+    Unsent,
+)
+from waypost.http2.frames import CANCEL, REFUSED_STREAM
+
+OK = Answer(200, (), b"ok")
+
+
+@pytest.mark.asyncio
+async def test_goaway_resends_what_was_not_processed_and_nothing_else(tls: Tls) -> None:
+    """Three in flight, GOAWAY names the first: it is answered there, the others on another connection, each once."""
+    resent: list[int] = []
+
+    async def goes_away(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        for _ in range(3):
+            await served.request()
+        served.say(peer.goaway(1, 0, b'{"reason":"Shutdown"}'), peer.answer(1))
+        await served.read_to_end()
+
+    async def takes_over(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        while True:
+            resent.append(await served.request())
+            served.say(peer.answer(resent[-1]))
+
+    async with scripted(tls.server("h2"), goes_away, takes_over) as port, client(port, tls) as one:
+        assert await asyncio.gather(*[one.ask() for _ in range(3)]) == [OK] * 3
+        assert await one.saw(GoAwayReceived) == GoAwayReceived(0, 1, b'{"reason":"Shutdown"}')
+        assert "GOAWAY: NO_ERROR" in (await one.saw(ConnectionClosed)).reason
+        assert len(resent) == 2 and one.pool.stats.resent_total == 2
+
+
+@pytest.mark.asyncio
+async def test_a_request_is_resent_only_once(tls: Tls) -> None:
+    """Every connection goes away before it: the second time it is Unsent."""
+
+    async def goes_away(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        await served.request()
+        served.say(peer.goaway(0, 11))
+        await served.read_to_end()
+
+    async with scripted(tls.server("h2"), goes_away) as port, client(port, tls) as one:
+        assert await one.ask() == Unsent("the server went away before this request: ENHANCE_YOUR_CALM")
+        assert one.pool.stats.goaways_total == 2
+
+
+@pytest.mark.asyncio
+async def test_a_refused_stream_goes_to_another_connection_and_a_reset_one_nowhere(tls: Tls) -> None:
+    """REFUSED_STREAM is resent where it was not refused; CANCEL may have been processed."""
+
+    async def refuses(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        served.say(peer.rst(await served.request(), REFUSED_STREAM))
+        served.say(peer.rst(await served.request(), CANCEL))
+        await served.read_to_end()
+
+    settings = {"min_connections": 2, "max_connections": 2}
+    async with scripted(tls.server("h2"), refuses, ordinary) as port, client(port, tls, **settings) as one:
+        await one.saw(ConnectionOpened, 2)
+        results = [await one.ask(), await one.ask()]
+        assert OK in results and Unknown("the server reset the stream: CANCEL") in results
+
+
+@pytest.mark.asyncio
+async def test_the_stream_limit_is_obeyed_through_every_change(tls: Tls) -> None:
+    """1 → 50 → 10 → 1 with 200 requests waiting; the server counts what is open under each limit."""
+    most_open: list[int] = []
+
+    async def changes(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=1)
+        served.say(peer.answer(await served.request()))
+        for limit in (50, 10, 1):
+            served.say(peer.settings(MAX_CONCURRENT_STREAMS=limit))
+            await served.until(SettingsFrame, "ACK")
+            # What was open before a limit fell may stay; it is let go, and then the new limit shows.
+            while True:
+                open_now = [await served.request()]
+                served.say(peer.ping(b"are you "))
+                while not isinstance(frame := await served.frame(), PingFrame):
+                    if isinstance(frame, DataFrame):
+                        open_now.append(frame.stream_id)
+                served.say(*[peer.answer(stream_id) for stream_id in open_now])
+                if len(open_now) <= limit:
+                    most_open.append(len(open_now))
+                    break
+        await served.answer_all()
+
+    async with scripted(tls.server("h2"), changes) as port, client(port, tls) as one:
+        results = [one.ask() for _ in range(200)]
+        assert await asyncio.gather(*results) == [OK] * 200
+    assert most_open == [50, 10, 1]
+
+
+@pytest.mark.asyncio
+async def test_a_deadline_in_flight_resets_the_stream(tls: Tls) -> None:
+    """A black hole: Unknown at the deadline, RST_STREAM(CANCEL) on the wire, the connection stays of use."""
+    reset: list[RstStreamFrame] = []
+
+    async def swallows_one(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        await served.request()
+        reset.append(await served.until(RstStreamFrame))
+        await served.answer_all()
+
+    async with scripted(tls.server("h2"), swallows_one) as port, client(port, tls) as one:
+        assert await one.ask(deadline_s=0.1) == Unknown("no answer before the deadline")
+        assert await one.ask() == OK
+        assert reset[0].error_code == CANCEL and one.pool.stats.opened_total == 1
+
+
+@pytest.mark.asyncio
+async def test_a_window_that_never_opens_ends_at_the_deadline(tls: Tls) -> None:
+    """Partly written is Unknown; what waited behind it for the window was provably not written."""
+
+    async def never_opens(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100, INITIAL_WINDOW_SIZE=1 << 20)
+        await served.read_to_end()
+
+    async with scripted(tls.server("h2"), never_opens) as port, client(port, tls) as one:
+        await one.saw(ConnectionOpened)
+        large, queued = one.ask(b"x" * 100_000, 0.3), one.ask(b"y", 0.3)
+        assert await large == Unknown("no answer before the deadline")
+        assert await queued == Unsent("deadline passed while queued")
+
+
+@pytest.mark.asyncio
+async def test_a_silent_connection_is_asked_and_given_up(tls: Tls) -> None:
+    """No byte although a request waits: PING; no answer to it: the connection is cut long before the deadline."""
+
+    async def falls_silent(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        await served.until(PingFrame)
+        await served.read_to_end()
+
+    settings = {"ping_after_silence_s": 0.1, "ping_timeout_s": 0.1}
+    async with scripted(tls.server("h2"), falls_silent, ordinary) as port, client(port, tls, **settings) as one:
+        result = await one.ask()
+        assert isinstance(result, Unknown) and "PING not answered" in result.reason
+        assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_answers_pings_is_kept(tls: Tls) -> None:
+    """Slow is not dead."""
+
+    async def is_slow(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        stream_id = await served.request()
+        for _ in range(3):
+            asked = await served.until(PingFrame)
+            served.say(peer.raw(6, 1, 0, asked.opaque_data))
+        served.say(peer.answer(stream_id))
+        await served.read_to_end()
+
+    settings = {"ping_after_silence_s": 0.05, "ping_timeout_s": 5.0}
+    async with scripted(tls.server("h2"), is_slow) as port, client(port, tls, **settings) as one:
+        assert await one.ask() == OK and one.pool.stats.opened_total == 1
+
+
+@pytest.mark.asyncio
+async def test_a_connection_cut_inside_an_answer(tls: Tls) -> None:
+    """What was written is Unknown, what still waited goes over the next connection."""
+
+    async def cuts(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=1)
+        stream_id = await served.request()
+        served.say(peer.head(stream_id), peer.data(stream_id, b"half"))
+        await served.writer.drain()
+        served.writer.close()
+
+    async with scripted(tls.server("h2"), cuts, ordinary) as port, client(port, tls) as one:
+        written, waiting = one.ask(), one.ask()
+        assert isinstance(await written, Unknown) and await waiting == OK
+
+
+@pytest.mark.asyncio
+async def test_protocol_faults_end_the_connection_with_goaway(tls: Tls) -> None:
+    """PUSH_PROMISE although push is off: the server is told why, the next connection serves."""
+    told: list[GoAwayFrame] = []
+
+    async def pushes(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        served.say(peer.raw(5, 4, await served.request(), bytes(4)))
+        told.append(await served.until(GoAwayFrame))
+
+    async with scripted(tls.server("h2"), pushes, ordinary) as port, client(port, tls) as one:
+        result = await one.ask()
+        assert isinstance(result, Unknown) and "PUSH_PROMISE" in result.reason
+        assert await one.ask() == OK
+    assert told[0].error_code == 1
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_does_not_read_gets_no_more_requests(tls: Tls) -> None:
+    """Its socket and our buffer are full: what is not written waits in the queue and is Unsent at its deadline."""
+    go_on = asyncio.Event()
+
+    async def does_not_read(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=1000, INITIAL_WINDOW_SIZE=1 << 30)
+        served.say(peer.window(0, 1 << 30))
+        await go_on.wait()
+        await served.answer_all()
+
+    async with scripted(tls.server("h2"), does_not_read) as port, client(port, tls, max_connections=1) as one:
+        await one.saw(ConnectionOpened)
+        large = [one.ask(b"x" * (8 << 20))]
+        while one.pool.room() or one.pool.stats.queued:
+            large.append(one.ask(b"x" * (8 << 20)))
+            await asyncio.sleep(0)
+        assert await one.ask(b"late", 0.1) == Unsent("deadline passed while queued")
+        go_on.set()
+        assert await asyncio.gather(*large) == [OK] * len(large)
+        assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("protocols", [(), ("http/1.1",)], ids=["no ALPN", "HTTP/1.1 alone"])
+async def test_a_server_without_http2_is_named(tls: Tls, protocols: tuple[str, ...]) -> None:
+    """Unsent with a reason that an operator understands."""
+    async with scripted(tls.server(*protocols), Served.read_to_end) as port, client(port, tls) as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent)
+        assert "does not speak HTTP/2: ALPN agreed on nothing" in result.reason or "NO_APPLICATION" in result.reason
+        assert (await one.saw(ConnectFailed)).reason == result.reason
+
+
+@pytest.mark.asyncio
+async def test_a_certificate_that_is_not_trusted_is_named(tls: Tls) -> None:
+    """The name does not match: Unsent, and the reason says certificate."""
+    async with scripted(tls.server("h2"), ordinary) as port, client(port, tls) as one:
+        other = one.pool._links._origin
+        object.__setattr__(other, "server_name", "elsewhere.example")
+        result = await one.ask()
+        assert isinstance(result, Unsent) and "certificate" in result.reason.lower()
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_is_away_comes_back(tls: Tls) -> None:
+    """Nobody listens: Unsent with the reason; when it listens again the pool finds it by itself."""
+    async with scripted(tls.server("h2"), ordinary) as port:
+        pass
+    async with client(port, tls) as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent) and "cannot connect" in result.reason
+        assert (await one.saw(ConnectFailed, 3)).next_attempt_s == pytest.approx(0.04)
+        async with scripted(tls.server("h2"), ordinary, port=port):
+            await one.saw(ConnectionOpened)
+            assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
+    """With prior knowledge there is no ALPN; the first bytes tell."""
+
+    async def speaks_http1(served: Served) -> None:
+        served.say(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+        await served.read_to_end()
+
+    async with scripted(None, speaks_http1) as port, client(port, None) as one:
+        closed = await one.saw(ConnectionClosed) if not one.events else one.events[0]
+        assert isinstance(closed, ConnectFailed | ConnectionClosed | ConnectionOpened)
+        failed = [event for event in one.events if isinstance(event, ConnectFailed | ConnectionClosed)]
+        assert "not HTTP/2" in failed[0].reason
