@@ -1,0 +1,67 @@
+"""``make bench``: run every bench (``ONLY=kernel`` for one), print the table, keep it in results/latest.json."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import end_to_end, kernel
+
+BENCHES = {"kernel": kernel.run, "end_to_end": end_to_end.run}
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+
+def main() -> int:
+    """The exit status: 2 for an unknown bench, 1 where one could not run."""
+    only = os.environ.get("ONLY")
+    if only is not None and only not in BENCHES:
+        print(f"ONLY={only}: there is no such bench; one of {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    rows: list[dict[str, Any]] = []
+    missing: list[str] = []
+    for name, run in BENCHES.items():
+        if only not in (None, name):
+            continue
+        found = run()
+        rows += found
+        missing += [] if found else [name]
+    _print(rows)
+    machine = {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    taken = datetime.now(UTC).isoformat(timespec="seconds")
+    RESULTS.write_text(json.dumps({"taken": taken, "machine": machine, "results": rows}, indent=1) + "\n")
+    for name in missing:
+        print(f"{name}: could not run here (nghttpd and h2load are in nghttp2-server and nghttp2-client)")
+    return 1 if missing else 0
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    table = Table("bench", "what", "value", "unit", "against", "ratio")
+    for row in rows:
+        cells = (row[name] for name in ("bench", "name", "value", "unit", "against", "ratio"))
+        table.add_row(*("" if cell is None else str(cell) for cell in cells))
+    Console(width=150).print(table)
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
