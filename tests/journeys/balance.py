@@ -1,0 +1,119 @@
+"""The balance: what was promised against what the service says became of it and what the lab saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from tests.journeys.harness import DEADLINE_S, Json, Service, until
+from tests.journeys.load import Entry, Ledger
+
+OPEN = frozenset({"scheduled", "pending", "processing"})
+
+
+@dataclass
+class Balance:
+    """What a run came to."""
+
+    statuses: Counter[str]
+    duplicates: int
+    """Pushes that reached a device once more; each is proven to follow a kill."""
+
+    def row(self) -> dict[str, object]:
+        """As columns of a table."""
+        return {"accepted": self.statuses.total(), **self.statuses, "duplicates": self.duplicates, "lost": 0}
+
+
+async def balance(
+    service: Service, ledger: Ledger, *, kills: Sequence[float] = (), deadline_s: float = DEADLINE_S
+) -> Balance:
+    """Wait until everything accepted is final, then hold it against the lab; any difference is an AssertionError.
+
+    *kills* are wall times: a device may get a second copy only where a process died between the two, and the outcome
+    of the first was not on record by then. With at_most_once there is no second copy at all.
+    """
+    stories = await final_stories(service, ledger, deadline_s)
+    assert stories.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
+    await _compare_with_lab(service, list(ledger.entries.values()), stories)
+    copies = await service.lab.copies()
+    repeated = {id_: tokens for id_, tokens in copies.items() if any(count > 1 for count in tokens.values())}
+    for id_ in repeated:
+        await _explain_copies(service, id_, kills)
+    duplicates = sum(count - 1 for tokens in repeated.values() for count in tokens.values())
+    return Balance(Counter(story["status"] for story in stories.values()), duplicates)
+
+
+async def final_stories(service: Service, ledger: Ledger, deadline_s: float = DEADLINE_S) -> dict[str, Json]:
+    """Every notification that the service lists, once none of the ledger's is open."""
+
+    async def settled() -> dict[str, Json]:
+        stories = await listed(service)
+        still_open = [id_ for id_ in ledger.entries if stories.get(id_, {"status": "pending"})["status"] in OPEN]
+        return {} if still_open else stories
+
+    stories: dict[str, Json] = await until(settled, "everything accepted is final", deadline_s)
+    return stories
+
+
+async def listed(service: Service) -> dict[str, Json]:
+    """All notifications by id, without the records of duplicates; each is listed once."""
+    found: dict[str, Json] = {}
+    cursor = ""
+    while True:
+        status, page = await service.ask("GET", f"/v1/notifications?limit=500{cursor}")
+        assert status == 200, page
+        for each in page["items"]:
+            assert each["id"] not in found, f"{each['id']} is listed twice"
+            found[each["id"]] = each
+        if page["next"] is None:
+            return {id_: each for id_, each in found.items() if each["status"] != "deduplicated"}
+        cursor = f"&cursor={page['next']}"
+
+
+async def _compare_with_lab(service: Service, entries: list[Entry], stories: dict[str, Json]) -> None:
+    """Every device saw what it was promised; at_most_once may have missed what the service calls unknown."""
+    expected = []
+    for entry in entries:
+        status = stories[entry.id]["status"]
+        allowed = {"sent", "partial", "unknown"} if entry.at_most_once else {"sent"}
+        assert status in allowed, f"{entry.id} ended {status}"
+        tokens = list(entry.tokens) if status == "sent" else await _sent_tokens(service, entry)
+        expected.append({"notification_id": entry.id, "tokens": tokens})
+    once = [entry.id for entry in entries if entry.at_most_once]
+    verdict = await service.lab.ask("POST", "/verify", {"expected": expected, "at_most_once": once})
+    unsure = {entry.id for entry in entries if stories[entry.id]["status"] in ("partial", "unknown")}
+    unexpected = [each for each in verdict["unexpected"] if each["notification_id"] not in unsure]
+    assert not verdict["missing"], f"lost: {verdict['missing'][:5]}"
+    assert not unexpected, f"sent without being accepted: {unexpected[:5]}"
+    assert not verdict["forbidden_duplicates"], "a second copy of what may be sent at most once"
+    assert not verdict["evicted"], "the lab remembers too little for this run"
+
+
+async def _sent_tokens(service: Service, entry: Entry) -> list[str]:
+    """The devices of a notification that it certainly reached."""
+    status, story = await service.ask("GET", f"/v1/notifications/{entry.id}")
+    assert status == 200, story
+    receipts = story["receipts"]
+    assert {each["status"] for each in receipts} <= {"sent", "unknown"}, receipts
+    by_platform = {"ios": 0, "android": 1, "web": 2}
+    order = sorted((each["device_id"] for each in receipts), key=by_platform.__getitem__)
+    token_of = dict(zip(order, entry.tokens, strict=True))
+    return [token_of[each["device_id"]] for each in receipts if each["status"] == "sent"]
+
+
+async def _explain_copies(service: Service, notification_id: str, kills: Sequence[float]) -> None:
+    """Each second copy follows a kill, and the outcome on record is that of the last copy."""
+    arrived: dict[str, list[float]] = {}
+    for push in await service.lab.arrivals(notification_id):
+        arrived.setdefault(push["token"], []).append(push["at"])
+    status, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
+    assert status == 200, story
+    for times in arrived.values():
+        for first, second in zip(times, times[1:], strict=False):
+            explained = any(first <= kill <= second for kill in kills)
+            assert explained, f"{notification_id} was sent twice, and nobody died between {first} and {second}"
+    last = max(max(times) for times in arrived.values() if len(times) > 1)
+    settled = max(datetime.fromisoformat(each["resolved_at"]).timestamp() for each in story["receipts"])
+    assert settled >= last - 0.001, f"{notification_id} was sent again after its outcome was on record"

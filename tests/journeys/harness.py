@@ -1,0 +1,246 @@
+"""The product and its lab as real processes: started, asked, stopped, frozen and killed, and ended on every path."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+DEADLINE_S = 40.0
+"""For whatever must come by itself: generous for a busy machine, and shorter than any lease time."""
+POLL_S = 0.05
+PROMPT_RETRIES = {"max_retries": 200, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}
+"""A policy that never gives up within a test and never makes one wait."""
+
+Json = dict[str, Any]
+
+
+async def until(condition: Callable[[], Awaitable[Any]], what: str, deadline_s: float = DEADLINE_S) -> Any:
+    """Poll *condition* until it gives something true, and give that; TimeoutError says *what* never came."""
+    ends_s = time.monotonic() + deadline_s
+    while True:
+        if found := await condition():
+            return found
+        if time.monotonic() > ends_s:
+            raise TimeoutError(f"after {deadline_s:.0f} s still not: {what}")
+        await asyncio.sleep(POLL_S)
+
+
+class Lab:
+    """A provider lab in a process of its own."""
+
+    def __init__(self, directory: Path, session: aiohttp.ClientSession) -> None:
+        self.directory = directory
+        self.urls: dict[str, str] = {}
+        self._session = session
+        self._process: subprocess.Popen[str] | None = None
+
+    async def start(self) -> None:
+        """Start it, on the ports that it had before if it ran before."""
+        command = [sys.executable, "-m", "waypost.lab", "--json", "--directory", str(self.directory)]
+        for name in ("apns", "fcm", "webpush", "oauth", "admin"):
+            port = self.urls[name].split("/")[2].rpartition(":")[2] if self.urls else "0"
+            command += [f"--{name}-port", port]
+        self._process, self.urls = await _started(command, self.directory.with_name("lab.log"))
+
+    def end(self) -> None:
+        """Kill it: what arrived is forgotten."""
+        _killed(self._process)
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """One call of its admin API."""
+        async with self._session.request(method, self.urls["admin"] + path, json=body) as answer:
+            said = await answer.json()
+            assert answer.status < 300, said
+            return said
+
+    async def script(self, *rules: Json) -> None:
+        """Put these fault rules in force, and no others."""
+        await self.ask("POST", "/faults", list(rules))
+
+    async def heal(self) -> None:
+        """No more faults."""
+        await self.ask("DELETE", "/faults")
+
+    async def met(self) -> list[int]:
+        """How often each fault rule has acted."""
+        met: list[int] = (await self.ask("GET", "/faults"))["met"]
+        return met
+
+    async def copies(self) -> dict[str, dict[str, int]]:
+        """Accepted copies by notification and token."""
+        copies: dict[str, dict[str, int]] = await self.ask("GET", "/summary")
+        return copies
+
+    async def arrivals(self, notification_id: str) -> list[Json]:
+        """The accepted pushes of one notification, in order."""
+        found = await self.ask("GET", f"/received?limit=1000&notification_id={notification_id}")
+        return [each for each in found["received"] if each["accepted"]]
+
+
+class Service:
+    """``waypost serve`` and its workers."""
+
+    def __init__(self, directory: Path, lab: Lab, session: aiohttp.ClientSession) -> None:
+        self.directory = directory
+        self.lab = lab
+        self.config_path = directory / "waypost.yaml"
+        self.store_path = directory / "waypost.db"
+        self.url = ""
+        self.key = ""
+        self.process: subprocess.Popen[str] | None = None
+        self._session = session
+
+    def configure(self, **settings: Any) -> None:
+        """Write ``waypost.yaml`` for the lab; *settings* replace or add whole top-level keys."""
+        made, urls = str(self.lab.directory), self.lab.urls
+        ca = {"ca_file": f"{made}/ca.pem"}
+        app = {
+            "apns": {
+                "key_file": f"{made}/AuthKey.p8",
+                "key_id": "ABCDE12345",
+                "team_id": "FGHIJ67890",
+                "topic": "com.example.demo",
+                "endpoint": urls["apns"],
+                **ca,
+            },
+            "fcm": {"service_account_file": f"{made}/fcm.json", "endpoint": urls["fcm"], **ca},
+            "webpush": {
+                "vapid_private_key_file": f"{made}/vapid.pem",
+                "subject": "mailto:ops@example.com",
+                "allow_endpoints": [urls["webpush"]],
+                **ca,
+            },
+            "retry": {"default": PROMPT_RETRIES},
+            **settings.pop("app", {}),
+        }
+        tree = {"store": f"sqlite:///{self.store_path}", "listen": "127.0.0.1:0", "apps": {"demo": app}} | settings
+        self.config_path.write_text(yaml.safe_dump(tree))
+
+    async def start(self) -> None:
+        """Start it and wait until every worker is ready; the second time on the same port."""
+        listen = self.url.removeprefix("http://") or "127.0.0.1:0"
+        command = [sys.executable, "-m", "waypost.cli", "serve", "--json", "--config", str(self.config_path)]
+        self.process, ready = await _started([*command, "--listen", listen], self.directory / "serve.log")
+        self.url = ready["url"]
+
+    def make_key(self) -> None:
+        """Create the API key that the calls use, as an operator does."""
+        command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--config", str(self.config_path)]
+        made = subprocess.run([*command, "--app", "demo", "--caller", "tests", "--json"], check=True, capture_output=True)
+        self.key = json.loads(made.stdout)["key"]
+
+    @property
+    def pid(self) -> int:
+        """Of the supervisor; of the only worker where there is one."""
+        assert self.process is not None
+        return self.process.pid
+
+    def worker_pids(self) -> list[int]:
+        """The processes that do the work, by age."""
+        children = [pid for pid in self._processes() if _parent(pid) == self.pid]
+        return sorted(children) or [self.pid]
+
+    def kill(self, pid: int) -> None:
+        """``kill -9``, and see it gone if it is ours to see."""
+        os.kill(pid, signal.SIGKILL)
+        if pid == self.pid:
+            _killed(self.process)
+
+    async def ended(self, deadline_s: float = DEADLINE_S) -> int:
+        """Wait for the end of the main process; its exit status."""
+        assert self.process is not None
+        status = await asyncio.to_thread(self.process.wait, deadline_s)
+        _killed(self.process)
+        return status
+
+    def end(self) -> None:
+        """Kill all of it: also workers that are frozen or lost their supervisor."""
+        _killed(self.process)
+        for pid in self._processes():
+            os.kill(pid, signal.SIGKILL)
+
+    def log(self, *events: str) -> list[Json]:
+        """What it logged so far under these names."""
+        lines = (self.directory / "serve.log").read_text().splitlines()
+        records = [json.loads(line) for line in lines if line.startswith("{")]
+        return [record for record in records if not events or record.get("event") in events]
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
+        """One call of the API: status and body."""
+        headers = {"authorization": f"Bearer {self.key}"}
+        async with self._session.request(method, self.url + path, json=body, headers=headers) as answer:
+            text = await answer.text()
+            return answer.status, json.loads(text) if text else {}
+
+    def _processes(self) -> list[int]:
+        """Everything that was started with our configuration file, whoever started it."""
+        mark, found = str(self.config_path).encode(), []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue  # it ended while we looked
+        return found
+
+
+@asynccontextmanager
+async def running(directory: Path, **settings: Any) -> AsyncIterator[Service]:
+    """A lab and a service that is ready, with a key; every process is ended with the block."""
+    timeout = aiohttp.ClientTimeout(total=30)
+    async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
+        lab = Lab(directory / "lab", session)
+        service = Service(directory, lab, session)
+        try:
+            await lab.start()
+            service.configure(**settings)
+            service.make_key()
+            await service.start()
+            yield service
+        finally:
+            service.end()
+            lab.end()
+
+
+async def _started(command: list[str], log: Path) -> tuple[subprocess.Popen[str], Json]:
+    """Start *command* and read its ready line; its stderr is added to *log*."""
+    with log.open("a") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment())
+    assert process.stdout is not None
+    line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), DEADLINE_S)
+    if not line:
+        _killed(process)
+        raise AssertionError(f"{command[2]} did not start:\n{log.read_text()[-2000:]}")
+    return process, json.loads(line)
+
+
+def _environment() -> Mapping[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+
+
+def _killed(process: subprocess.Popen[str] | None) -> None:
+    if process is None:
+        return
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,80 @@
+"""``kill -9`` at random moments under load: nothing accepted is lost, nothing is sent again without reason."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.balance import balance
+from tests.journeys.conftest import AddRow
+from tests.journeys.harness import Service, running, until
+from tests.journeys.load import Audience, Load
+
+KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "20"))
+"""In all; half of them with one worker, half with two."""
+CALLERS, PAUSE_S = 8, 0.02
+SUPERVISOR_SHARE = 0.3
+
+
+@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.asyncio
+async def test_kill_9_under_load_loses_nothing(workers: int, tmp_path: Path, rng: random.Random, table: AddRow) -> None:
+    """Workers and supervisors die at random; everything accepted is final within seconds, once for each device."""
+    async with running(tmp_path, workers=workers) as service:
+        audience = Audience(service)
+        await audience.register(60)
+        load = Load(service, audience, rng)
+        callers = asyncio.create_task(load.run(CALLERS, limit=1_000_000, pause_s=PAUSE_S))
+        kills: list[float] = []
+        supervisors = 0
+        for _ in range(KILLS // 2):
+            await load.grown(rng.randrange(20, 150))
+            victim = rng.choice(service.worker_pids())
+            if workers > 1 and rng.random() < SUPERVISOR_SHARE:
+                victim = service.pid
+                supervisors += 1
+            kills.append(time.time())
+            service.kill(victim)
+            if victim == service.pid:
+                await service.start()
+            for entry in load.keyed(3):
+                await load.repeat(entry)
+        load.stop()
+        await callers
+        began_s = time.monotonic()
+        result = await balance(service, load.ledger, kills=kills)
+        of_worker = len(kills) - supervisors
+        table(
+            "kill -9 under load",
+            workers=workers,
+            kills=f"{of_worker} of a worker, {supervisors} of the supervisor",
+            **result.row(),
+            settled_s=f"{time.monotonic() - began_s:.1f}",
+        )
+
+
+@pytest.mark.asyncio
+async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng: random.Random) -> None:
+    """The other worker owns all 64 shards before the dead one is replaced."""
+    async with running(tmp_path, workers=2) as service:
+        victim = rng.choice(service.worker_pids())
+        service.kill(victim)
+
+        async def taken_over() -> bool:
+            since = [line for line in service.log("worker.died", "shards.taken")]
+            died = next((n for n, line in enumerate(since) if line["event"] == "worker.died"), len(since))
+            return any(line["event"] == "shards.taken" and line["owned"] == 64 for line in since[died:])
+
+        await until(taken_over, "the other worker owns every shard")
+        await until(lambda: _is_ready(service), "both workers are ready again")
+
+
+async def _is_ready(service: Service) -> bool:
+    status, _ = await service.ask("GET", "/health/ready")
+    return status == 200 and len(service.worker_pids()) == 2
