@@ -16,9 +16,10 @@ from waypost.lab.push_services import SERVICES, subscription_id
 from waypost.lab.received import counts, page, summary
 from waypost.lab.records import Records
 from waypost.lab.settings import LabSettings, LabUrls
+from waypost.lab.subscriptions import described
 from waypost.lab.tokens import Platform, Tokens
 from waypost.lab.verification import Expectation, verify
-from waypost.lab.webpush import WebPushGateway, described
+from waypost.lab.webpush import WebPushGateway
 
 _MAX_AT_ONCE = 100_000
 _MAX_REQUEST_BYTES = 256 * 1024 * 1024
@@ -114,7 +115,7 @@ class Admin:
         count = _sane(1 if wanted.count is None else wanted.count)
         key = from_base64url(wanted.vapid_public_key) if wanted.vapid_public_key else None
         gateway = self._lab.webpush
-        made = [gateway.subscribe(service=wanted.service, vapid_key=key) for _ in range(count)]
+        made = gateway.subscriptions.make(count, service=wanted.service, vapid_key=key)
         shown = [described(subscription, gateway.endpoint(subscription)) for subscription in made]
         return _json(shown[0] if wanted.count is None else {"subscriptions": shown}, status=201)
 

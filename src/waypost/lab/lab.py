@@ -18,6 +18,7 @@ from waypost.lab.oauth import TOKEN_PATH, OAuthGateway, ServiceAccount
 from waypost.lab.reception import Reception
 from waypost.lab.records import Records
 from waypost.lab.settings import LabSettings, LabUrls
+from waypost.lab.subscriptions import Subscriptions
 from waypost.lab.tokens import Tokens
 from waypost.lab.webpush import WebPushGateway
 
@@ -76,7 +77,8 @@ class Lab:
             [key], self.tokens, environment=settings.environment, strict=settings.strict, clock=settings.clock
         )
         self.fcm = FcmGateway(settings.project_id, self.oauth, self.tokens, strict=settings.strict)
-        self.webpush = WebPushGateway(self.tokens.deaths, strict=settings.strict, clock=settings.clock)
+        subscriptions = Subscriptions(settings.directory / "subscriptions.ndjson")
+        self.webpush = WebPushGateway(subscriptions, self.tokens.deaths, strict=settings.strict, clock=settings.clock)
 
     async def stop(self) -> None:
         """Close every port and connection and finish the journal."""

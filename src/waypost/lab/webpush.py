@@ -1,18 +1,17 @@
 """A push service: RFC 8030 delivery, RFC 8292 sender identity, and real decryption of every message."""
 
-import functools
 import re
 import secrets
 from collections.abc import Callable
 
 import msgspec
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.lab import ece
 from waypost.lab.exchange import Answer, Refusal, Request, Verdict
-from waypost.lab.jose import es256_holds, from_base64url, parse_jwt, to_base64url
+from waypost.lab.jose import es256_holds, from_base64url, parse_jwt
 from waypost.lab.push_services import SERVICES, PushService, subscription_id
+from waypost.lab.subscriptions import Subscription, Subscriptions, private_key
 
 STREAMS = 100
 _MAX_BODY_BYTES = 4096
@@ -20,19 +19,6 @@ _DAY_S, _MAX_TTL_S = 86400, 30 * 86400
 _URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}\Z")
 _SUBJECT = re.compile(r"(?:mailto:[^:\s@]+@(?!localhost)[^\s@]+|https://\S+)\Z")
-
-
-class Subscription(msgspec.Struct, frozen=True, gc=False):
-    """A browser's subscription with the private half the lab keeps."""
-
-    id: str
-    service: str
-    public_key: bytes
-    secret: int
-    """The private key's scalar; the key object is made when it is needed."""
-    auth: bytes
-    vapid_key: bytes | None = None
-    """The only sender key allowed, when the subscription was restricted (RFC 8292 section 4)."""
 
 
 class Vapid(msgspec.Struct, frozen=True):
@@ -103,7 +89,7 @@ def _decrypts(delivery: Delivery) -> bool:
     subscription, body = delivery.subscription, delivery.request.body
     if subscription is None or not body:
         return True
-    opened = ece.open_message(body, _private_key(subscription.secret), subscription.public_key, subscription.auth)
+    opened = ece.open_message(body, private_key(subscription), subscription.public_key, subscription.auth)
     if isinstance(opened, ece.Undecryptable):
         return False
     delivery.opened = opened
@@ -153,24 +139,18 @@ class WebPushGateway:
 
     name = "webpush"
 
-    def __init__(self, deaths: dict[str, int], *, strict: bool, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, subscriptions: Subscriptions, deaths: dict[str, int], *, strict: bool, clock: Callable[[], float]
+    ) -> None:
         self.origin = ""
-        self.deaths = deaths
-        self.subscriptions: dict[str, Subscription] = {}
+        self.deaths, self.subscriptions = deaths, subscriptions
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
         self._clock = clock
         self._verified: dict[str, Vapid] = {}
 
     def subscribe(self, *, service: str, vapid_key: bytes | None) -> Subscription:
-        """Make a subscription as a browser does: a fresh P-256 pair and 16 octets of shared secret."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        point = key.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
-        subscription = Subscription(
-            secrets.token_urlsafe(24), service, point, key.private_numbers().private_value, secrets.token_bytes(16),
-            vapid_key,
-        )  # fmt: skip
-        self.subscriptions[subscription.id] = subscription
-        return subscription
+        """Make one subscription."""
+        return self.subscriptions.make(1, service=service, vapid_key=vapid_key)[0]
 
     def endpoint(self, subscription: Subscription) -> str:
         """The URL a sender is given."""
@@ -222,11 +202,6 @@ class WebPushGateway:
         )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=10_000)
-def _private_key(secret: int) -> ec.EllipticCurvePrivateKey:
-    return ec.derive_private_key(secret, ec.SECP256R1())
-
-
 def _notification_id(plaintext: bytes | None) -> str:
     try:
         value = msgspec.json.decode(plaintext or b"null")
@@ -252,9 +227,3 @@ def _read_vapid(header: str) -> Vapid | None:
     if len(point) != 65 or not isinstance(expires_at, int) or not es256_holds(jwt, key):
         return None
     return Vapid(point, str(jwt.claims.get("aud")), expires_at, jwt.claims.get("sub", ""))
-
-
-def described(subscription: Subscription, endpoint: str) -> dict[str, object]:
-    """The subscription as `PushSubscription.toJSON()` shows it, and the lab's own `token`."""
-    keys = {"p256dh": to_base64url(subscription.public_key), "auth": to_base64url(subscription.auth)}
-    return {"endpoint": endpoint, "expirationTime": None, "keys": keys, "token": subscription.id}

@@ -88,3 +88,13 @@ async def test_the_lab_runs_alone_and_stops_on_a_signal(tmp_path: Path) -> None:
     assert {"apns", "fcm", "oauth", "webpush", "admin"} < ready.keys()
     process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0
+
+
+async def test_subscriptions_outlive_a_restart(lab: Lab, senders: Senders) -> None:
+    subscription = await senders.subscription()
+    again = Lab(lab.settings)
+    await again.start()
+    moved = {**subscription, "endpoint": f"{again.urls.webpush}/push/{subscription['token']}"}
+    answer = await Senders(senders.client, again.urls, lab.settings.directory).webpush(moved)
+    await again.stop()
+    assert answer.status_code == 201
