@@ -17,7 +17,7 @@ def _wait_ms(text: str, now_ms: int) -> int | None:
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text) * 1000
     try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
+        moment = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return max(0, int(moment.timestamp() * 1000) - now_ms)
+    return max(0, int(moment * 1000) - now_ms)

@@ -29,6 +29,8 @@ async def test_an_endpoint_elsewhere_is_refused_and_nothing_connects(lab: Lab, w
     assert isinstance(got, Refused)
     assert got.code == "endpoint_not_allowed"
     assert "localhost" not in got.why
+    assert webpush.render(elsewhere).refused == got.why
+    assert webpush.render(one).refused is None
     assert lab.records.counts["webpush"].connections_opened == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from waypost.adapters.apns.credentials import ProviderTokens, read_key
 from waypost.adapters.apns.errors import EXPIRED_JWT, outcome_of, reason_of
@@ -51,7 +51,7 @@ class _Shared:
 
     def __init__(self, notification: Notification, rendering: Rendering) -> None:
         self.notification = notification
-        self.head = encode_headers([(name.encode(), value.encode()) for name, value in rendering.headers])
+        self.head = _block(rendering.headers)
         self.body = rendering.body
         self.refused = _too_large(rendering)
 
@@ -197,6 +197,12 @@ class ApnsSender:
                 self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
         connections = sum(pool.stats.connections for pool in self._pools.values())
         self._telemetry.gauge(Metric.CONNECTIONS, connections, credential=self._credential)
+
+
+@lru_cache(maxsize=256)
+def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
+    """Encoded once for all notifications of one kind and urgency that expire in the same second."""
+    return encode_headers([(name.encode(), value.encode()) for name, value in headers])
 
 
 def _origin(app: AppId, settings: ApnsSettings) -> Origin:
