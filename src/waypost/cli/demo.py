@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -144,7 +145,7 @@ def _print_received(record: dict[str, Any]) -> None:
     verdict = colored("taken") if record["accepted"] else f"{colored('refused')} {record['reason']}"
     gateway = GATEWAY_OF.get(record["gateway"], record["gateway"])
     console().print(f"   {gateway:<9} {record['status']} {verdict}  {record.get('bytes', '?')} bytes on the wire")
-    console().print(f"             {record.get('payload')}", markup=False)
+    console().print(f"             {json.dumps(record.get('payload'), ensure_ascii=False)}", markup=False)
 
 
 def _readable(received: list[dict[str, Any]]) -> set[str]:

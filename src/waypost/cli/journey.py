@@ -28,7 +28,7 @@ def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> 
 
 def draw(story: dict[str, Any]) -> None:
     """Print the story as a tree; times count from the moment it was accepted."""
-    console().print(tree(story))
+    console().print(tree(story), soft_wrap=False)
 
 
 def tree(story: dict[str, Any]) -> Tree:
@@ -72,7 +72,7 @@ def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
     if receipt["parked"]:
         branch.add(f"waits for {_plain(receipt['parked'])}")
     if receipt["resolved_at"]:
-        known = f", {_plain(receipt['provider_id'])} there" if receipt["provider_id"] else ""
+        known = f", known there as {_plain(receipt['provider_id'])}" if receipt["provider_id"] else ""
         why = f" ({_plain(receipt['reason'])})" if receipt["reason"] else ""
         after = elapsed_ms(start, receipt["resolved_at"])
         branch.add(f"+{after}  receipt: {colored(receipt['status'])}{why}{known}")

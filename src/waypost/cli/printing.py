@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -37,9 +38,13 @@ COLOR_OF = {
 as_json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
+PIPE_WIDTH = 1_000
+"""Columns where there is no terminal: programs and files want whole lines."""
+
+
 def console() -> Console:
-    """Standard output, with colours where it is a terminal; never wraps an id."""
-    return Console(soft_wrap=True, highlight=False)
+    """Standard output, with colours where it is a terminal; lines of text are not broken."""
+    return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def print_json(value: object) -> None:

@@ -1,0 +1,196 @@
+"""What a newcomer does first: the demonstration, then the quick start, each as written down."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from waypost.cli.children import Children
+
+ROOT = Path(__file__).parents[2]
+QUICK_START = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+
+
+def test_make_run_once_shows_all_three_deliveries_and_ends_with_0() -> None:
+    result = subprocess.run(
+        ["make", "--no-print-directory", "run", "ONCE=1"],
+        cwd=ROOT,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    for expected in ("202 Accepted", "routed to 3 devices", "each device once, nothing else"):
+        assert expected in result.stdout
+    assert len(re.findall(r"receipt: sent", result.stdout)) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_demonstration_stays_up_and_leaves_no_process_behind(number: signal.Signals) -> None:
+    command = [sys.executable, "-u", "-m", "waypost.cli", "demo"]
+    with subprocess.Popen(command, env=CLEAN, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+        assert demo.stdout is not None
+        said = []
+        for line in demo.stdout:
+            said.append(line)
+            if "Stop with Ctrl-C" in line:
+                break
+        below = descendants(demo.pid)
+        demo.send_signal(number)
+        assert demo.wait() == 0, "".join(said)
+    assert "reference" in "".join(said)
+    assert len(below) >= 4, "the lab, the supervisor and two workers"
+    assert [pid for pid in below if Path(f"/proc/{pid}").exists()] == []
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below *pid*."""
+    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return children + [deeper for child in children for deeper in descendants(child)]
+
+
+@pytest.fixture(scope="module")
+def quick_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The folder of somebody who followed the quick start up to the key, on free ports; and their environment."""
+    folder = tmp_path_factory.mktemp("quick-start")
+    with Children(folder) as children:
+        ports = [f"--{name}-port=0" for name in ("apns", "fcm", "webpush", "oauth", "admin")]
+        lab = children.start("lab", ["lab", "--directory", str(folder / "lab"), *ports], CLEAN)
+        text = re.search(r"```yaml\n(.*?)```", QUICK_START, re.DOTALL)
+        assert text is not None
+        for usual, real in {"2197": lab["apns"], "2198": lab["fcm"], "2199": lab["webpush"]}.items():
+            text_now = (folder / "waypost.yaml").read_text() if (folder / "waypost.yaml").exists() else text[1]
+            (folder / "waypost.yaml").write_text(text_now.replace(f"https://127.0.0.1:{usual}", real))
+        config = ["--config", str(folder / "waypost.yaml")]
+        ready = children.start("serve", ["serve", *config, "--listen", "127.0.0.1:0", "--workers", "2"], CLEAN)
+        environ = CLEAN | {"WAYPOST_URL": ready["url"]}
+        key = waypost(folder, environ, "keys", "create", "--app", "demo", "--caller", "me")
+        yield folder, environ | {"WAYPOST_API_KEY": key.stdout.strip(), "WAYPOST_LAB": lab["admin"]}
+
+
+def waypost(
+    folder: Path, environ: dict[str, str], *arguments: str, status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in *folder* and expect its exit *status*."""
+    command = [sys.executable, "-m", "waypost.cli", *arguments]
+    result = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    assert result.returncode == status, result.stdout + result.stderr
+    return result
+
+
+def answered(quick_start: tuple[Path, dict[str, str]], *arguments: str, status: int = 0) -> Any:
+    """What a command says with --json."""
+    return json.loads(waypost(*quick_start, *arguments, "--json", status=status).stdout)
+
+
+def test_the_configuration_of_the_quick_start_is_found_good(quick_start: tuple[Path, dict[str, str]]) -> None:
+    found = answered(quick_start, "check-config")
+    assert found["ok"]
+    assert found["credentials"] == {"demo/apns": None, "demo/fcm": None, "demo/webpush": None}
+
+
+def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, dict[str, str]]) -> None:
+    """Every shell command of the page that is not a server, a download or an export, as it is written."""
+    folder, environ = quick_start
+    tools = Path(sys.executable).parent
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", QUICK_START, re.DOTALL)).replace("\\\n", " ")
+    ran = []
+    for line in blocks.splitlines():
+        command = line.split("  #")[0].strip()
+        if re.match(r"(make|export|waypost (lab|serve|check-config|show ID))\b", command):
+            continue
+        command = command.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])
+        shell = environ | {"PATH": f"{tools}:{environ['PATH']}"}
+        result = subprocess.run(
+            ["bash", "-ec", command], cwd=folder, env=shell, capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, command + result.stdout + result.stderr
+        ran.append(command.split()[:2])
+    assert ["waypost", "send"] in ran
+    assert len(ran) >= 5
+
+
+def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[str, str]]) -> None:
+    assert answered(quick_start, "devices", "add", "bob", "phone", "--platform", "ios", "--token", "ab" * 32)["created"]
+    listed = answered(quick_start, "devices", "list", "bob")["items"]
+    assert [(each["device_id"], each["platform"]) for each in listed] == [("phone", "ios")]
+    explained = answered(quick_start, "explain", "bob", "--title", "Hi", "--data", "n=1")
+    assert [target["credential"] for target in explained["targets"]] == ["demo/apns"]
+    assert "Hi" in explained["targets"][0]["rendered"]["body"]
+    story = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
+    assert story["notification"]["status"] == "sent"
+    again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1")
+    assert (again["deduplicated"], again["id"]) == (True, story["notification"]["id"])
+    drawn = waypost(*quick_start, "show", again["id"]).stdout
+    assert "routed to 1 device" in drawn
+    assert "receipt: sent" in drawn
+    assert answered(quick_start, "devices", "remove", "bob", "phone") == {"removed": "phone"}
+    late = answered(quick_start, "send", "bob", "--title", "Gone?", "--wait")
+    assert late["notification"]["status"] == "no_targets"
+
+
+def test_a_file_of_notifications_is_sent_and_each_refusal_is_named(quick_start: tuple[Path, dict[str, str]]) -> None:
+    folder, environ = quick_start
+    lines = [{"user_id": f"u{n}", "title": f"Hi {n}"} for n in range(1_500)] + [{"title": "to whom?"}]
+    (folder / "many.ndjson").write_text("\n".join(json.dumps(line) for line in lines))
+    result = waypost(folder, environ, "send", "--many", "many.ndjson", "--json", status=1)
+    said = json.loads(result.stdout)
+    assert (said["accepted"], [each["item"] for each in said["refused"]]) == (1_500, [1_501])
+
+
+def test_dead_letters_are_listed_and_replayed(quick_start: tuple[Path, dict[str, str]]) -> None:
+    """A token that Apple does not know: the delivery fails for good, and a new round can be ordered."""
+    answered(quick_start, "devices", "add", "carol", "phone", "--platform", "ios", "--token", "cd" * 32)
+    answer = {"status": 400, "reason": "BadDeviceToken"}
+    script = {"rules": [{"where": "apns", "match": {"token": "cd" * 32}, "do": {"answer": answer}}]}
+    script_lab(quick_start, script)
+    story = answered(quick_start, "send", "carol", "--title", "Hi", "--wait")
+    assert story["notification"]["status"] == "failed"
+    letters = answered(quick_start, "dead", "list", "--user", "carol")["items"]
+    assert [each["receipt"]["code"] for each in letters] == ["BadDeviceToken"]
+    script_lab(quick_start, {"rules": []})
+    assert answered(quick_start, "dead", "replay", story["notification"]["id"]) == {"replayed": 1, "skipped": 0}
+    assert answered(quick_start, "dead", "list", "--user", "carol")["items"] == []
+
+
+def script_lab(quick_start: tuple[Path, dict[str, str]], script: dict[str, Any]) -> None:
+    """Put fault rules in force."""
+    connection = http.client.HTTPConnection(urlsplit(quick_start[1]["WAYPOST_LAB"]).netloc)
+    connection.request("POST", "/faults", json.dumps(script))
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_a_revoked_key_is_refused_with_a_stable_code(quick_start: tuple[Path, dict[str, str]]) -> None:
+    folder, environ = quick_start
+    made = answered(quick_start, "keys", "create", "--app", "demo", "--caller", "leaver")
+    assert made["prefix"] in [each["prefix"] for each in answered(quick_start, "keys", "list")["items"]]
+    waypost(folder, environ, "keys", "revoke", made["prefix"])
+    refused = waypost(folder, environ | {"WAYPOST_API_KEY": made["key"]}, "devices", "list", "bob", status=1)
+    assert refused.stderr.startswith("waypost: unauthenticated: ")
+    assert made["key"] not in refused.stderr
+
+
+def test_the_python_of_the_quick_start_runs(quick_start: tuple[Path, dict[str, str]]) -> None:
+    environ = quick_start[1]
+    waiting, awaiting = re.findall(r"```python\n(.*?)```", QUICK_START, re.DOTALL)
+    inner = "\n".join(f"    {line}" for line in awaiting.splitlines())
+    program = "import asyncio, os\napi_key = os.environ['WAYPOST_API_KEY']\n"
+    program += f"{waiting}\nasync def main():\n{inner}\nasyncio.run(main())\n"
+    program = program.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])
+    result = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() in ("pending", "processing", "sent")
