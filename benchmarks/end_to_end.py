@@ -135,6 +135,7 @@ async def _arrived(up: Stack, lab: aiohttp.ClientSession, deliveries: int) -> No
     async def all_there() -> bool:
         async with lab.get(f"{up.lab['admin']}/counts") as answer:
             counts = await answer.json()
-        return sum(counts[gateway]["accepted"] for gateway in ("apns", "fcm", "webpush")) >= deliveries
+        accepted: int = sum(counts[gateway]["accepted"] for gateway in ("apns", "fcm", "webpush"))
+        return accepted >= deliveries
 
     await stack.until(all_there)

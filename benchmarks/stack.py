@@ -47,7 +47,7 @@ def running(workers: int) -> Iterator[Stack]:
             key = _key(folder)
             serve_process, serve = _start(folder, ["serve", "--config", str(folder / "waypost.yaml")])
             try:
-                yield Stack(folder, lab, serve, key, (lab_process.pid, serve_process.pid))
+                yield Stack(lab, serve, key, (lab_process.pid, serve_process.pid))
             finally:
                 _end(serve_process)
         finally:
@@ -64,10 +64,10 @@ def _key(folder: Path) -> str:
 
 def _configuration(files: Path, lab: dict[str, Any], workers: int) -> dict[str, Any]:
     ca_file = str(files / "ca.pem")
-    apns = {"key_file": str(files / "AuthKey.p8"), "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
+    apns: dict[str, Any] = {"key_file": str(files / "AuthKey.p8"), "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
     apns |= {"topic": "com.example.demo", "endpoint": lab["apns"], "ca_file": ca_file}
     fcm = {"service_account_file": str(files / "fcm.json"), "endpoint": lab["fcm"], "ca_file": ca_file}
-    push = {"vapid_private_key_file": str(files / "vapid.pem"), "subject": "mailto:ops@example.com"}
+    push: dict[str, Any] = {"vapid_private_key_file": str(files / "vapid.pem"), "subject": "mailto:ops@example.com"}
     push |= {"allow_endpoints": [lab["webpush"]], "ca_file": ca_file}
     return {
         "store": f"sqlite:///{files.parent / 'waypost.db'}",
@@ -114,5 +114,5 @@ def _cpu_s(pid: int) -> float:
 async def until(condition: Any, pause_s: float = 0.05, timeout_s: float = 120.0) -> None:
     """Ask again and again until an awaitable condition holds."""
     async with asyncio.timeout(timeout_s):
-        while not await condition():
+        while not await condition():  # noqa: ASYNC110 - asks another process, which tells nobody
             await asyncio.sleep(pause_s)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.status import DeliveryStatus
+from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.devices import Devices, Eviction, Use
-from waypost.ports.journal import DeliveryMoved, Journal, Moved
+from waypost.ports.journal import DeliveryMoved, Journal, Moved, NotificationMoved
 
 READER = "registry"
 PAGE = 200
@@ -42,15 +42,25 @@ def registry_news(moves: Iterable[Moved]) -> RegistryNews:
     )
 
 
-async def report_to_registry(journal: Journal, devices: Devices) -> tuple[int, int]:
-    """Bring the registry up to date with one page of the journal; how many rows were read and tokens evicted."""
-    position = await journal.position(READER)
-    rows = await journal.read(position, PAGE)
+class Reported(Struct, frozen=True):
+    """What one page of the journal came to."""
+
+    rows: int = 0
+    evicted: int = 0
+    finished: tuple[tuple[AppId, NotificationStatus], ...] = ()
+    """The app and final status of each notification that finished."""
+
+
+async def report(journal: Journal, devices: Devices) -> Reported:
+    """Bring the registry up to date with one page of the journal, and say what finished in it."""
+    rows = await journal.read(await journal.position(READER), PAGE)
     if not rows:
-        return 0, 0
-    news = registry_news(move for row in rows for move in row.moves)
+        return Reported()
+    moves = [move for row in rows for move in row.moves]
+    news = registry_news(moves)
     evicted = await devices.evict(news.evictions) if news.evictions else 0
     if news.uses:
         await devices.touch(news.uses)
     await journal.advance(READER, rows[-1].position)
-    return len(rows), evicted
+    ended = (move for move in moves if isinstance(move, NotificationMoved) and move.after in FINAL)
+    return Reported(len(rows), evicted, tuple((move.app, move.after) for move in ended))

@@ -135,6 +135,9 @@ class LaneLoop:
         for flight in flights:
             going += self._take_off(flight, now)
         self._observe_handover(items, now)
+        routed = Counter(delivery.notification.app for flight in flights for delivery in flight.plan.deliveries)
+        for app, n in routed.items():
+            self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
         self._send([delivery for delivery in going if not needs_intent(delivery)])
         careful = [delivery for delivery in going if needs_intent(delivery)]
         if careful:
@@ -206,21 +209,25 @@ class LaneLoop:
         by_credential: dict[CredentialId, list[Delivery]] = {}
         for delivery in deliveries:
             by_credential.setdefault(delivery.credential, []).append(delivery)
-        sent_at = self._crew.clock.now()
         for credential, batch in by_credential.items():
-            self._crew.senders[credential].send(batch, partial(self._land, sent_at))
+            handed = _Handed(self._crew.clock.now(), self._crew.clock.monotonic(), len(batch))
+            self._crew.senders[credential].send(batch, partial(self._land, handed))
 
-    def _land(self, sent_at: Instant, delivery: Delivery, outcome: Outcome) -> None:
+    def _land(self, handed: _Handed, delivery: Delivery, outcome: Outcome) -> None:
         """Settle one outcome; senders call it on the event loop."""
         crew = self._crew
         flight = self._take_out(delivery)
         self._gate(delivery.credential).done(outcome, crew.clock.monotonic())
         app = delivery.notification.app
-        flight.changes.append(change_of(delivery, outcome, crew.rules[app], crew.clock.now(), crew.jitter(), sent_at))
+        flight.changes.append(change_of(delivery, outcome, crew.rules[app], crew.clock.now(), crew.jitter(), handed.at))
         self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)
         crew.settler.add(flight)
+        handed.left -= 1
+        if handed.left == 0:
+            took_s = crew.clock.monotonic() - handed.at_s
+            crew.telemetry.observe(Metric.PROVIDER_SECONDS, took_s, provider=delivery.channel)
         if flight.waiting == 0:
             self._say(flight)
         if self._is_starved:
@@ -259,6 +266,18 @@ class LaneLoop:
         waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
         if waits:
             self._crew.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)
+
+
+class _Handed:
+    """A batch with a sender."""
+
+    __slots__ = ("at", "at_s", "left")
+
+    def __init__(self, at: Instant, at_s: float, left: int) -> None:
+        self.at = at
+        self.at_s = at_s
+        self.left = left
+        """Deliveries without an outcome."""
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 
 from msgspec import Struct
 
 from waypost.domain.notification import Lane
-from waypost.pipeline.report import READER, report_to_registry
+from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import drop_read_journal
 from waypost.ports.journal import Journal
 from waypost.ports.lifecycle import Lifecycle
@@ -96,6 +97,7 @@ class Worker:
         await server.start()
         self._state = WorkerState.READY
         self._beat()
+        self._crew.telemetry.event(Event.PROCESS_READY, slot=self._place.slot)
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
@@ -148,15 +150,15 @@ class Worker:
             gates.nothing_came(lifted)
 
     async def _report(self) -> None:
-        """Bring the registry up to date, if that is this worker's role."""
+        """Tell the registry what was settled, if that is this worker's role."""
         if not self._place.ownership.take_role("report"):
             return
-        while True:
-            read, evicted = await report_to_registry(self._journal, self._crew.devices)
-            if evicted:
-                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=evicted)
-            if not read:
-                return
+        while (page := await report(self._journal, self._crew.devices)).rows:
+            if page.evicted:
+                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
+                self._crew.telemetry.count(Metric.EVICTED, page.evicted)
+            for (app, status), n in Counter(page.finished).items():
+                self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
 
     async def _sweep(self) -> None:
         """Clear away what is over, if that is this worker's role."""

@@ -35,7 +35,7 @@ class Metric(Enum):
         ("app", "lane", "settlement"),
         "Settlements written, by what was decided",
     )
-    FINISHED = ("waypost_finished_total", MetricKind.COUNTER, ("app", "lane", "status"), "Notifications finished")
+    FINISHED = ("waypost_finished_total", MetricKind.COUNTER, ("app", "status"), "Notifications finished")
     STALE = ("waypost_stale_settlements_total", MetricKind.COUNTER, (), "Settlements that lost the compare-and-set")
     HANDOVER_SECONDS = (
         "waypost_handover_seconds",
@@ -43,7 +43,12 @@ class Metric(Enum):
         ("lane",),
         "From accept to the first hand-over to a provider",
     )
-    PROVIDER_SECONDS = ("waypost_provider_seconds", MetricKind.HISTOGRAM, ("provider",), "From hand-over to outcome")
+    PROVIDER_SECONDS = (
+        "waypost_provider_seconds",
+        MetricKind.HISTOGRAM,
+        ("provider",),
+        "From handing over a batch to its last outcome",
+    )
     COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
@@ -51,7 +56,7 @@ class Metric(Enum):
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     CONNECTIONS = ("waypost_connections", MetricKind.GAUGE, ("credential",), "Open provider connections")
-    EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, ("app",), "Dead tokens deactivated")
+    EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 
     def __init__(self, label: str, kind: MetricKind, labels: tuple[str, ...], meaning: str) -> None:
