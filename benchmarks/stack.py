@@ -21,10 +21,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 class Stack:
     """A lab and a serving Waypost in a folder of their own."""
 
-    def __init__(
-        self, folder: Path, lab: dict[str, Any], serve: dict[str, Any], key: str, pids: tuple[int, int]
-    ) -> None:
-        self.folder = folder
+    def __init__(self, lab: dict[str, Any], serve: dict[str, Any], key: str, pids: tuple[int, int]) -> None:
         self.lab = lab
         self.url: str = serve["url"]
         self.key = key
