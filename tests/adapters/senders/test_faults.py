@@ -12,6 +12,7 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.domain.delivery import Delivery
+from waypost.domain.ids import format_id
 from waypost.domain.notification import Content
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
@@ -187,6 +188,37 @@ async def test_a_payload_over_the_limit_is_refused_with_its_size_and_never_sent(
     assert refused == Refused("payload_too_large", f"{limit + 7} bytes, limit {limit}")
     assert len(accepted(lab, gateway)) == 1
     assert lab.records.counts[gateway].refused == 0
+
+
+@pytest.mark.asyncio
+async def test_in_a_storm_each_delivery_is_reported_once_and_what_was_taken_arrived_once(
+    lab: Lab, gateway: str, sender: Sender
+) -> None:
+    """``outcomes`` fails on a second report; the lab counts copies; Unreachable means that it never arrived."""
+
+    def some(share: float, do: dict[str, Any]) -> dict[str, Any]:
+        return {"where": gateway, "match": {"probability": share}, "do": do}
+
+    await lab.script(
+        script(
+            some(0.2, {"latency_ms": 5}),
+            some(0.02, {"goaway": {"last_stream": "half", "hold_ms": 10}}),
+            some(0.01, {"drop": True}),
+            some(0.01, {"accept_then_drop": True}),
+            some(0.05, {"rst": {"code": 7}}),
+            some(0.05, {"answer": {"status": 500, "accept": True}}),
+            some(0.05, {"answer": {"status": 429}}),
+        )
+    )
+    batch = [TO[gateway](lab) for _ in range(300)]
+    got = await outcomes(sender, batch)
+    arrived = {record.notification_id for record in accepted(lab, gateway)}
+    for one, came_to in zip(batch, got, strict=True):
+        here = format_id(one.notification.id) in arrived
+        assert here or not isinstance(came_to, Taken)
+        assert not here or isinstance(came_to, Taken | Unanswered)
+    assert lab.records.counts[gateway].duplicates == 0
+    assert sum(isinstance(came_to, Taken) for came_to in got) > 100
 
 
 @pytest.mark.asyncio
