@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tests.journeys.harness import DEADLINE_S, Json, Service, until
+from tests.journeys.harness import DEADLINE_S, Json, Kill, Service, until
 from tests.journeys.load import Entry, Ledger
 
 OPEN = frozenset({"scheduled", "pending", "processing"})
@@ -27,12 +27,12 @@ class Balance:
 
 
 async def balance(
-    service: Service, ledger: Ledger, *, kills: Sequence[float] = (), deadline_s: float = DEADLINE_S
+    service: Service, ledger: Ledger, *, kills: Sequence[Kill] = (), deadline_s: float = DEADLINE_S
 ) -> Balance:
     """Wait until everything accepted is final, then hold it against the lab; any difference is an AssertionError.
 
-    *kills* are wall times: a device may get a second copy only where a process died between the two, and the outcome
-    of the first was not on record by then. With at_most_once there is no second copy at all.
+    A device may get a second copy only where one of *kills* lies between the two, and the outcome of the first was not
+    on record by then. With at_most_once there is no second copy at all.
     """
     stories = await final_stories(service, ledger, deadline_s)
     assert stories.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
@@ -103,7 +103,7 @@ async def _sent_tokens(service: Service, entry: Entry) -> list[str]:
     return [token_of[each["device_id"]] for each in receipts if each["status"] == "sent"]
 
 
-async def _explain_copies(service: Service, notification_id: str, kills: Sequence[float]) -> None:
+async def _explain_copies(service: Service, notification_id: str, kills: Sequence[Kill]) -> None:
     """Each second copy follows a kill, and the outcome on record is that of the last copy."""
     arrived: dict[str, list[float]] = {}
     for push in await service.lab.arrivals(notification_id):
@@ -112,7 +112,7 @@ async def _explain_copies(service: Service, notification_id: str, kills: Sequenc
     assert status == 200, story
     for times in arrived.values():
         for first, second in zip(times, times[1:], strict=False):
-            explained = any(first <= kill <= second for kill in kills)
+            explained = any(first <= kill.after and kill.before <= second for kill in kills)
             assert explained, f"{notification_id} was sent twice, and nobody died between {first} and {second}"
     last = max(max(times) for times in arrived.values() if len(times) > 1)
     settled = max(datetime.fromisoformat(each["resolved_at"]).timestamp() for each in story["receipts"])

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str, deadline_s: 
         if time.monotonic() > ends_s:
             raise TimeoutError(f"after {deadline_s:.0f} s still not: {what}")
         await asyncio.sleep(POLL_S)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a process died, in wall time; what it had sent until then had arrived *after*."""
+
+    before: float
+    after: float
 
 
 class Lab:
@@ -132,6 +141,7 @@ class Service:
         """Start it and wait until every worker is ready; the second time on the same port."""
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
         command = [sys.executable, "-m", "waypost.cli", "serve", "--json", "--config", str(self.config_path)]
+        _killed(self.process)
         self.process, ready = await _started([*command, "--listen", listen], self.directory / "serve.log")
         self.url = ready["url"]
 
@@ -152,11 +162,17 @@ class Service:
         children = [pid for pid in self._processes() if _parent(pid) == self.pid]
         return sorted(children) or [self.pid]
 
-    def kill(self, pid: int) -> None:
-        """``kill -9``, and see it gone if it is ours to see."""
+    async def kill(self, pid: int) -> Kill:
+        """``kill -9``, and wait until it is gone and the lab has read what it had sent."""
+        before = time.time()
         os.kill(pid, signal.SIGKILL)
-        if pid == self.pid:
-            _killed(self.process)
+
+        async def gone() -> bool:
+            return _state(pid) in "XZ"
+
+        await until(gone, f"the end of process {pid}")
+        await self.lab.ask("GET", "/")  # the lab answers in the order of what reached it
+        return Kill(before, time.time())
 
     async def ended(self, deadline_s: float = DEADLINE_S) -> int:
         """Wait for the end of the main process; its exit status."""
@@ -239,8 +255,17 @@ def _killed(process: subprocess.Popen[str] | None) -> None:
         process.stdout.close()
 
 
+def _state(pid: int) -> str:
+    """As in proc(5); X is gone."""
+    return _stat(pid)[0]
+
+
 def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _stat(pid: int) -> list[str]:
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0
+        return ["X", "0"]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.journeys.balance import balance
 from tests.journeys.conftest import AddRow
-from tests.journeys.harness import Service, running, until
+from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 
 KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "20"))
@@ -31,7 +31,7 @@ async def test_kill_9_under_load_loses_nothing(workers: int, tmp_path: Path, rng
         await audience.register(60)
         load = Load(service, audience, rng)
         callers = asyncio.create_task(load.run(CALLERS, limit=1_000_000, pause_s=PAUSE_S))
-        kills: list[float] = []
+        kills: list[Kill] = []
         supervisors = 0
         for _ in range(KILLS // 2):
             await load.grown(rng.randrange(20, 150))
@@ -39,8 +39,7 @@ async def test_kill_9_under_load_loses_nothing(workers: int, tmp_path: Path, rng
             if workers > 1 and rng.random() < SUPERVISOR_SHARE:
                 victim = service.pid
                 supervisors += 1
-            kills.append(time.time())
-            service.kill(victim)
+            kills.append(await service.kill(victim))
             if victim == service.pid:
                 await service.start()
             for entry in load.keyed(3):
@@ -64,7 +63,7 @@ async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng:
     """The other worker owns all 64 shards before the dead one is replaced."""
     async with running(tmp_path, workers=2) as service:
         victim = rng.choice(service.worker_pids())
-        service.kill(victim)
+        await service.kill(victim)
 
         async def taken_over() -> bool:
             since = [line for line in service.log("worker.died", "shards.taken")]
