@@ -14,22 +14,24 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Action, Channel, Content, Guarantee, Kind, Notification, Urgency, lane_of
 from waypost.domain.retry import POLICIES
-from waypost.domain.time import SECOND_MS, Instant, from_datetime, later
+from waypost.domain.time import DAY_MS, SECOND_MS, Instant, from_datetime, later
 
 STORED_LIMIT_BYTES = 64 * 1024
 TTL_LIMIT_S = 28 * 86_400
 """The longest any of the providers keeps a message (FCM: 2,419,200 s)."""
+SCHEDULE_LIMIT_MS = 366 * DAY_MS
 DATA_DEPTH_LIMIT = 16
 
-Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
+"""No control characters; ``$`` alone would let a last newline through."""
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
-Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+$")]
+Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
 
 Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
 Badge = Annotated[int, Meta(ge=0, le=99_999)]
 Moment = Annotated[datetime, Meta(tz=True)]
-IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+$")]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+(?!\n)$")]
 
 
 class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,8 +89,9 @@ def faults(submission: Submission) -> list[Fault]:
     found = [*_shown_faults(submission), *_override_faults(submission)]
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
         found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
-    if _depth(submission.data) > DATA_DEPTH_LIMIT:
-        found.append(Fault("data", f"nested deeper than {DATA_DEPTH_LIMIT} levels"))
+    unstorable = _unstorable(submission.data)
+    if unstorable:
+        found.append(Fault("data", unstorable))
     if len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
@@ -107,8 +110,9 @@ def _shown_faults(submission: Submission) -> Iterator[Fault]:
 def _override_faults(submission: Submission) -> Iterator[Fault]:
     """What an override may not touch: the address, the credential, and the silent/visible difference."""
     for channel, fields in submission.overrides.items():
-        if _depth(fields) > DATA_DEPTH_LIMIT:
-            yield Fault(f"overrides.{channel}", f"nested deeper than {DATA_DEPTH_LIMIT} levels")
+        unstorable = _unstorable(fields)
+        if unstorable:
+            yield Fault(f"overrides.{channel}", unstorable)
         headers = fields.get("headers", {})
         if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
             yield Fault(f"overrides.{channel}.headers", "must be an object of strings")
@@ -155,19 +159,23 @@ def _apns_faults(submission: Submission) -> Iterator[Fault]:
                 yield Fault(f"overrides.apns.payload.aps.{name}", "a silent push shows nothing")
 
 
-def _depth(value: Any) -> int:
-    """Levels of nesting, found without recursion so that hostile input cannot exhaust the stack."""
-    deepest, level = 0, [value]
-    while level and deepest <= DATA_DEPTH_LIMIT:
-        deepest += 1
+def _unstorable(value: Any) -> str | None:
+    """Why JSON data cannot be kept; found without recursion, so that hostile input cannot exhaust the stack."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        if depth > DATA_DEPTH_LIMIT and any(isinstance(item, dict | list) for item in level):
+            return f"nested deeper than {DATA_DEPTH_LIMIT} levels"
         inner: list[Any] = []
         for item in level:
             if isinstance(item, dict):
                 inner.extend(item.values())
             elif isinstance(item, list):
                 inner.extend(item)
-        level = [item for item in inner if isinstance(item, dict | list)]
-    return deepest
+            elif isinstance(item, int) and not -(1 << 63) <= item < 1 << 64:
+                return "holds an integer of more than 64 bits"
+        level = inner
+    return None
 
 
 class Draft(Struct, frozen=True):
@@ -187,6 +195,8 @@ def draft(
 ) -> Draft:
     """Make the notification that a submission asks for; InvalidRequest carries every fault found."""
     found = faults(submission)
+    if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
+        found.append(Fault("scheduled_at", "more than 366 days ahead"))
     if found:
         raise InvalidRequest(tuple(found))
     notification = _notification(submission, notification_id, app, caller, defaults, now)

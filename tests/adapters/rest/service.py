@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
@@ -29,6 +28,7 @@ from waypost.ports.keys import ApiKey
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")
+DEFAULTS = RestSettings()
 P256DH = "BA" + "A" * 85
 AUTH = "A" * 22
 
@@ -65,7 +65,7 @@ class Noticed(Silent):
 class Service:
     """The API with everything behind it within reach."""
 
-    def __init__(self, settings: RestSettings = RestSettings()) -> None:
+    def __init__(self, settings: RestSettings = DEFAULTS) -> None:
         self.clock = StoppedClock()
         self.store = MemoryStore()
         self.keys = MemoryKeys(self.store)
@@ -112,14 +112,9 @@ class Service:
         headers = {"authorization": f"Bearer {key or self.made.text}"}
         return httpx.AsyncClient(transport=transport, base_url="http://waypost", headers=headers)
 
-    async def lease_all(self) -> None:
-        """Let a worker take everything there is."""
-        for lane in Lane:
-            await self.work.lease(lane, 1_000, msgspec.convert(self.clock.now() + 60_000, int))  # type: ignore[arg-type] # an Instant is an int
-
 
 @asynccontextmanager
-async def served(settings: RestSettings = RestSettings()) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def served(settings: RestSettings = DEFAULTS) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with its keys, and a client of the demo app."""
     service = Service(settings)
     await service.add_keys()

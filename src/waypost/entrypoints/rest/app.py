@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NoReturn
 
 from litestar import Litestar
@@ -18,6 +19,7 @@ from waypost.entrypoints.rest import (
 )
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.door import Door
+from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 
 ROUTES = [
     *notification_routes.ROUTES,
@@ -30,15 +32,21 @@ ROUTES = [
 
 def build_app(api: Api) -> ASGIApp:
     """The ASGI application over *api*; it holds nothing that needs closing."""
-    document = reference.specification(ROUTES)
     inner = Litestar(
         route_handlers=[*ROUTES, *reference.ROUTES],
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _raise},
-        state=State({"api": api, "document": document}, deep_copy=False),
+        before_request=refuse_unknown_parameters,
+        state=State({"api": api, "document": openapi_document()}, deep_copy=False),
     )
     return Door(api, inner)
+
+
+@cache
+def openapi_document() -> bytes:
+    """The OpenAPI document as served; the same for every application."""
+    return reference.specification(ROUTES)
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

@@ -77,14 +77,14 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=4096,
-            pattern=r"^[\x21-\x7e]+$",
+            pattern=r"^[\x21-\x7e]+(?!\n)$",
             description="APNs device token (hex), FCM registration token, or the endpoint URL of a push subscription.",
         ),
     ]
     keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription; for web alone.")] = None
     app_version: Word | None = None
     os_version: Word | None = None
-    locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+$", examples=["de-CH"])] | None = None
+    locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
 
 
 def subscription_keys(device: SubmittedDevice) -> SubscriptionKeys | None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import Parameter
+from litestar.openapi.spec.enums import OpenAPIFormat
+from litestar.params import QueryParameter, RawBody
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
+from waypost.domain.submission import Moment
 from waypost.domain.time import from_datetime
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder, decode
+from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder, checked, decode
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
 from waypost.entrypoints.rest.problems import Problem, problem_of
 from waypost.entrypoints.rest.views import Cursor, DeadPage, Id, dead_letter
@@ -25,6 +26,15 @@ from waypost.ports.views import DeadLetter, DeadQuery
 from waypost.ports.work import Acceptance
 
 _order = msgspec.json.Decoder(DeadReplayOrder)
+
+
+CodeGiven = Annotated[
+    str | None, QueryParameter(max_length=128, description="The provider's own word.", required=False)
+]
+SinceGiven = Annotated[
+    str | None,
+    QueryParameter(format=OpenAPIFormat.DATE_TIME, description="Resolved at or after (RFC 3339).", required=False),
+]
 
 
 class ReplayResult(Struct, frozen=True, omit_defaults=True):
@@ -51,16 +61,15 @@ class DeadReplayed(Struct, frozen=True):
 )
 async def dead(
     request: Call,
-    code: Annotated[
-        str | None, Parameter(max_length=128, description="The provider's own word.", required=False)
-    ] = None,
+    code: CodeGiven = None,
     user_id: UserGiven = None,
-    since: Annotated[datetime | None, Parameter(description="Resolved at or after (RFC 3339).", required=False)] = None,
+    since: SinceGiven = None,
     cursor: CursorGiven = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
     """Newest first: deliveries that failed for good and were kept."""
-    letters, following = await _page(request, DeadFilter(code, user_id, since), cursor, limit)
+    moment = None if since is None else checked(Moment, since, "since")
+    letters, following = await _page(request, DeadFilter(code, user_id, moment), cursor, limit)
     return answer(200, DeadPage(tuple(dead_letter(letter) for letter in letters), following))
 
 
@@ -71,7 +80,7 @@ async def dead(
     operation_id="replayDeadLetters",
     opt=speaks({202: DeadReplayed, 200: DeadReplayed}, body=DeadReplayOrder, codes=(ErrorCode.INVALID_CURSOR,)),
 )
-async def replay_dead(request: Call, body: bytes) -> Response[bytes]:
+async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
     """Replay the named notifications, or a page of what a filter finds; go on with `next` until it is null.
 
     202 where any new round began, 200 where none did.
@@ -96,8 +105,6 @@ async def _ordered(request: Call, order: DeadReplayOrder) -> tuple[list[Notifica
 async def _page(
     request: Call, wanted: DeadFilter, cursor: str | None, limit: int
 ) -> tuple[list[DeadLetter], str | None]:
-    if wanted.since is not None and wanted.since.tzinfo is None:
-        raise InvalidRequest((Fault("since", "a time needs an offset, such as Z"),))
     query = DeadQuery(
         app=request.user.app,
         code=wanted.code,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, put
-from litestar.params import Parameter
+from litestar.params import QueryParameter, RawBody
 
 from waypost.domain.device import Registration
 from waypost.domain.errors import ErrorCode, NotFound
@@ -27,7 +27,7 @@ _device = msgspec.json.Decoder(SubmittedDevice)
     operation_id="putDevice",
     opt=speaks({200: RegisteredDevice, 201: RegisteredDevice}, body=SubmittedDevice, codes=(ErrorCode.SHUTTING_DOWN,)),
 )
-async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: bytes) -> Response[bytes]:
+async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: RawBody) -> Response[bytes]:
     """Call it at every launch of the app. The token is taken from any other device or user that has it.
 
     201 where the device is new. Above the cap per user the devices seen longest ago are deactivated.
@@ -60,7 +60,7 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
 async def of_user(
     request: Call,
     user_id: PathIdentity,
-    inactive: Annotated[bool, Parameter(description="The deactivated ones too.")] = False,
+    inactive: Annotated[bool, QueryParameter(description="The deactivated ones too.")] = False,
 ) -> Response[bytes]:
     """Newest registration first; an unknown user has none."""
     owner = UserId(identity_in(user_id, "user_id"))

@@ -54,7 +54,7 @@ class Door:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
-        submit = HOT.get(path) if method == "POST" else None
+        submit = HOT.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path
         if path.startswith("/v1/"):

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 from litestar import Response, post
+from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from waypost.domain.dedup import ClaimKind, shown
@@ -65,7 +66,7 @@ class ExplanationView(Struct, frozen=True):
     status_code=200,
     opt=speaks({200: ExplanationView}, body=Submission),
 )
-async def explain(request: Call, body: bytes) -> Response[bytes]:
+async def explain(request: Call, body: RawBody) -> Response[bytes]:
     """Takes a submission; gives targets, rendered bytes, sizes and reasons. Nothing is sent."""
     submission = decode(_submission, body)
     explanation = await api_of(request).explain.explain(request.user.app, request.user.name, submission)

@@ -7,7 +7,7 @@ from typing import Annotated, assert_never
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import Parameter
+from litestar.params import HeaderParameter, QueryParameter, RawBody
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
@@ -31,7 +31,12 @@ _replay_order = msgspec.json.Decoder(ReplayOrder)
 
 HeaderKey = Annotated[
     str | None,
-    Parameter(header="Idempotency-Key", description="The same as `idempotency_key` in the body.", required=False),
+    HeaderParameter(name="Idempotency-Key", description="The same as `idempotency_key` in the body.", required=False),
+]
+
+
+StatusesGiven = Annotated[
+    list[NotificationStatus] | None, QueryParameter(description="Only in these; may be repeated.", required=False)
 ]
 
 
@@ -71,7 +76,7 @@ class Replayed(Struct, frozen=True):
         codes=(_E.IDEMPOTENCY_CONFLICT, _E.IN_PROGRESS, *_INTAKE_CODES),
     ),
 )
-async def submit(request: Call, body: bytes, header_key: HeaderKey = None) -> Response[bytes]:
+async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
     """Durable when answered: 202 where it is new, 200 with `deduplicated` and the first id where it was said before."""
     return answer(*await submit_one(api_of(request), request.user, header_key, body))
 
@@ -83,7 +88,7 @@ async def submit(request: Call, body: bytes, header_key: HeaderKey = None) -> Re
     operation_id="submitBatch",
     opt=speaks({202: BatchAnswer, 200: BatchAnswer}, body=Batch, codes=_INTAKE_CODES),
 )
-async def submit_many(request: Call, body: bytes) -> Response[bytes]:
+async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     """One result per item, in order: 202 where any is new, 200 where all are repeated or refused.
 
     An item that says the same as one before it is its duplicate. If the store fails, nothing of the batch is accepted.
@@ -116,7 +121,7 @@ async def look_up(request: Call, notification_id: PathId) -> Response[bytes]:
 async def history(
     request: Call,
     user_id: UserGiven = None,
-    status: Annotated[list[NotificationStatus] | None, Parameter(description="Only in these.", required=False)] = None,
+    status: StatusesGiven = None,
     cursor: CursorGiven = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
@@ -169,7 +174,7 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
         {202: Replayed}, body=ReplayOrder, body_required=False, codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *_INTAKE_CODES)
     ),
 )
-async def replay(request: Call, notification_id: PathId, body: bytes) -> Response[bytes]:
+async def replay(request: Call, notification_id: PathId, body: RawBody) -> Response[bytes]:
     """Starts a new round for its failed, expired and unknown deliveries."""
     order = decode(_replay_order, body) if body else ReplayOrder()
     wanted = id_in(notification_id)

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import unquote
 
-from litestar.params import Parameter
+from litestar import Request
+from litestar.params import PathParameter, QueryParameter
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, parse_id
 from waypost.domain.submission import Identity
-from waypost.entrypoints.rest.bodies import checked
+from waypost.entrypoints.rest.bodies import IdText, checked
 
-Limit = Annotated[int, Parameter(ge=1, le=500, description="At most this many.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
 CursorGiven = Annotated[
-    str | None, Parameter(max_length=128, min_length=1, description="`next` of the page before.", required=False)
+    str | None, QueryParameter(max_length=128, min_length=1, description="`next` of the page before.", required=False)
 ]
-UserGiven = Annotated[str | None, Parameter(max_length=128, min_length=1, description="Of this user.", required=False)]
-PathId = Annotated[str, Parameter(description="The notification's id.")]
-PathIdentity = Annotated[
-    str, Parameter(min_length=1, max_length=128, description="Percent-encode what a path cannot hold.")
+UserGiven = Annotated[
+    str | None, QueryParameter(max_length=128, min_length=1, description="Of this user.", required=False)
 ]
+PathId = Annotated[str, PathParameter(description="The notification's id.")]
+PathIdentity = Annotated[str, PathParameter(description="Percent-encode what a path cannot hold.")]
+"""As it stands in the path; ``identity_in`` reads it."""
+
+PATH_KINDS = {"notification_id": IdText, "user_id": Identity, "device_id": Identity}
+"""What the path parameters are once they are read."""
 
 
 def id_in(path_part: str) -> NotificationId:
@@ -39,3 +44,18 @@ def identity_in(path_part: str, name: str) -> str:
         raise InvalidRequest((Fault(name, "not valid UTF-8"),)) from None
     identity: str = checked(Identity, text, name)
     return identity
+
+
+_NOT_IN_QUERY = {"request", "body", "header_key"}
+
+
+def refuse_unknown_parameters(request: Request[Any, Any, Any]) -> None:
+    """Refuse a query parameter that the route does not know: a misspelt filter must not list everything."""
+    handler = request.route_handler
+    spoken = handler.opt.get("spoken")
+    if spoken is None or spoken.public or not request.query_params:
+        return
+    known = handler.parsed_fn_signature.parameters.keys() - request.path_params.keys() - _NOT_IN_QUERY
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        raise InvalidRequest(tuple(Fault(name, "unknown parameter") for name in dict.fromkeys(unknown)))

@@ -13,11 +13,13 @@ import msgspec
 from litestar import Litestar, Response, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
+from litestar.params import FromPath
 
 from waypost import __version__
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken
 from waypost.entrypoints.rest.api import Call
+from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem
 
 DESCRIPTION = """
@@ -41,12 +43,11 @@ def specification(routes: Sequence[HTTPRouteHandler]) -> bytes:
     config = OpenAPIConfig(
         title="Waypost", version=__version__, description=DESCRIPTION.strip(), use_handler_docstrings=True
     )
-    document = Litestar(route_handlers=list(routes), openapi_config=config).openapi_schema.to_schema()
+    described = Litestar(route_handlers=list(routes), openapi_config=config, logging_config=None)
+    document = described.openapi_schema.to_schema()
     spoken = {str(route.operation_id): _spoken(route) for route in routes}
-    kinds = [
-        kind for each in spoken.values() for kind in (*each.answers.values(), each.body) if kind not in (None, str)
-    ]
-    unique = list(dict.fromkeys([*kinds, Problem]))
+    kinds = [kind for each in spoken.values() for kind in (*each.answers.values(), each.body)]
+    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
     by_kind = dict(zip(unique, schemas, strict=True))
     for path in document["paths"].values():
@@ -71,6 +72,9 @@ def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict
         **{str(status): _response(status, kind, by_kind) for status, kind in spoken.answers.items()},
         **_problems(spoken, by_kind[Problem]),
     }
+    for parameter in operation.get("parameters") or ():
+        if parameter["in"] == "path":
+            parameter["schema"] = msgspec.json.schema(PATH_KINDS[parameter["name"]])
     operation["security"] = [] if spoken.public else [{"key": []}]
     operation.pop("deprecated", None)
     if spoken.body is not None:
@@ -133,10 +137,10 @@ START = """SwaggerUIBundle({
 });
 """
 
-_POLICY = (
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'"
-)
-_PAGE_HEADERS = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
+_PAGE_HEADERS = {
+    "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
+    "x-content-type-options": "nosniff",
+}
 
 
 @get("/openapi.json", include_in_schema=False)
@@ -152,7 +156,7 @@ async def page() -> Response[str]:
 
 
 @get("/docs/{name:str}", include_in_schema=False)
-async def asset(name: str) -> Response[bytes]:
+async def asset(name: FromPath[str]) -> Response[bytes]:
     """A part of the reference page, out of an installed package."""
     if name == "start.js":
         return Response(START.encode(), media_type="text/javascript", headers=_PAGE_HEADERS)

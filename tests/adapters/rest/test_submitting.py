@@ -1,0 +1,177 @@
+"""Submitting through the API: new, repeated, refused; one by one and in batches."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.adapters.rest.service import DEMO, served, shown
+from waypost.domain.errors import ErrorCode, StorageFull
+from waypost.domain.ids import parse_id
+from waypost.domain.notification import Lane
+from waypost.ports.work import InProgress
+
+pytestmark = pytest.mark.asyncio
+
+
+def code_of(answer: httpx.Response) -> str:
+    """The stable code of a problem; it is one, and says the status it came with."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == answer.status_code
+    assert problem["type"] == f"urn:waypost:problem:{problem['code']}"
+    return str(problem["code"])
+
+
+async def test_a_new_notification_is_202_with_its_id() -> None:
+    """The id can be asked for at once."""
+    async with served() as (_, client):
+        answer = await client.post("/v1/notifications", json=shown(data={"order": 7}))
+        assert answer.status_code == 202
+        said = answer.json()
+        assert (said["status"], said["deduplicated"]) == ("pending", False)
+        assert len(said["content_hash"]) == 16
+        found = (await client.get(f"/v1/notifications/{said['id']}")).json()
+        assert found["notification"]["status"] == "pending"
+        assert found["content"] == {"title": "Hello", "data": {"order": 7}}
+
+
+async def test_a_scheduled_one_says_so() -> None:
+    """`scheduled` until its time; a time that has passed is now."""
+    async with served() as (_, client):
+        later = await client.post("/v1/notifications", json=shown(scheduled_at="2027-01-15T09:00:00+00:00"))
+        past = await client.post("/v1/notifications", json=shown(title="x", scheduled_at="2020-01-15T09:00:00Z"))
+        assert (later.json()["status"], past.json()["status"]) == ("scheduled", "pending")
+
+
+async def test_the_same_content_again_is_200_with_the_first_id() -> None:
+    """A content duplicate leaves a record of its own, listed under the first."""
+    async with served() as (_, client):
+        first = (await client.post("/v1/notifications", json=shown())).json()
+        again = await client.post("/v1/notifications", json=shown())
+        said = again.json()
+        assert again.status_code == 200
+        assert (said["id"], said["deduplicated"], said["status"]) == (first["id"], True, "pending")
+        assert said["content_hash"] == first["content_hash"]
+        record = (await client.get(f"/v1/notifications/{said['record_id']}")).json()["notification"]
+        assert (record["status"], record["duplicate_of"]) == ("deduplicated", first["id"])
+        assert (await client.get(f"/v1/notifications/{first['id']}")).json()["duplicates"] == [said["record_id"]]
+
+
+@pytest.mark.parametrize("by_header", [True, False])
+async def test_the_same_idempotency_key_is_the_same_id(by_header: bool) -> None:
+    """Another body under it is a conflict; a key may come in the body or the header."""
+    async with served() as (_, client):
+        headers = {"idempotency-key": "order-7"} if by_header else {}
+        body = shown() if by_header else shown(idempotency_key="order-7")
+        first = await client.post("/v1/notifications", json=body, headers=headers)
+        again = await client.post("/v1/notifications", json=body, headers=headers)
+        assert (first.status_code, again.status_code) == (202, 200)
+        assert again.json()["id"] == first.json()["id"]
+        assert "record_id" not in again.json()
+        other = await client.post("/v1/notifications", json={**body, "title": "Other"}, headers=headers)
+        assert (other.status_code, code_of(other)) == (409, "idempotency_conflict")
+
+
+async def test_header_and_body_may_not_name_different_keys() -> None:
+    """Equal ones are fine."""
+    async with served() as (_, client):
+        headers = {"idempotency-key": "a"}
+        same = await client.post("/v1/notifications", json=shown(idempotency_key="a"), headers=headers)
+        different = await client.post("/v1/notifications", json=shown(idempotency_key="b"), headers=headers)
+        assert (same.status_code, code_of(different)) == (202, "invalid_request")
+
+
+async def test_a_key_that_is_held_is_409_with_retry_after() -> None:
+    """The other request's answer is not known yet."""
+    async with served() as (service, client):
+
+        async def held(_batch: object) -> list[InProgress]:
+            return [InProgress(1_500)]
+
+        service.work.accept = held  # type: ignore[method-assign,assignment] # a store with two-state keys answers this
+        answer = await client.post("/v1/notifications", json=shown(idempotency_key="a"))
+        assert (answer.status_code, code_of(answer), answer.headers["retry-after"]) == (409, "in_progress", "2")
+
+
+async def test_a_batch_answers_each_item() -> None:
+    """Equal items are duplicates of the first; a wrong one harms no other."""
+    async with served() as (_, client):
+        items = [shown("a"), shown("a"), {"user_id": 1}, {"user_id": "b"}, shown("c")]
+        answer = await client.post("/v1/notifications/batch", json={"notifications": items})
+        said = answer.json()
+        assert answer.status_code == 202
+        assert (said["accepted"], said["deduplicated"], said["refused"]) == (2, 1, 2)
+        first, second, wrong_type, empty, _ = said["results"]
+        assert second["notification"]["id"] == first["notification"]["id"]
+        assert wrong_type["error"]["faults"] == [
+            {"path": "notifications[2].user_id", "why": "Expected `str`, got `int`"}
+        ]
+        assert empty["error"]["faults"][0]["path"] == "notifications[3].title"
+
+
+async def test_a_batch_without_anything_new_is_200() -> None:
+    """All repeated, or all refused."""
+    async with served() as (_, client):
+        body = {"notifications": [shown()]}
+        statuses = [(await client.post("/v1/notifications/batch", json=body)).status_code for _ in range(2)]
+        refused = await client.post("/v1/notifications/batch", json={"notifications": [{}]})
+        assert (statuses, refused.status_code) == ([202, 200], 200)
+
+
+@pytest.mark.parametrize("count", [0, 1_001])
+async def test_a_batch_has_1_to_1000_items(count: int) -> None:
+    """Nothing of another is accepted."""
+    async with served() as (service, client):
+        items = [shown(f"user-{n}") for n in range(count)]
+        answer = await client.post("/v1/notifications/batch", json={"notifications": items})
+        assert code_of(answer) == "invalid_request"
+        assert not service.store.rows
+
+
+async def test_a_full_backlog_is_429_and_nothing_is_written() -> None:
+    """Other lanes go on."""
+    async with served() as (service, client):
+        service.full = {Lane.NORMAL}
+        refused = await client.post("/v1/notifications", json=shown())
+        assert (refused.status_code, code_of(refused), refused.headers["retry-after"]) == (429, "backlog_full", "5")
+        assert (await client.post("/v1/notifications", json=shown(urgency="high"))).status_code == 202
+
+
+async def test_a_store_that_cannot_take_it_is_503() -> None:
+    """The code says which trouble it is."""
+    async with served() as (service, client):
+
+        async def full(_batch: object) -> list[InProgress]:
+            raise StorageFull("no room to accept more", retry_after_s=30)
+
+        service.work.accept = full  # type: ignore[method-assign,assignment] # a disk that is full
+        answer = await client.post("/v1/notifications/batch", json={"notifications": [shown()]})
+        assert (answer.status_code, code_of(answer), answer.headers["retry-after"]) == (503, "storage_full", "30")
+
+
+async def test_while_draining_nothing_new_is_taken_but_answers_are_given() -> None:
+    """A caller retries elsewhere."""
+    async with served() as (service, client):
+        service.is_draining = True
+        answer = await client.post("/v1/notifications", json=shown())
+        assert (answer.status_code, code_of(answer)) == (503, ErrorCode.SHUTTING_DOWN)
+        assert (await client.get("/v1/notifications")).status_code == 200
+        assert (await client.get("/health/ready")).status_code == 503
+
+
+async def test_what_is_larger_than_64_kib_as_stored_is_413_with_both_sizes() -> None:
+    """Limits are of bytes, not characters."""
+    async with served() as (_, client):
+        answer = await client.post("/v1/notifications", json=shown(data={"x": "é" * 40_000}))
+        assert (answer.status_code, code_of(answer)) == (413, "too_large")
+        assert "at most 65536" in answer.json()["detail"]
+
+
+async def test_through_the_framework_the_answers_are_the_same() -> None:
+    """The hot route is a shortcut, not another API."""
+    async with served() as (service, client):
+        answer = await client.post("/v1/notifications/", json=shown(), headers={"idempotency-key": "a"})
+        batch = await client.post("/v1/notifications/batch/", json={"notifications": [shown("b")]})
+        assert (answer.status_code, batch.status_code) == (202, 202)
+        assert await service.views.story(DEMO, parse_id(answer.json()["id"])) is not None
