@@ -16,6 +16,7 @@ from waypost.adapters.sql.migrate import migrate
 from waypost.adapters.sql.reserve import Reserve
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
+from waypost.domain.errors import StorageBroken
 from waypost.ports.clock import Clock
 from waypost.telemetry.sink import Telemetry
 
@@ -39,11 +40,12 @@ class Database:
         self._writer = connect(self.path, busy_timeout_s=settings.lock_timeout_s)
         self.loop_reader: Connection = connect(self.path, read_only=True)
         """For reads on the event loop that are proven short."""
-        reserve = Reserve(self.run_dir, settings.reserve_bytes, settings.checkpoint_bytes)
+        reserve = reserve_of(settings)
         self.commits = GroupCommit(self._writer, self._lock, reserve, settings, clock=clock, telemetry=telemetry)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
         self._local = threading.local()
         self._opened: list[Connection] = []
+        self._closed = False
 
     @property
     def state(self) -> StoreState:
@@ -78,7 +80,10 @@ class Database:
             raise refusal(fault) from error
 
     async def close(self) -> None:
-        """Write what is queued and close every connection."""
+        """Write what is queued and close every connection; once more is harmless."""
+        if self._closed:
+            return
+        self._closed = True
         await self.commits.stop()
         await asyncio.to_thread(self._readers.shutdown)
         for connection in (*self._opened, self.loop_reader, self._writer):
@@ -89,8 +94,28 @@ class Database:
 def prepare(settings: SqlSettings) -> tuple[str | None, str]:
     """Make the database have today's schema, and name the revisions before and after; blocking, under the write lock.
 
-    StorageBroken where the file is no sound database or was made by a newer version.
+    A full disk gives up its reserve, so that the store opens and can finish what was accepted. StorageBroken where the
+    file is no sound database or was made by a newer version.
     """
+    reserve = reserve_of(settings)
+    try:
+        return _prepare(settings)
+    except StorageBroken as broken:
+        if not reserve.is_disk_full():
+            raise
+        reserve.drop()
+        if reserve.is_disk_full():
+            raise refusal(Fault.FULL) from broken
+    return _prepare(settings)
+
+
+def reserve_of(settings: SqlSettings) -> Reserve:
+    """The reserve of the store that *settings* name."""
+    run_dir = run_directory(database_path(settings.url))
+    return Reserve(run_dir, settings.reserve_bytes, settings.checkpoint_bytes)
+
+
+def _prepare(settings: SqlSettings) -> tuple[str | None, str]:
     path = database_path(settings.url)
     lock = WriteLock(run_directory(path))
     try:

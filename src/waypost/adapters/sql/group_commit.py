@@ -170,7 +170,7 @@ class GroupCommit:
         except LockTimeout:
             self._refuse_late()
         except Exception as error:  # noqa: BLE001 - whatever the disk raised: the operations wait, the thread lives on
-            self._note(fault_of(error))
+            self._note(self._fault_of(error))
         else:
             self._measure(time.monotonic() - started, len(batch))
 
@@ -228,7 +228,7 @@ class GroupCommit:
         return answers
 
     def _failed(self, batch: Sequence[_Queued], error: Exception) -> None:
-        fault = fault_of(error)
+        fault = self._fault_of(error)
         if fault is Fault.OPERATION and len(batch) > 1:
             for queued in batch:
                 self._write([queued])
@@ -239,6 +239,10 @@ class GroupCommit:
             waits = fault is not Fault.BROKEN and not self._stopping
             self._returned += [queued for queued in batch if queued.kind.patient and waits]
             self._refuse((queued for queued in batch if not (queued.kind.patient and waits)), fault)
+
+    def _fault_of(self, error: Exception) -> Fault:
+        fault = fault_of(error)
+        return Fault.FULL if fault is Fault.AWAY and self._reserve.is_disk_full() else fault
 
     def _note(self, fault: Fault) -> None:
         if fault is Fault.FULL:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+_NO_ROOM_BYTES = 64 * 1024
+
 
 class Reserve:
     """A file of really allocated bytes that is dropped when the disk is full; shared by all processes of a store."""
@@ -18,10 +20,9 @@ class Reserve:
         """Make the reserve if it is gone; False while there is no room for it and a margin to work in."""
         if self._exists():
             return True
-        room = os.statvfs(self._path.parent)
-        if room.f_bavail * room.f_frsize < self._size_bytes + self._margin_bytes:
-            return False
         try:
+            if self._room_bytes() < self._size_bytes + self._margin_bytes:
+                return False
             self._allocate()
         except OSError:
             self.drop()
@@ -31,6 +32,17 @@ class Reserve:
     def drop(self) -> None:
         """Free its bytes."""
         self._path.unlink(missing_ok=True)
+
+    def is_disk_full(self) -> bool:
+        """Whether there is no room left to speak of; SQLite does not always say why it could not write."""
+        try:
+            return self._room_bytes() < _NO_ROOM_BYTES
+        except OSError:
+            return False  # the disk is away altogether
+
+    def _room_bytes(self) -> int:
+        room = os.statvfs(self._path.parent)
+        return room.f_bavail * room.f_frsize
 
     def _exists(self) -> bool:
         try:

@@ -1,0 +1,72 @@
+"""A file that cannot be trusted is refused, loudly, and never written to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from tests.adapters.sql.conftest import OpenStore
+from tests.contract.bench import notification
+from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.migrate import engine_of
+from waypost.adapters.sql.schema import metadata
+from waypost.domain.errors import StorageBroken
+from waypost.domain.time import Instant
+from waypost.ports.work import Arrival
+
+pytestmark = pytest.mark.asyncio
+
+NOW = Instant(1_800_000_000_000)
+_PAGES_OF_THE_EMPTY_SCHEMA = 34
+
+
+async def test_a_file_that_is_no_database_is_not_opened(open_at: OpenStore, tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    file.write_bytes(b"this is not a database. " * 1000)
+    before = file.read_bytes()
+    with pytest.raises(StorageBroken):
+        await open_at(file)
+    assert file.read_bytes() == before
+
+
+async def test_a_newer_database_is_refused_naming_both_revisions(open_at: OpenStore, tmp_path: Path) -> None:
+    await (await open_at(tmp_path / "a.db")).close()
+    connection = connect(tmp_path / "a.db")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(StorageBroken, match=r"9999.*0001"):
+        await open_at(tmp_path / "a.db")
+
+
+async def test_damage_found_while_running_refuses_everything(open_at: OpenStore, tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    store = await open_at(file)
+    await store.work.accept([Arrival(notification(NOW, user=f"u{n}")) for n in range(1500)])
+    await store.close()
+    raw = file.read_bytes()
+    kept = _PAGES_OF_THE_EMPTY_SCHEMA * 4096
+    assert len(raw) > 2 * kept
+    file.write_bytes(raw[:kept] + b"\xff" * (len(raw) - kept))
+    damaged = await open_at(file)
+    with pytest.raises(StorageBroken):
+        await damaged.work.accept([Arrival(notification(NOW))])
+    assert damaged.database.state is StoreState.BROKEN
+    with pytest.raises(StorageBroken):
+        await damaged.work.accept([Arrival(notification(NOW))])
+
+
+async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path) -> None:
+    await (await open_at(tmp_path / "a.db")).close()
+    with engine_of(tmp_path / "a.db").connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+async def test_opening_twice_migrates_once(open_at: OpenStore, tmp_path: Path) -> None:
+    store = await open_at(tmp_path / "a.db")
+    await store.work.accept([Arrival(notification(NOW))])
+    second = await open_at(tmp_path / "a.db")
+    assert sum((await second.views.balance()).values()) == 1

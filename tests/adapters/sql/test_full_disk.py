@@ -1,0 +1,150 @@
+"""A full disk: accepts are refused, outcomes still fit, and everything goes on when there is room again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore
+from tests.contract.bench import notification, sent, targets
+from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.store import Store
+from waypost.domain.errors import StorageFull
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+from waypost.ports.work import Arrival, Lease, Settled
+
+pytestmark = pytest.mark.asyncio
+
+_MIB = 1 << 20
+_RESERVE = 4 * _MIB
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 24 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    mounted = os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
+    if not mounted:
+        why = "mounting a small disk takes root"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why)
+        pytest.skip(why)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def _fill(disk: Path) -> Path:
+    """Take all the room there is."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12):
+            try:
+                while file.write(b"\0" * size) == size:
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+async def _accept_until_refused(store: Store) -> list[NotificationId]:
+    """Accept batches until the disk is full; the ids that were answered."""
+    answered: list[NotificationId] = []
+    for _ in range(1000):
+        now = Instant(1_800_000_000_000)
+        batch = [Arrival(notification(now, user=f"u{n}", body="x" * 2000)) for n in range(50)]
+        try:
+            answers = await store.work.accept(batch)
+        except StorageFull:
+            return answered
+        assert len(answers) == 50
+        answered += [arrival.notification.id for arrival in batch]
+    raise AssertionError("the disk never became full")
+
+
+async def _settle_all(store: Store, lease: Lease) -> None:
+    at = Instant(1_800_000_000_000)
+    parts = [Settled(item.notification, (sent(0, at), sent(1, at)), targets(2)) for item in lease.items]
+    assert await store.work.settle(lease, parts) == []
+
+
+async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_at: OpenStore) -> None:
+    store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
+    states: asyncio.Queue[StoreState] = asyncio.Queue()
+    store.database.commits.on_state_change(states.put_nowait)
+    reserve = store.database.run_dir / "reserve"
+    assert reserve.stat().st_blocks * 512 >= _RESERVE, "really allocated"
+
+    first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
+    await store.work.accept(first)
+    filler = _fill(small_disk)
+    answered = [arrival.notification.id for arrival in first] + await _accept_until_refused(store)
+    assert await states.get() is StoreState.FULL
+    assert store.database.state is StoreState.FULL
+
+    lease = await store.work.lease(Lane.NORMAL, 300, Instant(0))
+    assert len(lease.items) == 300
+    await _settle_all(store, lease)
+    with pytest.raises(StorageFull):
+        await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+
+    filler.unlink()
+    assert await states.get() is StoreState.OK
+    assert reserve.exists()
+    last = notification(Instant(1_800_000_000_000), user="last")
+    await store.work.accept([Arrival(last)])
+    balance = await store.views.balance()
+    assert balance[NotificationStatus.SENT] == 300
+    assert balance[NotificationStatus.PENDING] == len(answered) + 1 - 300, "what was refused left nothing"
+
+
+async def test_outcomes_wait_where_even_the_reserve_is_used_up(small_disk: Path, open_at: OpenStore) -> None:
+    """They are held, and written as soon as there is room."""
+    store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
+    first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
+    await store.work.accept(first)
+    filler = _fill(small_disk)
+    await _accept_until_refused(store)
+    filler.rename(small_disk / "first")
+    _fill(small_disk)  # somebody takes what the reserve freed
+    lease = await store.work.lease(Lane.NORMAL, 300, Instant(0))
+    outcome = asyncio.ensure_future(_settle_all(store, lease))
+    with pytest.raises(StorageFull):
+        await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+    assert not outcome.done()
+    (small_disk / "first").unlink()
+    (small_disk / "filler").unlink()
+    await outcome
+    assert (await store.views.balance())[NotificationStatus.SENT] == 300
+
+
+async def test_a_store_that_opens_on_a_full_disk_lives_on_its_reserve(small_disk: Path, open_at: OpenStore) -> None:
+    store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
+    await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+    await store.close()
+    filler = _fill(small_disk)
+    again = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
+    assert again.database.state is StoreState.FULL
+    with pytest.raises(StorageFull):
+        await again.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+    await _settle_all(again, await again.work.lease(Lane.NORMAL, 10, Instant(0)))
+    filler.unlink()
+    assert (await again.views.balance()) == {NotificationStatus.SENT: 1}
+
+
+async def test_without_its_reserve_a_store_does_not_open_on_a_full_disk(small_disk: Path, open_at: OpenStore) -> None:
+    store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
+    await store.close()
+    (store.database.run_dir / "reserve").unlink()
+    _fill(small_disk)
+    with pytest.raises(StorageFull):
+        await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)

@@ -1,0 +1,113 @@
+"""Group commit: operations share a transaction and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore
+from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.store import Store
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.adapters.sql.write_lock import WriteLock
+from waypost.domain.errors import ErrorCode, Unavailable
+
+pytestmark = pytest.mark.asyncio
+
+_WRITE = "INSERT INTO reader (name, position) VALUES (?, ?)"
+
+
+def _insert(transaction: Transaction, ops: Sequence[tuple[str | None, int]]) -> list[str | None]:
+    transaction.connection.executemany(_WRITE, ops)
+    return [name for name, _ in ops]
+
+
+INSERT: Kind[tuple[str | None, int], str | None] = Kind("insert", _insert, durable=True)
+INSERT_PATIENTLY: Kind[tuple[str | None, int], str | None] = Kind("insert patiently", _insert, False, patient=True)
+
+
+async def _names(store: Store) -> list[str]:
+    rows = await store.database.read(lambda connection: connection.execute("SELECT name FROM reader").fetchall())
+    return sorted(row[0] for row in rows)
+
+
+async def test_one_bad_operation_does_not_fail_its_neighbours(open_at: OpenStore, tmp_path: Path) -> None:
+    store = await open_at(tmp_path / "a.db")
+    submit = store.database.commits.submit
+    futures = [submit(INSERT, (name, 1)) for name in ("a", "b", None, "c")]
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    assert [result for result in results if isinstance(result, str)] == ["a", "b", "c"]
+    assert "NOT NULL" in str(results[2])
+    assert await _names(store) == ["a", "b", "c"]
+
+
+async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_path: Path) -> None:
+    """Seen from outside: while the lock is taken everything queues, and then is visible together or not at all."""
+    store = await open_at(tmp_path / "a.db")
+    seen: list[int] = []
+
+    def count(transaction: Transaction, ops: Sequence[None]) -> list[int]:
+        seen.append(len(ops))
+        return [len(ops)] * len(ops)
+
+    kind: Kind[None, int] = Kind("count", count, durable=False)
+    lock = WriteLock(store.database.run_dir)
+    with lock.hold(1):
+        futures = [store.database.commits.submit(kind, None) for _ in range(50)]
+    lock.close()
+    await asyncio.gather(*futures)
+    assert sum(seen) == 50
+    assert seen[-1] == max(seen) >= 49, "at most the first went alone"
+
+
+async def test_a_lock_held_for_too_long_refuses_accepts_and_keeps_outcomes(open_at: OpenStore, tmp_path: Path) -> None:
+    store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
+    commits = store.database.commits
+    lock = WriteLock(store.database.run_dir)
+    with lock.hold(1):
+        outcome = commits.submit(INSERT_PATIENTLY, ("outcome", 1))
+        with pytest.raises(Unavailable) as refused:
+            await commits.submit(INSERT, ("accept", 1))
+        assert refused.value.code is ErrorCode.STORAGE_BUSY
+        assert not outcome.done()
+        assert commits.held == 1
+    lock.close()
+    assert await outcome == "outcome"
+    assert await _names(store) == ["outcome"]
+    assert commits.state is StoreState.OK
+
+
+async def test_a_foreign_writer_is_waited_for(open_at: OpenStore, tmp_path: Path) -> None:
+    """Somebody's shell with an open transaction holds SQLite's lock and not ours."""
+    store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
+    foreign = connect(tmp_path / "a.db")
+    foreign.execute("BEGIN IMMEDIATE")
+    outcome = store.database.commits.submit(INSERT_PATIENTLY, ("outcome", 1))
+    with pytest.raises(Unavailable):
+        await store.database.commits.submit(INSERT, ("accept", 1))
+    foreign.execute("ROLLBACK")
+    foreign.close()
+    assert await outcome == "outcome"
+
+
+async def test_closing_writes_what_is_queued_and_refuses_what_comes_later(open_at: OpenStore, tmp_path: Path) -> None:
+    store = await open_at(tmp_path / "a.db")
+    queued = store.database.commits.submit(INSERT, ("last", 1))
+    await store.close()
+    assert await queued == "last"
+    with pytest.raises(Unavailable) as refused:
+        store.database.commits.submit(INSERT, ("late", 1))
+    assert refused.value.code is ErrorCode.SHUTTING_DOWN
+    assert await _names(await open_at(tmp_path / "a.db")) == ["last"]
+
+
+async def test_the_log_is_copied_into_the_database_when_it_has_grown(open_at: OpenStore, tmp_path: Path) -> None:
+    store = await open_at(tmp_path / "a.db", checkpoint_bytes=64 * 4096)
+    for n in range(300):
+        await store.database.commits.submit(INSERT, (f"{n:04}" + "x" * 3000, n))
+    assert (tmp_path / "a.db-wal").stat().st_size < 2 * 64 * 4096 + 20 * 4096
+    assert len(await _names(store)) == 300
