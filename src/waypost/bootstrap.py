@@ -15,7 +15,9 @@ from pathlib import Path
 
 import uvloop
 
+from waypost.adapters.apns.payload import faults as apns_faults
 from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.fcm.payload import faults as fcm_faults
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi, run_directory
 from waypost.adapters.sql.database import prepare
@@ -23,8 +25,9 @@ from waypost.adapters.sql.group_commit import StoreState
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.adapters.structlog.sink import StructlogSink
+from waypost.adapters.webpush.payload import faults as webpush_faults
 from waypost.adapters.webpush.sender import WebPushSender
-from waypost.config import Config, Listen, load
+from waypost.config import AppSettings, Config, Listen, load
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
@@ -34,7 +37,7 @@ from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.explain import Explain
-from waypost.pipeline.intake import Intake
+from waypost.pipeline.intake import ContentCheck, Intake
 from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.ports.sender import Sender
@@ -211,6 +214,11 @@ def _senders(config: Config, clock: Clock, telemetry: Telemetry) -> dict[Credent
     return {sender.credential: sender for sender in found}
 
 
+def _checks(app: AppSettings) -> list[ContentCheck]:
+    offered = ((app.apns, apns_faults), (app.fcm, fcm_faults), (app.webpush, webpush_faults))
+    return [check for credential, check in offered if credential is not None]
+
+
 def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
     ids = RandomIds(crew.clock)
@@ -224,6 +232,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board)
             defaults=defaults,
             is_full=worker.is_full,
             announce=worker.wake,
+            checks={app: _checks(chosen) for app, chosen in config.apps.items()},
         ),
         views=store.views,
         devices=store.devices,

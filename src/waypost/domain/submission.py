@@ -85,13 +85,17 @@ class Defaults(Struct, frozen=True):
 
 
 def faults(submission: Submission) -> list[Fault]:
-    """Everything wrong with a submission that its types cannot say; empty is good."""
-    found = [*_shown_faults(submission), *_override_faults(submission)]
+    """Everything wrong with a submission that its types cannot say; empty is good.
+
+    What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
+    """
+    found = list(_shown_faults(submission))
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
         found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
-    unstorable = _unstorable(submission.data)
-    if unstorable:
-        found.append(Fault("data", unstorable))
+    for path, fields in (("data", submission.data), ("overrides", submission.overrides)):
+        unstorable = _unstorable(fields)
+        if unstorable:
+            found.append(Fault(path, unstorable))
     if len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
@@ -105,58 +109,6 @@ def _shown_faults(submission: Submission) -> Iterator[Fault]:
     for name in ("title", "subtitle", "body", "image", "icon", "link", "sound", "badge", "actions"):
         if getattr(submission, name) not in (None, ()):
             yield Fault(name, "a silent notification shows nothing; leave it out or make the kind visible")
-
-
-def _override_faults(submission: Submission) -> Iterator[Fault]:
-    """What an override may not touch: the address, the credential, and the silent/visible difference."""
-    for channel, fields in submission.overrides.items():
-        unstorable = _unstorable(fields)
-        if unstorable:
-            yield Fault(f"overrides.{channel}", unstorable)
-        headers = fields.get("headers", {})
-        if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-            yield Fault(f"overrides.{channel}.headers", "must be an object of strings")
-            continue
-        for name in headers:
-            if name.lower() in _FIXED_HEADERS or not _is_header_name(name):
-                yield Fault(f"overrides.{channel}.headers.{name}", "cannot be overridden")
-    for name in ("token", "topic", "condition", "fid"):
-        if name in submission.overrides.get(Channel.FCM, {}):
-            yield Fault(f"overrides.fcm.{name}", "the target is chosen by routing")
-    yield from _apns_faults(submission)
-
-
-_FIXED_HEADERS = frozenset(
-    {"authorization", "host", "content-length", "content-encoding", "content-type", "apns-id", "apns-expiration", "ttl"}
-)
-
-
-def _is_header_name(name: str) -> bool:
-    return name.replace("-", "").isalnum() and name.isascii()
-
-
-def _apns_faults(submission: Submission) -> Iterator[Fault]:
-    override = submission.overrides.get(Channel.APNS, {})
-    headers = override.get("headers", {})
-    if not isinstance(headers, dict):
-        return
-    lowered = {str(name).lower(): value for name, value in headers.items()}
-    push_type = lowered.get("apns-push-type")
-    if submission.kind is Kind.SILENT:
-        if lowered.get("apns-priority", "5") != "5":
-            yield Fault("overrides.apns.headers.apns-priority", "a silent push has priority 5 (Apple refuses others)")
-        if push_type not in (None, "background"):
-            yield Fault("overrides.apns.headers.apns-push-type", "a silent push is of type background")
-    elif push_type == "background":
-        yield Fault("overrides.apns.headers.apns-push-type", "a visible push is not of type background")
-    payload = override.get("payload", {})
-    aps = payload.get("aps", {}) if isinstance(payload, dict) else None
-    if not isinstance(aps, dict):
-        yield Fault("overrides.apns.payload", "payload and payload.aps must be objects")
-    elif submission.kind is Kind.SILENT:
-        for name in ("alert", "badge", "sound"):
-            if name in aps:
-                yield Fault(f"overrides.apns.payload.aps.{name}", "a silent push shows nothing")
 
 
 def _unstorable(value: Any) -> str | None:

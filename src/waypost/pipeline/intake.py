@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.notification import Lane, lane_of
+from waypost.domain.notification import Content, Kind, Lane, lane_of
 from waypost.domain.submission import Defaults, Draft, Submission, draft
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Withdrawal, Work
 from waypost.telemetry import Metric, Telemetry
+
+ContentCheck = Callable[[Content, Kind], list[Fault]]
+"""What one channel could never send, such as a reserved key."""
 
 
 class Caller(Struct, frozen=True):
@@ -37,6 +40,8 @@ class Intake(Struct, frozen=True):
     """Whether a lane's backlog is past its limit."""
     announce: Callable[[Lane], None] = lambda lane: None
     """Told of each lane that work was accepted for."""
+    checks: Mapping[AppId, Sequence[ContentCheck]] = {}
+    """Of each app, what the channels that it has a credential for refuse."""
 
     async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
@@ -79,9 +84,12 @@ class Intake(Struct, frozen=True):
         self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant
     ) -> Draft | InvalidRequest:
         try:
-            return draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now)
+            made = draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now)
         except InvalidRequest as invalid:
             return invalid
+        content, kind = made.notification.content, made.notification.kind
+        faults = tuple(fault for check in self.checks.get(caller.app, ()) for fault in check(content, kind))
+        return InvalidRequest(faults) if faults else made
 
     def _tell(
         self,
