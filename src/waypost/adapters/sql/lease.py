@@ -36,10 +36,16 @@ _DEPTH = (
     " WHERE lane = ? AND due_at = 0{shards} LIMIT ?)"
 )
 
+_NO_SHARD = -1
+"""With an empty list SQLite finds no plan that keeps to the index named."""
+
 
 def in_shards(shards: frozenset[int]) -> str:
     """The condition that a row belongs to *shards*."""
-    return "" if len(shards) == SHARDS else f" AND shard IN ({','.join(map(str, sorted(shards)))})"
+    if len(shards) == SHARDS:
+        return ""
+    numbers = sorted(shards) or [_NO_SHARD]
+    return f" AND shard IN ({','.join(map(str, numbers))})"
 
 
 class FreshTail:

@@ -1,0 +1,63 @@
+"""A real process on a store: it does what its standard input says, one JSON line each, and answers with one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.adapters.sql.conftest import WallClock, settings_of
+from tests.contract.bench import notification
+from waypost.adapters.sql.store import Store, open_store
+from waypost.domain.ids import next_ids
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.ports.work import Accepted, Arrival
+from waypost.telemetry.sink import Silent
+
+
+async def main(database: Path) -> None:
+    """Serve until standard input ends."""
+    store = await open_store(settings_of(database), clock=WallClock(), peers=None, telemetry=Silent())
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        print(json.dumps(await _do(store, **json.loads(line))), flush=True)
+    await store.close()
+
+
+async def _do(store: Store, do: str, **how: Any) -> Any:
+    match do:
+        case "acquire":
+            store.shards.acquire(how["wanted"])
+            return sorted(store.shards.owned)
+        case "role":
+            role = store.shards.role(how["name"])
+            return role is not None
+        case "lease":
+            lease = await store.work.lease(Lane.NORMAL, how["n"], Instant(0))
+            return [item.notification.id.hex() for item in lease.items]
+        case "accept":
+            return [await _accept(store, how["user"], how["size"]) for _ in range(how["batches"])]
+        case _:
+            raise ValueError(do)
+
+
+async def _accept(store: Store, user: str, size: int) -> list[str]:
+    """Accept a batch with ids of this process's own time and randomness."""
+    now = WallClock().now()
+    ids, _ = next_ids(now, size, os.urandom(10), 0)
+    batch = [
+        Arrival(msgspec.structs.replace(notification(now, user=f"{user}{n}"), id=one)) for n, one in enumerate(ids)
+    ]
+    answers = await store.work.accept(batch)
+    assert answers == [Accepted(one) for one in ids]
+    return [one.hex() for one in ids]
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
