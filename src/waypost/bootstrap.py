@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -49,12 +51,23 @@ from waypost.runtime.peers import NoPeers, SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
 from waypost.runtime.single import ServeLock
-from waypost.runtime.supervisor import EX_CONFIG, SILENCE_S, Inheritance, Supervisor, inheritance, worker_command
+from waypost.runtime.supervisor import (
+    EX_CONFIG,
+    SILENCE_S,
+    Inheritance,
+    Supervisor,
+    bury_predecessors,
+    inheritance,
+    worker_command,
+)
 from waypost.runtime.worker import Place, Worker
 from waypost.telemetry import Event, Silent, Telemetry
 
 HELD_OUTCOMES_LIMIT = 20_000
 """Outcomes a worker holds in memory before it leases nothing more."""
+
+PORT_PATIENCE_S = 3.0
+"""How long a taken port may take to become free."""
 
 Announce = Callable[[str], None]
 """Told the API's URL once it answers."""
@@ -66,16 +79,15 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> in
     ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
     """
     run_dir = _run_dir(config)
-    listener = _listen(config.listen)
-    host, port = listener.getsockname()[:2]
-    url = f"http://{Listen(host, port)}"
     telemetry = _telemetry(config)
     with ServeLock(run_dir / "serve.lock"):
+        bury_predecessors(run_dir / "board")
+        listener = _listen(config.listen)
+        host, port = listener.getsockname()[:2]
+        url = f"http://{Listen(host, port)}"
         telemetry.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         if config.workers == 1:
             board = Board(run_dir / "board")
-            for presence in board.present():
-                board.bury(presence.slot)
             uvloop.run(_work(config, telemetry, 0, board, NoPeers(), listener, lambda: announce(url)))
             return 0
         supervisor = Supervisor(worker_command(config_path), config.workers, listener, run_dir / "board", telemetry)
@@ -284,14 +296,26 @@ def _run_dir(config: Config) -> Path:
 
 
 def _listen(listen: Listen) -> socket.socket:
+    """Listen; a port that is taken may be held by a worker that is just ending with its dead supervisor."""
+    patient_until_s = time.monotonic() + PORT_PATIENCE_S
+    while True:
+        try:
+            return _listen_now(listen)
+        except OSError as failed:
+            if failed.errno != errno.EADDRINUSE or time.monotonic() > patient_until_s:
+                raise ConfigurationError("listen", f"cannot listen on {listen}: {failed.strerror}") from failed
+        time.sleep(0.05)
+
+
+def _listen_now(listen: Listen) -> socket.socket:
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((listen.host, listen.port))
-    except OSError as taken:
+    except OSError:
         listener.close()
-        raise ConfigurationError("listen", f"cannot listen on {listen}: {taken.strerror}") from taken
+        raise
     listener.listen(2048)
     listener.set_inheritable(False)
     return listener

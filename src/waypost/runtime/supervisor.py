@@ -65,12 +65,20 @@ class Supervisor:
     """Runs *count* workers by *command* until told to stop."""
 
     def __init__(
-        self, command: Sequence[str], count: int, listener: socket.socket, board_path: Path, telemetry: Telemetry
+        self,
+        command: Sequence[str],
+        count: int,
+        listener: socket.socket,
+        board_path: Path,
+        telemetry: Telemetry,
+        on_death: Callable[[int], None],
     ) -> None:
+        """*on_death* is told the process id of each worker that died."""
         self._command = command
         self._listener = listener
         self._board = Board(board_path)
         self._telemetry = telemetry
+        self._on_death = on_death
         self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
         self._children = [_Child() for _ in range(count)]
         self._life_read, self._life_write = os.pipe()
@@ -85,7 +93,6 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._bury_predecessors()
         try:
             while not self._stopping:
                 status = self._look(announce)
@@ -140,6 +147,7 @@ class Supervisor:
         self._telemetry.event(
             Event.WORKER_DIED, slot=slot, pid=child.process.pid, status=child.process.returncode, noted=noted
         )
+        self._on_death(child.process.pid)
         child.process = None
         short = now_s - child.started_s < SHORT_LIFE_S
         child.backoff_s = min(max(child.backoff_s * 2, 0.1), BACKOFF_CAP_S) if short else 0.0
@@ -156,13 +164,6 @@ class Supervisor:
             if now_s - presence.heartbeat_s > SILENCE_S:
                 self._telemetry.event(Event.WORKER_FROZEN, slot=presence.slot, pid=presence.pid)
                 child.process.kill()
-
-    def _bury_predecessors(self) -> None:
-        """End workers that a dead supervisor left frozen (the others ended themselves), and read their notes."""
-        for presence in self._board.present():
-            if _is_worker(presence.pid):
-                os.kill(presence.pid, signal.SIGKILL)
-            self._board.bury(presence.slot)
 
     def _stop_children(self, drain_timeout_s: float) -> None:
         running = [child.process for child in self._children if child.process is not None]
@@ -182,6 +183,19 @@ def worker_command(config_path: Path | None) -> list[str]:
     """How a worker is started: this interpreter, the composition root, the same configuration."""
     command = [sys.executable, "-m", "waypost.bootstrap"]
     return command if config_path is None else [*command, str(config_path)]
+
+
+def bury_predecessors(board_path: Path) -> None:
+    """End workers that a dead supervisor left frozen (the others end themselves), and read their notes.
+
+    A frozen one holds the listening port, too: call this before the port is asked for.
+    """
+    board = Board(board_path)
+    for presence in board.present():
+        if _is_worker(presence.pid):
+            os.kill(presence.pid, signal.SIGKILL)
+        board.bury(presence.slot)
+    board.close()
 
 
 def _is_worker(pid: int) -> bool:
