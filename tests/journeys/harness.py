@@ -193,10 +193,11 @@ class Service:
         records = [json.loads(line) for line in lines if line.startswith("{")]
         return [record for record in records if not events or record.get("event") in events]
 
-    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
-        """One call of the API: status and body."""
+    async def ask(self, method: str, path: str, body: Any = None, *, anew: bool = False) -> tuple[int, Json]:
+        """One call of the API, over a kept connection or *anew*: status and body."""
+        request = aiohttp.request if anew else self._session.request
         headers = {"authorization": f"Bearer {self.key}"}
-        async with self._session.request(method, self.url + path, json=body, headers=headers) as answer:
+        async with request(method, self.url + path, json=body, headers=headers) as answer:
             text = await answer.text()
             return answer.status, json.loads(text) if text else {}
 

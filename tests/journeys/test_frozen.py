@@ -1,0 +1,98 @@
+"""A worker that stands still (SIGSTOP) is killed after 10 s of silence, whatever it held."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.balance import balance
+from tests.journeys.conftest import AddRow
+from tests.journeys.harness import Kill, Service, running, until
+from tests.journeys.load import Audience, Load
+
+
+@pytest.mark.asyncio
+async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
+    tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
+    """It holds the write lock; once the supervisor has killed it the others write on, and nothing is lost."""
+    async with running(tmp_path, workers=2) as service:
+        audience = Audience(service)
+        await audience.register(20)
+        load = Load(service, audience, rng)
+        callers = asyncio.create_task(load.run(8, limit=1_000_000, pause_s=0.01))
+        await load.grown(100)
+        frozen, before = await _freeze_inside_a_write(service)
+        began_s = time.monotonic()
+        status, answer = await service.ask("POST", "/v1/notifications", load.compose(), anew=True)
+        assert (status, answer["code"]) == (503, "storage_busy")
+        await until(lambda: _logged(service, "worker.died", frozen), "the frozen worker is killed")
+        silence_s = time.monotonic() - began_s
+        killed = Kill(before, time.time())
+        assert await _logged(service, "worker.frozen", frozen)
+        await load.grown(100)
+        load.stop()
+        await callers
+        result = await balance(service, load.ledger, kills=[killed])
+        table(
+            "frozen inside a write",
+            killed_after_s=f"{silence_s:.1f}",
+            **result.row(),
+        )
+
+
+@pytest.mark.asyncio
+async def test_a_frozen_worker_that_lost_its_supervisor_does_not_keep_the_next_one_out(
+    tmp_path: Path, rng: random.Random
+) -> None:
+    """It cannot end itself, and holds the port, its shards and perhaps the write lock: who starts ends it."""
+    async with running(tmp_path, workers=2) as service:
+        audience = Audience(service)
+        await audience.register(20)
+        load = Load(service, audience, rng)
+        await load.run(8, limit=100)
+        frozen = service.worker_pids()[0]
+        os.kill(frozen, signal.SIGSTOP)
+        killed = await service.kill(service.pid)
+        await service.start()
+        assert frozen not in service.worker_pids()
+        await load.run(8, limit=200)
+        await balance(service, load.ledger, kills=[Kill(killed.before, time.time())])
+
+
+async def _freeze_inside_a_write(service: Service) -> tuple[int, float]:
+    """Stop a worker again and again until it is caught holding the write lock; its pid, and when that was."""
+    lock = os.stat(service.directory / "waypost.db.run" / "write.lock").st_ino
+
+    async def caught() -> tuple[int, float] | None:
+        for pid in service.worker_pids():
+            for _ in range(20):
+                before = time.time()
+                os.kill(pid, signal.SIGSTOP)
+                if _holds(pid, lock):
+                    return pid, before
+                os.kill(pid, signal.SIGCONT)
+                await asyncio.sleep(0)  # let the callers go on
+        return None
+
+    found: tuple[int, float] = await until(caught, "a worker is caught holding the write lock")
+    return found
+
+
+def _holds(pid: int, inode: int) -> bool:
+    """Whether the process holds an ``flock`` on the file, as /proc/locks says."""
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and int(fields[4]) == pid and fields[5].rpartition(":")[2] == str(inode):
+            return True
+    return False
+
+
+async def _logged(service: Service, event: str, pid: int) -> bool:
+    return any(line["pid"] == pid for line in service.log(event))
