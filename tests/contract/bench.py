@@ -122,6 +122,8 @@ class Bench:
         self.store = store
         self.worker = worker
         self.clock = store.clock
+        self.leased = Lease(0, Lane.NORMAL, ())
+        """What a scenario leased before it goes on."""
 
     @property
     def now(self) -> Instant:

@@ -1,7 +1,9 @@
-"""The engines that every suite runs on."""
+"""The engines that every suite runs on, and the kill table at the end of a run."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,17 +14,66 @@ from tests.contract.bench import Bench
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 
+KillRow = tuple[str, str, int, str]
+"""Engine, row of the table, how often it was killed, what was found afterwards."""
+
+KILL_ROWS: pytest.StashKey[list[KillRow]] = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin with an empty table."""
+    config.stash[KILL_ROWS] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the kill table."""
+    rows = config.stash.get(KILL_ROWS, [])
+    if not rows:
+        return
+    terminalreporter.section("killed between every two steps")
+    for engine, row, kills, found in sorted(rows):
+        terminalreporter.write_line(f"{engine:7} {row:48} {kills:3} kills  {found}")
+
+
+@pytest.fixture
+def kill_rows(request: pytest.FixtureRequest) -> list[KillRow]:
+    """The kill table; each test adds its row."""
+    return request.config.stash[KILL_ROWS]
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with today's schema and nothing in it: copied, it saves each test the migration."""
+    database = tmp_path_factory.mktemp("schema") / "waypost.db"
+
+    async def create() -> None:
+        store = SqliteUnderTest(database)
+        await store.open()
+        await store.close()
+
+    asyncio.run(create())
+    return database
+
 
 @pytest_asyncio.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[StoreUnderTest]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
     if request.param == "memory":
         yield MemoryUnderTest()
         return
-    opened = SqliteUnderTest(tmp_path / "waypost.db")
+    opened = SqliteUnderTest(Path(shutil.copy(empty_database, tmp_path / "waypost.db")))
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def timed_store() -> StoreUnderTest:
+    """A store of each engine whose leases end by time, so that a frozen worker may be overtaken and come back.
+
+    Where ownership is the lease, a worker that is silent for too long is killed instead.
+    """
+    return MemoryUnderTest()
 
 
 @pytest_asyncio.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.contract.clock import StoppedClock
@@ -26,8 +26,6 @@ def settings_of(database: Path) -> SqlSettings:
 
 class SqliteUnderTest:
     """The SQL adapters on a SQLite file."""
-
-    leases_end = False
 
     def __init__(self, database: Path) -> None:
         self.clock = StoppedClock()
@@ -81,6 +79,27 @@ class SqliteUnderTest:
         store = self._workers.pop(id(worker))
         store.shards.close()
         await store.close()
+
+    def watch_writer(self, worker: Work, statement: Callable[[str], None], answer: Callable[[], None]) -> None:
+        """Call *statement* before each statement that a worker's writer makes, *answer* after each COMMIT returned.
+
+        It reaches into the adapter, so that no hook for tests is needed in the product.
+        """
+        database = self._workers[id(worker)].database
+        deliver = database.commits._deliver
+
+        def answering() -> None:
+            answer()
+            deliver()
+
+        database._writer.set_trace_callback(statement)
+        database.commits._deliver = answering  # type: ignore[method-assign]  # the step between COMMIT and answer
+
+    async def balance_of_counters(self) -> dict[str, int]:
+        """What the counters say of each status; they move in the same transactions as the rows."""
+        counted = "SELECT status, sum(delta) FROM counter GROUP BY status HAVING sum(delta) != 0"
+        rows = await self._opened.database.read(lambda connection: connection.execute(counted).fetchall())
+        return dict(rows)
 
     async def forget_key(self, key: bytes) -> bool:
         """See StoreUnderTest."""

@@ -26,11 +26,6 @@ class StoreUnderTest(Protocol):
     """One engine, its data, and its workers."""
 
     clock: StoppedClock
-    leases_end: bool
-    """A declared difference: leases end by time, so a frozen worker may be overtaken and come back.
-
-    Where they do not, a worker that is silent for too long is killed.
-    """
 
     @property
     def views(self) -> Views:
@@ -71,8 +66,6 @@ class StoreUnderTest(Protocol):
 
 class MemoryUnderTest:
     """The memory adapters."""
-
-    leases_end = True
 
     def __init__(self) -> None:
         self.clock = StoppedClock()

@@ -91,64 +91,66 @@ async def test_a_dead_workers_items_come_back_in_accept_order(bench: Bench) -> N
     assert await (await bench.crash()).leasable() == [one.id for one in made]
 
 
-async def test_an_overtaken_lease_cannot_be_extended(store: StoreUnderTest) -> None:
-    frozen, other = await _two(store)
+async def test_an_overtaken_lease_cannot_be_extended(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
     await frozen.accepted()
     lease = await frozen.lease()
-    store.clock.advance(LEASE_MS)
+    timed_store.clock.advance(LEASE_MS)
     assert len((await other.lease()).items) == 1
-    assert not await frozen.worker.extend(lease, later(store.clock.now(), LEASE_MS))
+    assert not await frozen.worker.extend(lease, later(timed_store.clock.now(), LEASE_MS))
 
 
-async def test_an_ended_lease_that_nobody_took_over_can_be_extended(store: StoreUnderTest) -> None:
-    slow, other = await _two(store)
+async def test_an_ended_lease_that_nobody_took_over_can_be_extended(timed_store: StoreUnderTest) -> None:
+    slow, other = await _two(timed_store)
     await slow.accepted()
     lease = await slow.lease()
-    store.clock.advance(LEASE_MS)
-    assert await slow.worker.extend(lease, later(store.clock.now(), LEASE_MS))
+    timed_store.clock.advance(LEASE_MS)
+    assert await slow.worker.extend(lease, later(timed_store.clock.now(), LEASE_MS))
     assert (await other.lease()).items == ()
 
 
-async def test_a_frozen_workers_late_answer_loses_to_the_first(store: StoreUnderTest) -> None:
-    frozen, other = await _two(store)
+async def test_a_frozen_workers_late_answer_loses_to_the_first(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
     made = await frozen.accepted()
     late_lease, late_item = await frozen.take_one()
-    store.clock.advance(LEASE_MS)
+    timed_store.clock.advance(LEASE_MS)
     lease, item = await other.take_one()
-    assert await other.settle_first(lease, item, 1, sent(0, store.clock.now(), provider_id="first")) == []
-    late = sent(0, store.clock.now(), provider_id="late")
+    assert await other.settle_first(lease, item, 1, sent(0, timed_store.clock.now(), provider_id="first")) == []
+    late = sent(0, timed_store.clock.now(), provider_id="late")
     assert [one.n for one in await frozen.settle_first(late_lease, late_item, 1, late)] == [0]
     assert (await frozen.receipts(made))[0].provider_id == "first"
 
 
-async def test_a_frozen_workers_answer_counts_when_it_is_the_first(store: StoreUnderTest) -> None:
-    frozen, other = await _two(store)
+async def test_a_frozen_workers_answer_counts_when_it_is_the_first(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
     made = await frozen.accepted()
     late_lease, late_item = await frozen.take_one()
-    store.clock.advance(LEASE_MS)
+    timed_store.clock.advance(LEASE_MS)
     lease, item = await other.take_one()
-    assert await frozen.settle_first(late_lease, late_item, 1, sent(0, store.clock.now(), provider_id="first")) == []
-    assert len(await other.settle_first(lease, item, 1, sent(0, store.clock.now(), provider_id="second"))) == 1
+    assert (
+        await frozen.settle_first(late_lease, late_item, 1, sent(0, timed_store.clock.now(), provider_id="first")) == []
+    )
+    assert len(await other.settle_first(lease, item, 1, sent(0, timed_store.clock.now(), provider_id="second"))) == 1
     assert (await frozen.receipts(made))[0].provider_id == "first"
     assert await frozen.status(made) is NotificationStatus.SENT
 
 
-async def test_an_overtaken_worker_may_not_send_what_the_other_intends(store: StoreUnderTest) -> None:
-    frozen, other = await _two(store)
+async def test_an_overtaken_worker_may_not_send_what_the_other_intends(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
     made = await frozen.accepted(guarantee=Guarantee.AT_MOST_ONCE)
     late_lease, late_item = await frozen.take_one()
-    store.clock.advance(LEASE_MS)
+    timed_store.clock.advance(LEASE_MS)
     lease, item = await other.take_one()
-    assert await other.settle_first(lease, item, 1, intent(0, store.clock.now())) == []
-    refused = await frozen.settle_first(late_lease, late_item, 1, intent(0, store.clock.now()))
+    assert await other.settle_first(lease, item, 1, intent(0, timed_store.clock.now())) == []
+    refused = await frozen.settle_first(late_lease, late_item, 1, intent(0, timed_store.clock.now()))
     assert refused == [Stale(made.id, 0, 1)]
 
 
-async def test_an_overtaken_worker_gives_back_nothing(store: StoreUnderTest) -> None:
-    frozen, other = await _two(store)
+async def test_an_overtaken_worker_gives_back_nothing(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
     await frozen.accepted()
     late_lease, late_item = await frozen.take_one()
-    store.clock.advance(LEASE_MS)
+    timed_store.clock.advance(LEASE_MS)
     await other.take_one()
     await frozen.settle(late_lease, Settled(late_item.notification, given_back=True))
     assert await frozen.leasable() == []
@@ -210,7 +212,5 @@ async def test_depth_counts_released_retries(bench: Bench) -> None:
 
 
 async def _two(store: StoreUnderTest) -> tuple[Bench, Bench]:
-    if not store.leases_end:
-        pytest.skip("a lease of this engine does not end by time: a worker that is silent for too long is killed")
     one, other = await store.open_workers(2)
     return Bench(store, one), Bench(store, other)

@@ -1,0 +1,144 @@
+"""Kill points (the table of the design): after a kill between any two steps, all is found as if it had been planned."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import shutil
+import signal
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract import victim
+from tests.contract.bench import Bench
+from tests.contract.conftest import KillRow
+from tests.contract.kills import SCENARIOS, Scenario
+from tests.contract.sqlite import SqliteUnderTest
+from tests.contract.stores import LEASE_MS, MemoryUnderTest
+from waypost.ports.work import Work
+
+MOST_STEPS = 200
+
+
+@pytest.fixture(scope="module")
+def victims() -> ForkServerContext:
+    """Fresh processes that start fast: forked by a server that has opened nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.contract.victim"])
+    return context
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_sqlite_killed_before_every_statement(
+    name: str, tmp_path: Path, empty_database: Path, victims: ForkServerContext, kill_rows: list[KillRow]
+) -> None:
+    """SIGKILL before each statement, before COMMIT, and after COMMIT before the answer."""
+    prepared = _prepared(SCENARIOS[name], tmp_path, empty_database)
+    found: list[str] = []
+    steps: list[str] = []
+    for n in range(1, MOST_STEPS):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        database = Path(shutil.copy(prepared, folder / "waypost.db"))
+        killed_before = _play(victims, database, name, n)
+        found.append(asyncio.run(_find(SCENARIOS[name], database)))
+        shutil.rmtree(folder)
+        if killed_before is None:
+            break
+        steps.append(killed_before)
+    assert "COMMIT" in steps, "the last statement of a transaction is a step too"
+    assert victim.ANSWER in steps
+    assert steps[-1] == victim.ANSWER, "walked to the end"
+    kill_rows.append(("sqlite", SCENARIOS[name].row, len(steps), " | ".join(dict.fromkeys(found))))
+
+
+def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
+    prepared = Path(shutil.copy(empty_database, tmp_path / "prepared.db"))
+    asyncio.run(_prepare(scenario, prepared))
+    return prepared
+
+
+async def _prepare(scenario: Scenario, database: Path) -> None:
+    store = SqliteUnderTest(database)
+    await store.open()
+    await scenario.prepare(Bench(store, (await store.open_workers(1))[0]))
+    await store.close()
+
+
+def _play(victims: ForkServerContext, database: Path, name: str, n: int) -> str | None:
+    """Play it in a process of its own; the statement it was killed before, None if it came to the end."""
+    hears, says = victims.Pipe(duplex=False)
+    process = victims.Process(target=victim.play, args=(database, name, n, says))
+    process.start()
+    says.close()
+    process.join(60)
+    if process.exitcode == 0:
+        return None
+    assert process.exitcode == -signal.SIGKILL
+    said: str = hears.recv()
+    return said
+
+
+async def _find(scenario: Scenario, database: Path) -> str:
+    store = SqliteUnderTest(database)
+    await store.open()
+    try:
+        bench = Bench(store, (await store.open_workers(1))[0])
+        found = await scenario.find(bench)
+        balance = {str(status): count for status, count in (await store.views.balance()).items()}
+        assert await store.balance_of_counters() == balance, "the counters are the rows"
+        return found
+    finally:
+        await store.close()
+
+
+class _Killed(Exception):
+    """The worker is gone."""
+
+
+class _Mortal:
+    """A worker that is gone before its *n*-th call."""
+
+    def __init__(self, worker: Work, n: int) -> None:
+        self._worker = worker
+        self._left = n
+
+    def __getattr__(self, name: str) -> Any:
+        self._left -= 1
+        if self._left <= 0:
+            raise _Killed
+        return getattr(self._worker, name)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_memory_gone_between_every_two_calls(name: str, kill_rows: list[KillRow]) -> None:
+    """A call of the memory adapter is one step of the loop: between two calls is all there is."""
+    found: list[str] = []
+    for n in range(1, MOST_STEPS):
+        outcome, went_through = asyncio.run(_gone_before(SCENARIOS[name], n))
+        found.append(outcome)
+        if went_through:
+            break
+    assert len(found) >= 2
+    kill_rows.append(("memory", SCENARIOS[name].row, len(found), " | ".join(dict.fromkeys(found))))
+
+
+async def _gone_before(scenario: Scenario, n: int) -> tuple[str, bool]:
+    store = MemoryUnderTest()
+    (worker,) = await store.open_workers(1)
+    await scenario.prepare(Bench(store, worker))
+    store.clock.advance(LEASE_MS)
+    mortal = Bench(store, worker)
+    await scenario.begin(mortal)
+    mortal.worker = _Mortal(worker, n)
+    try:
+        await scenario.play(mortal)
+    except _Killed:
+        went_through = False
+    else:
+        went_through = True
+    successor = await Bench(store, worker).crash()
+    return await scenario.find(successor), went_through

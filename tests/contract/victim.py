@@ -1,0 +1,48 @@
+"""The process that is killed: plays a scenario on a database and ends itself before the statement it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from tests.contract.bench import Bench
+from tests.contract.kills import SCENARIOS
+from tests.contract.sqlite import SqliteUnderTest
+
+ANSWER = "the answer"
+"""The step after COMMIT has returned: nobody has been told yet."""
+
+
+class Executioner:
+    """Counts the steps of the writer, and kills the process with SIGKILL before step *n*, having said which it was."""
+
+    def __init__(self, n: int, says: Connection) -> None:
+        self._n = n
+        self._says = says
+        self._step = 0
+
+    def sees(self, statement: str) -> None:
+        """One step of the writer is about to be made."""
+        self._step += 1
+        if self._step == self._n:
+            self._says.send(statement)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def play(database: Path, name: str, n: int, says: Connection) -> None:
+    """Play scenario *name*, to be killed before step *n*; returns when it had fewer steps."""
+    asyncio.run(_play(database, name, Executioner(n, says)))
+
+
+async def _play(database: Path, name: str, executioner: Executioner) -> None:
+    under_test = SqliteUnderTest(database)
+    await under_test.open()
+    (worker,) = await under_test.open_workers(1)
+    bench = Bench(under_test, worker)
+    await SCENARIOS[name].begin(bench)
+    under_test.watch_writer(worker, executioner.sees, lambda: executioner.sees(ANSWER))
+    await SCENARIOS[name].play(bench)
+    await under_test.close()
