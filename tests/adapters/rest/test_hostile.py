@@ -112,7 +112,8 @@ async def asked(service: Service, messages: Iterable[dict], **scope: Any) -> lis
     async def receive() -> dict:
         for message in coming:
             return message
-        return await asyncio.get_running_loop().create_future()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError  # it never comes
 
     async def send(message: dict) -> None:
         sent.append(message)
@@ -151,7 +152,7 @@ async def test_a_body_that_does_not_come_is_408() -> None:
 async def test_a_client_that_hangs_up_gets_nothing() -> None:
     """Half a body is no request."""
     async with served() as (service, _):
-        messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+        messages: list[dict] = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
         assert await asked(service, messages) == []
         assert not service.telemetry.events
 

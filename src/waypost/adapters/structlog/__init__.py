@@ -1,1 +1,1 @@
-"""JSON logs through structlog."""
+"""Events as lines of JSON."""

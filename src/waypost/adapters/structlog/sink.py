@@ -1,47 +1,51 @@
-"""Events as JSON lines, one object an event (requirements S3-101)."""
+"""The log sink: one line of JSON an event."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any, TextIO
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 import msgspec
 import structlog
+from structlog.typing import EventDict
 
-from waypost.telemetry import Event, Level, Metric
+from waypost.telemetry import Event, Level, Silent
 
-_ORDER = {level: rank for rank, level in enumerate((Level.DEBUG, Level.INFO, Level.WARNING, Level.ERROR))}
-_encode = msgspec.json.Encoder(enc_hook=str).encode
+_ORDER = list(Level)
+_encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__name__).encode
 
 
-class StructlogSink:
-    """Writes events of *level* and above; metrics are somebody else's."""
+class StructlogSink(Silent):
+    """Writes events of *level* and above to a binary stream, with the fields every line of this process has."""
 
-    def __init__(self, level: Level, service: str = "push-worker", stream: TextIO = sys.stderr) -> None:
-        self._rank = _ORDER[level]
-        self._log = structlog.wrap_logger(
-            structlog.PrintLogger(stream),
-            processors=[
-                structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
-                structlog.processors.JSONRenderer(serializer=_json),
-            ],
-            wrapper_class=structlog.BoundLogger,
-        ).bind(service=service)
+    def __init__(self, stream: BinaryIO, level: Level = Level.INFO, **always: object) -> None:
+        self._shown = frozenset(_ORDER[_ORDER.index(level) :])
+        stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="at")
+        self._log = _EventLog(structlog.BytesLogger(stream), [stamp, _line], dict(always))
 
     def event(self, event: Event, /, **fields: object) -> None:
-        """Write one line, if its level is asked for."""
-        if _ORDER[event.level] >= self._rank:
-            self._log.msg(event.label, level=event.level.value, **fields)
-
-    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
-        """Not logged."""
-
-    def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Not logged."""
-
-    def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Not logged."""
+        """Write one line; a stream that is gone is not worth dying for."""
+        if event.level not in self._shown:
+            return
+        try:
+            self._log.say(event, fields)
+        except OSError:
+            return
 
 
-def _json(fields: dict[str, Any], **_: object) -> str:
-    return _encode(fields).decode()
+class _EventLog(structlog.BoundLoggerBase):
+    """Logs events of our enum alone."""
+
+    def say(self, event: Event, fields: Mapping[str, object]) -> None:
+        """Write one line."""
+        self._proxy_to_logger("msg", event.label, level=event.level.value, **fields)
+
+
+def _line(_logger: object, _method: str, event: EventDict) -> bytes:
+    """Time, level and name first; bytes (ids, hashes) in hex, what JSON cannot say by the name of its type."""
+    head = {name: event.pop(name) for name in ("at", "level", "event")}
+    return _encode(head | _readable(event))
+
+
+def _readable(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in fields.items()}

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus, summed over the workers of a machine."""

@@ -1,0 +1,105 @@
+"""The metrics sink: prometheus_client's multiprocess mode, one mapped file a kind and worker."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from waypost.telemetry import Metric, MetricKind, Silent
+
+FILE_BYTES = 512 * 1024
+"""Room for some 4,000 series of one kind; beyond it prometheus_client doubles the file."""
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+
+_FILE_KINDS = ("counter", "gauge_livesum", "histogram")
+
+_Series = Counter | Gauge | Histogram
+_Labels = tuple[tuple[str, str], ...]
+
+
+def start_over(directory: Path) -> None:
+    """Make *directory* an empty one: called once when a service starts, before its workers.
+
+    Within the life of a service the files of dead workers stay, so that counters never go back.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for file in directory.glob("*.db"):
+        file.unlink()
+
+
+def worker_died(directory: Path, pid: int) -> None:
+    """Take a dead worker's gauges out of the sums; its counters stay."""
+    mark_process_dead(pid, str(directory))  # type: ignore[no-untyped-call] # it has no types
+
+
+class PrometheusSink(Silent):
+    """Writes this process's values where every worker of the machine can read them; events are not its business."""
+
+    def __init__(self, directory: Path) -> None:
+        """Use *directory*, the same for all workers of a store; an OSError if it has no room."""
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        _reserve(directory)
+        # The library finds the directory in the environment, and the kind of its values in a variable set at import.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
+        values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # it has no types
+        registry = CollectorRegistry()
+        self._metrics = {metric: _declared(metric, registry) for metric in Metric}
+        self._series: dict[tuple[Metric, _Labels], _Series] = {}
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """Add *n* to a counter."""
+        series = self._labelled(metric, labels)
+        assert isinstance(series, Counter)
+        series.inc(n)
+
+    def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Set this worker's part of a gauge; what is read is the sum over the living workers."""
+        series = self._labelled(metric, labels)
+        assert isinstance(series, Gauge)
+        series.set(value)
+
+    def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Record one value of a histogram."""
+        series = self._labelled(metric, labels)
+        assert isinstance(series, Histogram)
+        series.observe(value)
+
+    def render(self) -> bytes:
+        """All workers' values in the Prometheus text format; reads files."""
+        registry = CollectorRegistry()
+        directory = str(self._directory)
+        MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call] # it has no types
+        return generate_latest(registry)
+
+    def _labelled(self, metric: Metric, labels: dict[str, str]) -> _Series:
+        key = (metric, tuple(labels.items()))
+        series = self._series.get(key)
+        if series is None:
+            declared = self._metrics[metric]
+            series = self._series[key] = declared.labels(**labels) if labels else declared
+        return series
+
+
+def _declared(metric: Metric, registry: CollectorRegistry) -> _Series:
+    match metric.kind:
+        case MetricKind.COUNTER:
+            return Counter(metric.label, metric.meaning, metric.labels, registry=registry)
+        case MetricKind.GAUGE:
+            return Gauge(metric.label, metric.meaning, metric.labels, registry=registry, multiprocess_mode="livesum")
+        case MetricKind.HISTOGRAM:
+            buckets = SECONDS if metric.label.endswith("_seconds") else COUNTS
+            return Histogram(metric.label, metric.meaning, metric.labels, registry=registry, buckets=buckets)
+
+
+def _reserve(directory: Path) -> None:
+    """Give the files real blocks: a write into a hole of a mapped file kills the process when the disk is full."""
+    for kind in _FILE_KINDS:
+        with (directory / f"{kind}_{os.getpid()}.db").open("ab") as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, FILE_BYTES)
