@@ -21,6 +21,7 @@ from waypost.adapters.apns.payload import faults as apns_faults
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.payload import faults as fcm_faults
 from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.prometheus.sink import PrometheusSink, start_over, worker_died
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi, run_directory
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.group_commit import StoreState
@@ -61,7 +62,7 @@ from waypost.runtime.supervisor import (
     worker_command,
 )
 from waypost.runtime.worker import Place, Worker
-from waypost.telemetry import Event, Silent, Telemetry
+from waypost.telemetry import Combined, Event, Silent, Telemetry
 
 HELD_OUTCOMES_LIMIT = 20_000
 """Outcomes a worker holds in memory before it leases nothing more."""
@@ -79,18 +80,26 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> in
     ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
     """
     run_dir = _run_dir(config)
-    telemetry = _telemetry(config)
+    log = _log(config)
     with ServeLock(run_dir / "serve.lock"):
         bury_predecessors(run_dir / "board")
         listener = _listen(config.listen)
         host, port = listener.getsockname()[:2]
         url = f"http://{Listen(host, port)}"
-        telemetry.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
+        log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
+        start_over(_metrics_dir(config))
         if config.workers == 1:
             board = Board(run_dir / "board")
-            uvloop.run(_work(config, telemetry, 0, board, NoPeers(), listener, lambda: announce(url)))
+            uvloop.run(_work(config, 0, board, NoPeers(), listener, lambda: announce(url)))
             return 0
-        supervisor = Supervisor(worker_command(config_path), config.workers, listener, run_dir / "board", telemetry)
+        supervisor = Supervisor(
+            worker_command(config_path),
+            config.workers,
+            listener,
+            run_dir / "board",
+            log,
+            on_death=partial(worker_died, _metrics_dir(config)),
+        )
         return supervisor.run(lambda: announce(url), config.drain_timeout_s)
 
 
@@ -111,7 +120,7 @@ def worker_main(config_path: Path | None, given: Inheritance) -> int:
 @asynccontextmanager
 async def open_admin_store(config: Config) -> AsyncIterator[Store]:
     """The store as the command line uses it: same adapter, same write lock, no shard owned."""
-    store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=_telemetry(config))
+    store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=_log(config))
     try:
         yield store
     finally:
@@ -154,12 +163,11 @@ async def _work_under_supervisor(config: Config, given: Inheritance) -> None:
     peers.start()
     board = Board(_run_dir(config) / "board")
     listener = socket.socket(fileno=given.listen_fd)
-    await _work(config, _telemetry(config), given.slot, board, peers, listener, lambda: None)
+    await _work(config, given.slot, board, peers, listener, lambda: None)
 
 
 async def _work(
     config: Config,
-    telemetry: Telemetry,
     slot: int,
     board: Board,
     peers: Peers,
@@ -171,13 +179,15 @@ async def _work(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     clock = SystemClock()
+    metrics = PrometheusSink(_metrics_dir(config))
+    telemetry = Combined(_log(config), metrics)
     store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
     try:
         senders = _senders(config, clock, telemetry)
         crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
         place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
         worker = Worker(crew, place, store.journal, config.limits.backlog)
-        app = build_app(_api(config, store, crew, worker, board))
+        app = build_app(_api(config, store, crew, worker, board, metrics))
         server = ApiServer(app, listener, serve_options(RestSettings()))
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
@@ -231,7 +241,7 @@ def _checks(app: AppSettings) -> list[ContentCheck]:
     return [check for credential, check in offered if credential is not None]
 
 
-def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board) -> Api:
+def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
     ids = RandomIds(crew.clock)
     return Api(
@@ -254,7 +264,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board)
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
         readiness=lambda: _readiness(store, crew, board),
-        metrics=lambda: b"",
+        metrics=metrics.render,
         draining=lambda: worker.is_draining,
     )
 
@@ -287,8 +297,12 @@ _WORDS = {
 }
 
 
-def _telemetry(config: Config) -> Telemetry:
-    return StructlogSink(config.log.level)
+def _log(config: Config) -> StructlogSink:
+    return StructlogSink(sys.stderr.buffer, config.log.level, service="push-worker")
+
+
+def _metrics_dir(config: Config) -> Path:
+    return _run_dir(config) / "metrics"
 
 
 def _run_dir(config: Config) -> Path:

@@ -57,13 +57,12 @@ class Presence(Struct, frozen=True):
 
 
 class Board:
-    """The mapped file; opening it creates it. Not for use across machines."""
+    """The mapped file; opening it creates it (OSError where there is no room). Not for use across machines."""
 
     def __init__(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if os.fstat(descriptor).st_size != _SIZE:
-                os.ftruncate(descriptor, _SIZE)
+            os.posix_fallocate(descriptor, 0, _SIZE)  # real blocks: a write into a hole kills when the disk is full
             self._map = mmap.mmap(descriptor, _SIZE)
         finally:
             os.close(descriptor)
