@@ -36,14 +36,14 @@ __all__ = ["SAFE_WITH_MANY_WORKERS", "connect", "database_path", "dbapi", "run_d
 SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
 """Whether this library may serve more than one process."""
 
-_CACHE_KIB = 32 * 1024
+_WRITER_CACHE_KIB = 32 * 1024
+_READER_CACHE_KIB = 8 * 1024
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA wal_autocheckpoint = 0",
     "PRAGMA foreign_keys = OFF",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA mmap_size = 0",
-    f"PRAGMA cache_size = -{_CACHE_KIB}",
 )
 
 
@@ -74,6 +74,7 @@ def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = F
     try:
         for pragma in _PRAGMAS:
             connection.execute(pragma)
+        connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB if read_only else _WRITER_CACHE_KIB}")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except BaseException:

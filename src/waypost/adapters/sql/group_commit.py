@@ -93,6 +93,7 @@ class GroupCommit:
         self._returned: list[_Queued] = []
         self._listeners: list[Callable[[StoreState], None]] = []
         self._synchronous: str | None = None
+        self._held = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
         self.state = StoreState.OK if reserve.keep() else StoreState.FULL
@@ -117,6 +118,9 @@ class GroupCommit:
                 raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
             self._queue.append(_Queued(kind, op, rows, future))
             self._wake.notify()
+        if kind.patient:
+            self._held += 1
+            future.add_done_callback(self._no_longer_held)
         return future
 
     def on_state_change(self, listener: Callable[[StoreState], None]) -> None:
@@ -125,8 +129,8 @@ class GroupCommit:
 
     @property
     def held(self) -> int:
-        """Patient operations that wait to be written."""
-        return sum(queued.kind.patient for queued in list(self._queue))
+        """Patient operations that are not written yet."""
+        return self._held
 
     def report_broken(self) -> None:
         """A reader found the database damaged."""
@@ -259,7 +263,7 @@ class GroupCommit:
         latest = time.monotonic() - self._settings.lock_timeout_s
         with self._wake:
             queue = list(self._queue)
-            late = [q for q in queue if self._stopping or (not q.kind.patient and q.since <= latest)]
+            late = {q for q in queue if self._stopping or (not q.kind.patient and q.since <= latest)}
             self._queue = deque(q for q in queue if q not in late)
         self._refuse(late, Fault.BUSY)
 
@@ -290,6 +294,9 @@ class GroupCommit:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
     # What follows runs on the event loop.
+
+    def _no_longer_held(self, _: asyncio.Future[Any]) -> None:
+        self._held -= 1
 
     def _announce(self, state: StoreState) -> None:
         self._telemetry.event(_EVENT_OF[state])

@@ -149,6 +149,9 @@ class Holdings:
     def settled(self, token: int, settled: Settled, *, withdrawn: bool) -> None:
         """What was settled under lease *token* is let go of; the rest of the item stays held, or is given back."""
         notification = settled.notification
+        ready = self._ready.get(notification.id)
+        if ready:  # an outcome of what was given back before: it is not sent once more
+            ready.difference_update(change.n for change in settled.changes)
         held = self._held.get(notification.id)
         if held is None:
             return

@@ -113,12 +113,13 @@ class Withdrawals:
                 self._holdings.forget_ready(one)  # given back meanwhile: the next release closes it
 
     async def _ask(self, app: AppId, ids: Iterable[NotificationId], why: str) -> _Answers:
+        if self._peers is None:
+            raise Unavailable("another process owns the notification")
         question = _Question(os.urandom(8), app, tuple(ids), why)
         asked = _Asked(set(question.ids), {}, asyncio.get_running_loop().create_future())
         self._asked[question.number] = asked
         try:
-            if self._peers is not None:
-                self._peers.tell(_ASKED, msgspec.msgpack.encode(question))
+            self._peers.tell(_ASKED, msgspec.msgpack.encode(question))
             async with asyncio.timeout(self._database.settings.withdraw_timeout_s):
                 await asked.complete
         except TimeoutError:
