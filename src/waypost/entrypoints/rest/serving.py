@@ -22,6 +22,7 @@ def serve_options(settings: RestSettings) -> dict[str, Any]:
         "interface": "asgi3",
         "access_log": False,
         "log_config": None,
+        "log_level": "critical",  # events are logged by the door; the rest would be plain text among JSON
         "server_header": False,
         "proxy_headers": False,
         "timeout_keep_alive": settings.keep_alive_s,
