@@ -4,8 +4,8 @@ Needs nghttpd and h2load (Debian: nghttp2-server, nghttp2-client). `python bench
 """
 
 import asyncio
+import contextlib
 import datetime
-import os
 import resource
 import shutil
 import socket
@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import uvloop
@@ -102,15 +103,24 @@ def _h2load(port: int) -> float:
     return spent / REQUESTS * 1e6
 
 
-def _free_port() -> int:
+@contextlib.contextmanager
+def nghttpd(folder: Path, cert_file: Path, key_file: Path, *options: str) -> Iterator[int]:
+    """Serve the files of *folder* while the context is open; the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
-    return port
+    command = ["nghttpd", "-a", "127.0.0.1", "-d", str(folder), *options, str(port), str(key_file), str(cert_file)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _await_listening(port)
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _await_listening(port: int) -> None:
-    for _ in range(200):
+    for _ in range(500):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
@@ -126,31 +136,13 @@ def run() -> list[dict[str, object]]:
         folder = Path(name)
         cert_file, key_file = certificate(folder)
         (folder / "index.html").write_bytes(b"ok")
-        port = _free_port()
-        command = [
-            "nghttpd",
-            "-a",
-            "127.0.0.1",
-            "-d",
-            name,
-            "-m",
-            str(IN_FLIGHT),
-            str(port),
-            str(key_file),
-            str(cert_file),
-        ]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"})
-        try:
-            _await_listening(port)
-            trust = ssl.create_default_context(cafile=str(cert_file))
-            ours: list[float] = []
-            theirs: list[float] = []
+        trust = ssl.create_default_context(cafile=str(cert_file))
+        ours: list[float] = []
+        theirs: list[float] = []
+        with nghttpd(folder, cert_file, key_file, "-m", str(IN_FLIGHT)) as port:
             for _ in range(ROUNDS):
                 ours.append(uvloop.run(_one_run(port, trust)))
                 theirs.append(_h2load(port))
-        finally:
-            server.terminate()
-            server.wait()
     value, against = statistics.median(ours), statistics.median(theirs)
     return [
         {

@@ -55,8 +55,8 @@ class Deadlines:
 
     def _pass(self) -> None:
         self._timer = None
-        # The loop may call up to its clock's resolution too early.
-        now = int(self._loop.time() * TICKS_PER_S + 0.1)
+        # Where the loop calls a little too early, the timer is set once more.
+        now = int(self._loop.time() * TICKS_PER_S)
         while self._order and self._order[0] <= now:
             for stream in self._ticks.pop(heappop(self._order)):
                 self._on_passed(stream)

@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 
 from waypost.http2 import Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
 
-HEAD = encode_headers(
-    [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", b"/")]
-)
+HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", b"/")])
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,13 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client(port: int, tls: Tls | None, **changed: Any) -> AsyncIterator[Client]:
+async def client(
+    port: int, tls: Tls | None, server_name: str = "localhost", host: str = "127.0.0.1", **changed: Any
+) -> AsyncIterator[Client]:
     """A started pool with quick backoff; what a callback raised fails the test."""
     raised: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: raised.append(context))
-    origin = Origin("127.0.0.1", port, tls.client() if tls else None, "localhost")
+    origin = Origin(host, port, tls.client() if tls else None, server_name)
     settings = PoolSettings(**{"max_connections": 1, "backoff_base_s": 0.02, "backoff_cap_s": 0.1, **changed})
     under_test = Client(origin, settings)
     await under_test.pool.start()
@@ -88,4 +88,4 @@ async def client(port: int, tls: Tls | None, **changed: Any) -> AsyncIterator[Cl
     stats = under_test.pool.stats
     assert stats.requests_total == stats.answers_total + stats.unsent_total + stats.unknown_total
     assert not stats.connections and not stats.in_flight and not stats.queued
-    assert not raised
+    assert not raised, raised

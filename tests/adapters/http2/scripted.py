@@ -78,7 +78,7 @@ async def ordinary(served: Served) -> None:
 async def scripted(context: ssl.SSLContext | None, *scripts: Script, port: int = 0) -> AsyncIterator[int]:
     """Serve each connection by the next script, the later ones by the last; a script that fails, fails the test."""
     tasks: list[asyncio.Task[None]] = []
-    failures: list[BaseException] = []
+    failures: list[Exception] = []
     count = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ async def scripted(context: ssl.SSLContext | None, *scripts: Script, port: int =
             await script(Served(reader, writer))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the client closed, or the test is over
-        except BaseException as failure:
+        except Exception as failure:  # noqa: BLE001 - it is reported by the test's own task
             failures.append(failure)
         finally:
             writer.close()

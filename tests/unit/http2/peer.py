@@ -1,6 +1,7 @@
 """A server's side of a connection, written with hyperframe and hpack: bytes for a test to feed, frames to read."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import hpack
 from hyperframe.frame import (
@@ -81,10 +82,10 @@ def raw(kind: int, flags: int, stream_id: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream_id.to_bytes(4, "big") + payload
 
 
-def read(written: bytes) -> list[Frame]:
+def read(written: bytes) -> list[Any]:
     """The frames in what the client wrote."""
     view = memoryview(written.removeprefix(PREFACE))
-    found = []
+    found: list[Any] = []
     while view:
         frame, length = Frame.parse_frame_header(view[:9])
         frame.parse_body(view[9 : 9 + length])
@@ -101,7 +102,7 @@ class Driven:
         self.written = read(self.connection.take_output())
         self.hear(settings(MAX_CONCURRENT_STREAMS=100) if greeting is None else greeting)
 
-    def hear(self, *pieces: bytes) -> list[Frame]:
+    def hear(self, *pieces: bytes) -> list[Any]:
         """Feed the client, and read what it says to that."""
         for piece in pieces:
             self.connection.receive(piece)
