@@ -1,0 +1,114 @@
+"""Problem bodies, cursors and faults: pure parts of the REST API."""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waypost.domain.errors import (
+    ErrorCode,
+    Fault,
+    InvalidRequest,
+    NotFound,
+    StorageBroken,
+    StorageFull,
+    Unavailable,
+    WaypostError,
+)
+from waypost.domain.ids import NotificationId
+from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.bodies import decode, fault_of
+from waypost.entrypoints.rest.problems import STATUS_OF, Refused, headers_of, problem_of
+
+
+def test_every_code_has_its_status() -> None:
+    """None is left out, and none is no error."""
+    assert set(STATUS_OF) == set(ErrorCode)
+    assert all(400 <= status <= 599 for status in STATUS_OF.values())
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after"),
+    [
+        (InvalidRequest((Fault("title", "needed"),)), 400, None),
+        (NotFound("no such notification"), 404, None),
+        (WaypostError("still open", ErrorCode.NOT_REPLAYABLE), 409, None),
+        (Unavailable("full", ErrorCode.BACKLOG_FULL, 5), 429, 5),
+        (StorageFull("full"), 503, 1),
+        (StorageBroken("corrupt"), 503, 1),
+        (Refused(ErrorCode.UNAUTHENTICATED, "no key"), 401, None),
+    ],
+)
+def test_an_error_becomes_a_problem(error: WaypostError, status: int, retry_after: int | None) -> None:
+    """Code, status and what to do."""
+    problem = problem_of(error)
+    assert (problem.status, problem.code, problem.retry_after) == (status, error.code, retry_after)
+    assert (("retry-after", str(retry_after)) in headers_of(error, problem)) == (retry_after is not None)
+
+
+def test_what_was_not_foreseen_says_nothing() -> None:
+    """Its text may hold anything."""
+    assert "hush" not in msgspec.json.encode(problem_of(ValueError("hush"))).decode()
+
+
+def test_a_problem_is_short_however_long_what_was_sent() -> None:
+    """A path or a reason may hold the name of an unknown field."""
+    problem = problem_of(InvalidRequest((Fault("x" * 100_000, "y" * 100_000),)))
+    assert len(msgspec.json.encode(problem)) < 2_000
+
+
+@given(st.binary(min_size=16, max_size=16), st.integers(0, 2**32 - 1))
+def test_a_cursor_reads_back_as_what_it_was_made_from(raw: bytes, n: int) -> None:
+    """Of a notification, or of a target of one."""
+    notification_id = NotificationId(raw)
+    assert cursors.notification(cursors.of_notification(notification_id)) == notification_id
+    assert cursors.target(cursors.of_target(notification_id, n)) == (notification_id, n)
+
+
+@given(st.text(max_size=21) | st.text(min_size=28, max_size=40))
+def test_any_other_text_is_not_a_cursor(text: str) -> None:
+    """Refused with its own code; never another exception."""
+    for read in (cursors.notification, cursors.target):
+        with pytest.raises(InvalidRequest) as caught:
+            read(text)
+        assert caught.value.code is ErrorCode.INVALID_CURSOR
+
+
+class _Inner(msgspec.Struct, forbid_unknown_fields=True):
+    number: int
+
+
+class _Outer(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    items: list[_Inner] = []
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "why"),
+    [
+        (b"{}", "name", "required"),
+        (b'{"name": 1}', "name", "Expected `str`, got `int`"),
+        (b'{"name": "a", "items": [{"number": 1}, {}]}', "items[1].number", "required"),
+        (b'{"name": "a", "items": [{"number": "x"}]}', "items[0].number", "Expected `int`, got `str`"),
+        (b'{"name": "a", "items": [{"number": 1, "b": 2}]}', "items[0].b", "unknown field"),
+        (b'{"name": "a", "other": 1}', "other", "unknown field"),
+        (b"[]", "", "Expected `object`, got `array`"),
+    ],
+)
+def test_a_fault_names_the_field(body: bytes, path: str, why: str) -> None:
+    """By its path as a caller would write it, with a prefix where the body is a part of another."""
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.json.decode(body, type=_Outer)
+    assert fault_of(caught.value) == Fault(path, why)
+    assert fault_of(caught.value, "batch[3]").path == (f"batch[3].{path}" if path else "batch[3]")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_body_or_an_invalid_request(body: bytes) -> None:
+    """Whatever they are: no other exception."""
+    with contextlib.suppress(InvalidRequest):
+        assert isinstance(decode(msgspec.json.Decoder(_Outer), body), _Outer)
