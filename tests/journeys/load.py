@@ -83,7 +83,7 @@ class Load:
         self.ledger = Ledger()
         self._service = service
         self._audience = audience
-        self._users = sorted(audience.tokens)
+        self.users = sorted(audience.tokens)
         self._rng = rng
         self._count = 0
         self._stopping = False
@@ -115,7 +115,7 @@ class Load:
         """A notification that nobody said before, of any sort."""
         self._count += 1
         rng, n = self._rng, self._count
-        body: Json = {"user_id": rng.choice(self._users), "urgency": rng.choice(["critical", "high", "normal", "low"])}
+        body: Json = {"user_id": rng.choice(self.users), "urgency": rng.choice(["critical", "high", "normal", "low"])}
         if rng.random() < 0.2:
             body |= {"kind": "silent", "data": {"n": n}}
         else:
@@ -126,7 +126,11 @@ class Load:
             body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 5))).isoformat()
         if rng.random() < 0.5:
             body["idempotency_key"] = f"key-{n}"
-        return body | fields
+        return {name: value for name, value in (body | fields).items() if value is not None}
+
+    def tokens_of(self, user_id: str) -> tuple[str, ...]:
+        """The tokens of a user's devices."""
+        return self._audience.tokens[user_id]
 
     async def submit(self, body: Json) -> Entry:
         """Say it until it is answered."""

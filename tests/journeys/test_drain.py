@@ -1,0 +1,54 @@
+"""SIGTERM: what is in flight settles, then the process ends; nothing is lost and nothing is repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.balance import balance
+from tests.journeys.conftest import AddRow
+from tests.journeys.harness import running
+from tests.journeys.load import Audience, Load
+
+DRAIN_TIMEOUT_S = 20.0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.asyncio
+async def test_sigterm_settles_what_is_in_flight(
+    workers: int, tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
+    """The providers take 500 ms to answer; the process ends with 0 in time, and the next one repeats nothing."""
+    async with running(tmp_path, workers=workers, drain_timeout_s=DRAIN_TIMEOUT_S) as service:
+        audience = Audience(service)
+        await audience.register(30)
+        load = Load(service, audience, rng)
+        await service.lab.script({"do": {"latency_ms": 500}})
+        callers = asyncio.create_task(load.run(16, limit=1_000_000, pause_s=0.02))
+        await load.grown(300)
+        began_s = time.monotonic()
+        os.kill(service.pid, signal.SIGTERM)
+        status = await service.ended(DRAIN_TIMEOUT_S + 5)
+        took_s = time.monotonic() - began_s
+        assert status == 0
+        reached = sum(len(tokens) for tokens in (await service.lab.copies()).values())
+        await service.lab.heal()
+        await service.start()
+        load.stop()
+        await callers
+        result = await balance(service, load.ledger)
+        assert result.duplicates == 0
+        table(
+            "SIGTERM",
+            workers=workers,
+            exit=status,
+            drained_s=f"{took_s:.1f}",
+            devices_reached=reached,
+            **result.row(),
+        )
