@@ -23,8 +23,7 @@ class Echo(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet."""
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # the loop gives a narrower class than the protocol says
         self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
         self.bodies: dict[int, bytearray] = {}
         self.unsent: dict[int, bytes] = {}

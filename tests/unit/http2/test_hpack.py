@@ -21,7 +21,7 @@ FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=12)
 
 def plain(fields: object) -> list[tuple[bytes, bytes]]:
     """The library's fields as pairs."""
-    return [(bytes(name), bytes(value)) for name, value in fields]  # type: ignore[attr-defined]
+    return [(bytes(name), bytes(value)) for name, value in fields]  # type: ignore[attr-defined]  # the library types them loosely
 
 
 def judge(table_size: int = 0) -> hpack.Encoder:

@@ -1,0 +1,31 @@
+"""Deadlines share timers, and a finished request leaves nothing behind."""
+
+import asyncio
+
+import pytest
+
+from waypost.http2.deadlines import Deadlines
+from waypost.http2.stream import Stream
+
+
+@pytest.mark.asyncio
+async def test_deadlines_pass_in_order_never_early_and_not_when_discarded() -> None:
+    """Later ones added first; one of them ends before."""
+    loop = asyncio.get_running_loop()
+    passed: list[tuple[float, float]] = []
+    all_passed = loop.create_future()
+
+    def on_passed(stream: Stream) -> None:
+        passed.append((stream.deadline, loop.time()))
+        if len(passed) == 3:
+            all_passed.set_result(None)
+
+    deadlines = Deadlines(loop, on_passed)
+    now = loop.time()
+    streams = [Stream(b"", b"", now + after_s, lambda result: None) for after_s in (0.2, 0.1, 0.15, -1.0)]
+    for stream in streams:
+        deadlines.add(stream)
+    deadlines.discard(streams[2])
+    await all_passed
+    assert [deadline for deadline, _ in passed] == [now - 1.0, now + 0.1, now + 0.2]
+    assert all([deadline <= at for deadline, at in passed])
