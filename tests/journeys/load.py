@@ -85,6 +85,7 @@ class Load:
         self._audience = audience
         self.users = sorted(audience.tokens)
         self._rng = rng
+        self._series = f"{rng.getrandbits(32):08x}"
         self._count = 0
         self._stopping = False
         self._grew = asyncio.Condition()
@@ -125,7 +126,7 @@ class Load:
         if rng.random() < 0.1:
             body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 5))).isoformat()
         if rng.random() < 0.5:
-            body["idempotency_key"] = f"key-{n}"
+            body["idempotency_key"] = f"{self._series}-{n}"
         return {name: value for name, value in (body | fields).items() if value is not None}
 
     def tokens_of(self, user_id: str) -> tuple[str, ...]:
