@@ -22,6 +22,10 @@ class Spoken(Struct, frozen=True):
     """The body's type by status; None is no body, str is plain text."""
     body: Any = None
     body_required: bool = True
+    example: Any = None
+    """A body worth starting from."""
+    meanings: dict[int, str] = {}
+    """What a status means here, where its own words do not say it."""
     codes: tuple[ErrorCode, ...] = ()
     """The refusals particular to this operation."""
     public: bool = False

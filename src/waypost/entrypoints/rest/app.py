@@ -19,6 +19,7 @@ from waypost.entrypoints.rest import (
 )
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.door import Door
+from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 
 ROUTES = [
@@ -46,7 +47,7 @@ def build_app(api: Api) -> ASGIApp:
 @cache
 def openapi_document() -> bytes:
     """The OpenAPI document as served; the same for every application."""
-    return reference.specification(ROUTES)
+    return specification(ROUTES)
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

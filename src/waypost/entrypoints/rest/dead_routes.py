@@ -78,7 +78,13 @@ async def dead(
     tags=["Dead letters"],
     summary="Replay dead letters",
     operation_id="replayDeadLetters",
-    opt=speaks({202: DeadReplayed, 200: DeadReplayed}, body=DeadReplayOrder, codes=(ErrorCode.INVALID_CURSOR,)),
+    opt=speaks(
+        {202: DeadReplayed, 200: DeadReplayed},
+        body=DeadReplayOrder,
+        example={"filter": {"code": "BadDeviceToken"}},
+        meanings={202: "Some rounds began.", 200: "None began."},
+        codes=(ErrorCode.INVALID_CURSOR,),
+    ),
 )
 async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
     """Replay the named notifications, or a page of what a filter finds; go on with `next` until it is null.

@@ -25,7 +25,13 @@ _device = msgspec.json.Decoder(SubmittedDevice)
     tags=["Devices"],
     summary="Register or refresh a device",
     operation_id="putDevice",
-    opt=speaks({200: RegisteredDevice, 201: RegisteredDevice}, body=SubmittedDevice, codes=(ErrorCode.SHUTTING_DOWN,)),
+    opt=speaks(
+        {200: RegisteredDevice, 201: RegisteredDevice},
+        body=SubmittedDevice,
+        example={"platform": "android", "token": "registration-token", "app_version": "1.4.2", "locale": "de-CH"},
+        meanings={200: "Refreshed.", 201: "New."},
+        codes=(ErrorCode.SHUTTING_DOWN,),
+    ),
 )
 async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: RawBody) -> Response[bytes]:
     """Call it at every launch of the app. The token is taken from any other device or user that has it.

@@ -64,7 +64,7 @@ class ExplanationView(Struct, frozen=True):
     summary="Explain what would happen",
     operation_id="explain",
     status_code=200,
-    opt=speaks({200: ExplanationView}, body=Submission),
+    opt=speaks({200: ExplanationView}, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}),
 )
 async def explain(request: Call, body: RawBody) -> Response[bytes]:
     """Takes a submission; gives targets, rendered bytes, sizes and reasons. Nothing is sent."""

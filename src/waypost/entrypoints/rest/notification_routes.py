@@ -73,6 +73,8 @@ class Replayed(Struct, frozen=True):
     opt=speaks(
         {202: Submitted, 200: Submitted},
         body=Submission,
+        example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
+        meanings={202: "Accepted: durable, and will be sent.", 200: "Said before: the first one's id."},
         codes=(_E.IDEMPOTENCY_CONFLICT, _E.IN_PROGRESS, *_INTAKE_CODES),
     ),
 )
@@ -86,7 +88,13 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     tags=["Notifications"],
     summary="Submit up to 1,000 notifications",
     operation_id="submitBatch",
-    opt=speaks({202: BatchAnswer, 200: BatchAnswer}, body=Batch, codes=_INTAKE_CODES),
+    opt=speaks(
+        {202: BatchAnswer, 200: BatchAnswer},
+        body=Batch,
+        example={"notifications": [{"user_id": "user-1", "title": "One"}, {"user_id": "user-2", "title": "Two"}]},
+        meanings={202: "Some are new.", 200: "None is new: repeated, or refused."},
+        codes=_INTAKE_CODES,
+    ),
 )
 async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     """One result per item, in order: 202 where any is new, 200 where all are repeated or refused.
@@ -143,7 +151,11 @@ async def history(
     tags=["Notifications"],
     summary="Cancel a notification",
     operation_id="cancelNotification",
-    opt=speaks({200: Cancellation, 202: Cancellation}, codes=(_E.NOT_FOUND, _E.ALREADY_FINAL)),
+    opt=speaks(
+        {200: Cancellation, 202: Cancellation},
+        meanings={200: "`cancelled`: nothing more is sent.", 202: "`cancelling`: no attempt after the present one."},
+        codes=(_E.NOT_FOUND, _E.ALREADY_FINAL),
+    ),
 )
 async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
     """200 `cancelled`: nothing more is sent. 202 `cancelling`: it is on its way, no further attempt is made."""
@@ -171,7 +183,11 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
     summary="Replay what failed of a notification",
     operation_id="replayNotification",
     opt=speaks(
-        {202: Replayed}, body=ReplayOrder, body_required=False, codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *_INTAKE_CODES)
+        {202: Replayed},
+        body=ReplayOrder,
+        body_required=False,
+        example={"ttl": 3600},
+        codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *_INTAKE_CODES),
     ),
 )
 async def replay(request: Call, notification_id: PathId, body: RawBody) -> Response[bytes]:

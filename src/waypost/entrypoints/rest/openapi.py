@@ -1,0 +1,120 @@
+"""The OpenAPI 3.1 document: paths and parameters as routed, bodies exactly as they are decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from litestar import Litestar
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.config import OpenAPIConfig
+
+from waypost import __version__
+from waypost.domain.errors import ErrorCode
+from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken
+from waypost.entrypoints.rest.parameters import PATH_KINDS
+from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem
+
+DESCRIPTION = """
+Tell a user something, and every device of theirs gets it: durably, once, on time.
+
+Every call but health and metrics takes an API key: `Authorization: Bearer wp_…` (make one with `waypost keys create`).
+Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fields.
+"""
+TAGS = {
+    "Notifications": "Submit, look up, cancel, replay.",
+    "Dead letters": "Deliveries that failed for good and were kept.",
+    "Devices": "Where a user can be reached.",
+    "Operation": "Health and metrics.",
+}
+COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED)
+_REF = "#/components/schemas/{name}"
+
+
+def specification(routes: Sequence[HTTPRouteHandler]) -> bytes:
+    """The OpenAPI document of *routes*."""
+    config = OpenAPIConfig(
+        title="Waypost", version=__version__, description=DESCRIPTION.strip(), use_handler_docstrings=True
+    )
+    described = Litestar(route_handlers=list(routes), openapi_config=config, logging_config=None)
+    document = described.openapi_schema.to_schema()
+    spoken = {str(route.operation_id): _spoken(route) for route in routes}
+    kinds = [kind for each in spoken.values() for kind in (*each.answers.values(), each.body)]
+    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem) if kind not in (None, str)))
+    schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
+    by_kind = dict(zip(unique, schemas, strict=True))
+    for path in document["paths"].values():
+        for operation in path.values():
+            _describe(operation, spoken[operation["operationId"]], by_kind)
+    document["paths"] = _in_order(document["paths"], list(spoken))
+    document["components"] = {
+        "schemas": components,
+        "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
+    }
+    document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
+    document.pop("servers", None)  # the service that is asked
+    return msgspec.json.encode(document)
+
+
+def _spoken(route: HTTPRouteHandler) -> Spoken:
+    spoken: Spoken = route.opt["spoken"]
+    return spoken
+
+
+def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:
+    operation["responses"] = {
+        **{str(status): _response(spoken, status, by_kind) for status in sorted(spoken.answers)},
+        **_problems(spoken, by_kind[Problem]),
+    }
+    for parameter in operation.get("parameters") or ():
+        _correct(parameter)
+    operation["security"] = [] if spoken.public else [{"key": []}]
+    operation.pop("deprecated", None)
+    if spoken.body is not None:
+        content = {JSON_TYPE: {"schema": by_kind[spoken.body], "example": spoken.example}}
+        operation["requestBody"] = {"required": spoken.body_required, "content": content}
+
+
+def _correct(parameter: dict[str, Any]) -> None:
+    """A parameter as it is read: those of the path by their own types, others without a null that none can write."""
+    if parameter["in"] == "path":
+        parameter["schema"] = msgspec.json.schema(PATH_KINDS[parameter["name"]])
+    alternatives = parameter["schema"].get("oneOf")
+    if alternatives:
+        (parameter["schema"],) = [each for each in alternatives if each.get("type") != "null"]
+
+
+def _in_order(paths: dict[str, Any], operation_ids: list[str]) -> dict[str, Any]:
+    """Paths and their operations in the order of the routes, the order to read them in."""
+
+    def place(operation: dict[str, Any]) -> int:
+        return operation_ids.index(operation["operationId"])
+
+    inner = {
+        path: dict(sorted(operations.items(), key=lambda each: place(each[1]))) for path, operations in paths.items()
+    }
+    return dict(sorted(inner.items(), key=lambda each: min(place(operation) for operation in each[1].values())))
+
+
+def _response(spoken: Spoken, status: int, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    kind = spoken.answers[status]
+    description = spoken.meanings.get(status, HTTPStatus(status).phrase)
+    if kind is None:
+        return {"description": description}
+    if kind is str:
+        return {"description": description, "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return {"description": description, "content": {JSON_TYPE: {"schema": by_kind[kind]}}}
+
+
+def _problems(spoken: Spoken, schema: dict[str, Any]) -> dict[str, Any]:
+    content = {PROBLEM_TYPE: {"schema": schema}}
+    by_status: dict[int, list[str]] = {}
+    for code in (*(() if spoken.public else COMMON_CODES), *spoken.codes):
+        by_status.setdefault(STATUS_OF[code], []).append(f"`{code}`")
+    named = {
+        str(status): {"description": " or ".join(codes), "content": content}
+        for status, codes in sorted(by_status.items())
+    }
+    return {**named, "default": {"description": "Any other problem.", "content": content}}
