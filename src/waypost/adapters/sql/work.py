@@ -86,6 +86,8 @@ class SqlWork:
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
         self._follow_shards()
+        if not self._leasing:
+            return 0
         due = self._database.read_here(
             lambda connection: find_due(connection, self._leasing, now, n, lifted, self._holdings.is_taken)
         )
