@@ -1,0 +1,84 @@
+"""Explain: what would happen, with the senders that would do it, and without doing it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.store import MemoryStore
+from waypost.domain.dedup import ClaimKind
+from waypost.domain.device import Platform, Registration
+from waypost.domain.errors import Fault, InvalidRequest
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Channel
+from waypost.domain.submission import Defaults, Submission
+from waypost.pipeline.explain import Explain
+from waypost.telemetry import Silent
+
+pytestmark = pytest.mark.asyncio
+
+DEMO, BILLING, USER = AppId("demo"), CallerId("billing"), UserId("user-1")
+
+
+class OneId:
+    """Always the same."""
+
+    def next(self, count: int) -> list[NotificationId]:
+        """See Ids."""
+        return [NotificationId(bytes(16))] * count
+
+
+async def explaining(*devices: tuple[str, Platform]) -> Explain:
+    """An app with an FCM credential and a user with these devices."""
+    clock, registry = StoppedClock(), MemoryDevices(MemoryStore())
+    for device_id, platform in devices:
+        registration = Registration(DEMO, USER, DeviceId(device_id), platform, token=f"secret-{device_id}")
+        await registry.upsert(registration, clock.now(), 10)
+    sender = FcmSender(DEMO, FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent())
+    return Explain(registry, {sender.credential: sender}, {DEMO: Defaults()}, clock, OneId())
+
+
+async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
+    """The bytes of the sender that would send them, without the token."""
+    explain = await explaining(("phone", Platform.ANDROID), ("tablet", Platform.IOS))
+    said = await explain.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello"))
+    by_device = {target.device_id: target for target in said.targets}
+    phone, tablet = by_device[DeviceId("phone")], by_device[DeviceId("tablet")]
+    assert phone.rendered is not None
+    assert json.loads(phone.rendered.body)["message"]["notification"]["title"] == "Hello"
+    assert phone.rendered.size_bytes <= phone.rendered.limit_bytes
+    assert b"secret" not in phone.rendered.body
+    assert (tablet.channel, tablet.suppressed, tablet.rendered) == (Channel.APNS, "no_credential", None)
+    assert said.dedup == (ClaimKind.CONTENT,)
+
+
+async def test_what_is_too_large_for_a_provider_says_so() -> None:
+    """With the size and the limit; the submission itself is fine."""
+    explain = await explaining(("phone", Platform.ANDROID))
+    said = await explain.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello", body="x" * 10_000))
+    rendered = said.targets[0].rendered
+    assert rendered is not None
+    assert rendered.refused is not None
+    assert rendered.size_bytes > rendered.limit_bytes
+
+
+async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
+    """By the same pure function, and by the same checks of the channels."""
+    explain = await explaining()
+    with pytest.raises(InvalidRequest):
+        await explain.explain(DEMO, BILLING, Submission(user_id=USER))
+    refusing = Explain(
+        explain.devices,
+        explain.senders,
+        explain.defaults,
+        explain.clock,
+        explain.ids,
+        checks={DEMO: [lambda _content, _kind: [Fault("data", "a reserved key")]]},
+    )
+    with pytest.raises(InvalidRequest, match="a reserved key"):
+        await refusing.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello"))
