@@ -1,0 +1,7 @@
+"""The composition root: the only package that names adapters."""
+
+from waypost.bootstrap.admin import migrate_store, open_admin_store, store_engine
+from waypost.bootstrap.senders import try_credentials
+from waypost.bootstrap.serving import serve
+
+__all__ = ["migrate_store", "open_admin_store", "serve", "store_engine", "try_credentials"]

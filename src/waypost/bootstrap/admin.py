@@ -1,0 +1,38 @@
+"""The store as the command line uses it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
+from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.places import log_of
+from waypost.config import Config
+from waypost.domain.errors import ConfigurationError
+from waypost.runtime.clock import SystemClock
+
+
+@asynccontextmanager
+async def open_admin_store(config: Config) -> AsyncIterator[Store]:
+    """The store as the command line uses it: same adapter, same write lock, no shard owned."""
+    store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=log_of(config))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def migrate_store(config: Config) -> tuple[str | None, str]:
+    """Bring the store to today's schema; its revisions before and after. StorageBroken where it is a newer one."""
+    return prepare(config.store)
+
+
+def store_engine(config: Config) -> str:
+    """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
+    database_path(config.store.url)
+    engine = f"SQLite {dbapi.sqlite_version}"
+    if config.workers > 1 and not SAFE_WITH_MANY_WORKERS:
+        raise ConfigurationError("workers", f"{engine} can corrupt a log that several processes share; set it to 1")
+    return engine

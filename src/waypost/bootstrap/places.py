@@ -1,0 +1,25 @@
+"""Where a service keeps its files, and how it speaks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from waypost.adapters.sql.connection import database_path, run_directory
+from waypost.adapters.structlog.sink import StructlogSink
+from waypost.config import Config
+
+
+def log_of(config: Config) -> StructlogSink:
+    """The log: JSON lines on standard error."""
+    return StructlogSink(sys.stderr.buffer, config.log.level, service="push-worker")
+
+
+def metrics_dir(config: Config) -> Path:
+    """Where all workers keep their counters."""
+    return run_dir_of(config) / "metrics"
+
+
+def run_dir_of(config: Config) -> Path:
+    """The folder of locks, counters and the board, beside the database."""
+    return run_directory(database_path(config.store.url))

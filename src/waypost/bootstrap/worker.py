@@ -1,0 +1,192 @@
+"""One worker, put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from waypost.adapters.prometheus.sink import PrometheusSink
+from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.sharing import SqlOwnership
+from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
+from waypost.bootstrap.senders import content_checks, senders_of
+from waypost.config import Config, load
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.errors import ConfigurationError, WaypostError
+from waypost.domain.ids import CredentialId
+from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.entrypoints.rest.app import build_app
+from waypost.entrypoints.rest.server import ApiServer
+from waypost.entrypoints.rest.serving import serve_options
+from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.explain import Explain
+from waypost.pipeline.intake import Intake
+from waypost.ports.clock import Clock
+from waypost.ports.peers import Peers
+from waypost.ports.sender import Sender
+from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.runtime.gates import Gates
+from waypost.runtime.lane import Crew
+from waypost.runtime.peers import SocketPeers
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.runtime.supervisor import (
+    EX_CONFIG,
+    SILENCE_S,
+    Inheritance,
+)
+from waypost.runtime.worker import Place, Worker
+from waypost.telemetry import Combined, Event, Telemetry
+
+HELD_OUTCOMES_LIMIT = 20_000
+"""Outcomes a worker holds in memory before it leases nothing more."""
+
+
+def worker_main(config_path: Path | None, given: Inheritance) -> int:
+    """Run one worker of a supervisor; the exit status."""
+    try:
+        config = load(config_path, os.environ)
+        uvloop.run(_work_under_supervisor(config, given))
+    except ConfigurationError as wrong:
+        print(f"configuration: {wrong}", file=sys.stderr)
+        return EX_CONFIG
+    except WaypostError as error:
+        print(f"{error.code}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _work_under_supervisor(config: Config, given: Inheritance) -> None:
+    """Work until told to stop, or until the supervisor is gone."""
+    asyncio.get_running_loop().add_reader(given.life_fd, os._exit, 1)
+    outboxes = {slot: socket.socket(fileno=fd) for slot, fd in given.outbox_fds.items()}
+    peers = SocketPeers(given.slot, socket.socket(fileno=given.inbox_fd), outboxes)
+    peers.start()
+    board = Board(run_dir_of(config) / "board")
+    listener = socket.socket(fileno=given.listen_fd)
+    await work(config, given.slot, board, peers, listener, lambda: None)
+
+
+async def work(
+    config: Config,
+    slot: int,
+    board: Board,
+    peers: Peers,
+    listener: socket.socket,
+    on_ready: Callable[[], None],
+) -> None:
+    """One worker, from its store to its drain."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    clock = SystemClock()
+    metrics = PrometheusSink(metrics_dir(config))
+    telemetry = Combined(log_of(config), metrics)
+    store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
+    try:
+        senders = senders_of(config, clock, telemetry)
+        crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
+        place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
+        worker = Worker(crew, place, store.journal, config.limits.backlog)
+        app = build_app(_api(config, store, crew, worker, board, metrics))
+        server = ApiServer(app, listener, serve_options(RestSettings()))
+        await worker.run(server, stop, on_ready, config.drain_timeout_s)
+    finally:
+        await store.close()
+        telemetry.event(Event.PROCESS_STOPPED)
+
+
+def _crew(
+    config: Config,
+    store: Store,
+    senders: Mapping[CredentialId, Sender],
+    clock: Clock,
+    telemetry: Telemetry,
+    poison: PoisonWatch,
+) -> Crew:
+    capacities = {name: sender.capabilities.max_in_flight for name, sender in senders.items()}
+    budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
+    gates = Gates(capacities, budgets, BreakerRules(), telemetry)
+    return Crew(
+        work=store.work,
+        devices=store.devices,
+        senders=senders,
+        credentials={
+            app: {sender.capabilities.channel: name for name, sender in senders.items() if name.startswith(f"{app}/")}
+            for app in config.apps
+        },
+        rules={app: chosen.retry for app, chosen in config.apps.items()},
+        gates=gates,
+        settler=Settler(store.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
+        poison=poison,
+        clock=clock,
+        jitter=random.random,
+        telemetry=telemetry,
+    )
+
+
+def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink) -> Api:
+    defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
+    ids = RandomIds(crew.clock)
+    return Api(
+        intake=Intake(
+            work=store.work,
+            views=store.views,
+            clock=crew.clock,
+            ids=ids,
+            telemetry=crew.telemetry,
+            defaults=defaults,
+            is_full=worker.is_full,
+            announce=worker.wake,
+            checks={app: content_checks(chosen) for app, chosen in config.apps.items()},
+        ),
+        views=store.views,
+        devices=store.devices,
+        keys=store.keys,
+        explain=Explain(store.devices, crew.senders, defaults, crew.clock, ids),
+        clock=crew.clock,
+        telemetry=crew.telemetry,
+        device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
+        readiness=lambda: _readiness(store, crew, board),
+        metrics=metrics.render,
+        draining=lambda: worker.is_draining,
+    )
+
+
+def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
+    """What this worker knows of the store and the providers, and what the board says of every worker."""
+    now_s = crew.clock.monotonic()
+    checks = {"store": _fault(store) or "ok"}
+    for presence in board.present():
+        silent = now_s - presence.heartbeat_s > SILENCE_S / 2
+        checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
+    is_ready = all(word == "ok" for word in checks.values())
+    for name, sender in crew.senders.items():
+        health = sender.health()
+        checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
+    return Readiness(is_ready, checks)
+
+
+def _fault(store: Store) -> str | None:
+    state = store.database.state
+    return None if state is StoreState.OK else state.value
+
+
+_WORDS = {
+    WorkerState.GONE: "gone",
+    WorkerState.STARTING: "starting",
+    WorkerState.READY: "ok",
+    WorkerState.DEGRADED: "degraded",
+    WorkerState.DRAINING: "draining",
+}
