@@ -8,18 +8,31 @@ from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.ids import token_hash
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import POLICIES, ErrorClass, RetryPolicy, RetryRules, classify
-from waypost.domain.settlement import Change, decide
-from waypost.domain.time import Instant
+from waypost.domain.settlement import Change, again_or_expired, decide
+from waypost.domain.time import SECOND_MS, Instant, later
 
 
 def change_of(
-    delivery: Delivery, outcome: Outcome, rules: RetryRules, now: Instant, jitter: float, attempted_at: Instant
+    delivery: Delivery,
+    outcome: Outcome,
+    rules: RetryRules,
+    now: Instant,
+    jitter: float,
+    attempted_at: Instant,
+    rest_s: float | None = None,
 ) -> Change:
-    """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender."""
+    """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender.
+
+    *rest_s* is set while the breaker knows that the provider is away: then it is not the delivery's fault that it did
+    not get there. It rests so long and spends no retry (requirements S3-103).
+    """
     if isinstance(outcome, Gone) and outcome.since is None:
         outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
-    policy = policy_for(delivery, outcome, rules)
-    settlement = decide(outcome, delivery, policy, now, jitter)
+    if isinstance(outcome, Unreachable) and rest_s is not None:
+        due_at = later(now, max(int(rest_s * SECOND_MS), outcome.wait_ms or 0))
+        settlement = again_or_expired(delivery, due_at, outcome.code, outcome.why, spends_attempt=False)
+    else:
+        settlement = decide(outcome, delivery, policy_for(delivery, outcome, rules), now, jitter)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at))
 
 

@@ -20,6 +20,9 @@ LANE_SHARES: Mapping[Lane, float] = {
 }
 """What part of a sender's capacity each lane may fill: fixed, so that no lane ever waits for another."""
 
+REST_PER_WAIT = 1.5
+"""Late for the next probe, in time for the one after: no delivery makes every probe."""
+
 
 class Circuit:
     """The breaker of one credential, with a ramp after it closes."""
@@ -54,8 +57,11 @@ class Circuit:
         if self.state is not before:
             self._telemetry.event(Event.BREAKER_PROBING, credential=self.credential)
 
-    def done(self, outcome: Outcome, now_s: float, capacity: int) -> None:
-        """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message."""
+    def done(self, outcome: Outcome, now_s: float, capacity: int) -> float | None:
+        """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
+
+        Seconds to rest for a delivery that only met what was known: the provider is still away.
+        """
         self.in_flight -= 1
         before = self.state
         if isinstance(outcome, Denied | Unreachable | Unanswered):
@@ -66,6 +72,8 @@ class Circuit:
             self._climb(capacity)
         if self.state is not before:
             self._say(before, outcome)
+        is_still_away = before is not BreakerState.CLOSED and self.state is BreakerState.OPEN
+        return self._breaker.wait_s * REST_PER_WAIT if is_still_away else None
 
     def _climb(self, capacity: int) -> None:
         if self.ramp is None:
@@ -112,10 +120,10 @@ class LaneGate:
         self.circuit.in_flight += 1
         return None
 
-    def done(self, outcome: Outcome, now_s: float) -> None:
-        """Give the place back and learn from the outcome."""
+    def done(self, outcome: Outcome, now_s: float) -> float | None:
+        """Give the place back and learn from the outcome; seconds to rest where the provider is known to be away."""
         self._in_flight -= 1
-        self.circuit.done(outcome, now_s, self._limit)
+        return self.circuit.done(outcome, now_s, self._limit)
 
     def forfeit(self) -> None:
         """Give the place back untried."""

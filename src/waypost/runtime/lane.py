@@ -217,9 +217,9 @@ class LaneLoop:
         """Settle one outcome; senders call it on the event loop."""
         crew = self._crew
         flight = self._take_out(delivery)
-        self._gate(delivery.credential).done(outcome, crew.clock.monotonic())
-        app = delivery.notification.app
-        flight.changes.append(change_of(delivery, outcome, crew.rules[app], crew.clock.now(), crew.jitter(), handed.at))
+        rest_s = self._gate(delivery.credential).done(outcome, crew.clock.monotonic())
+        app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
+        flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
         self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)
