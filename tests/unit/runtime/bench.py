@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.contract.clock import StoppedClock
 from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.journal import MemoryJournal
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
@@ -16,7 +17,7 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification
+from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification, Urgency
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.retry import RetryRules
 from waypost.domain.status import DeliveryStatus
@@ -89,6 +90,7 @@ class LaneBench:
         self.store = MemoryStore()
         self.work = work_of(MemoryWork(self.store, self.clock))
         self.views = MemoryViews(self.store, self.clock)
+        self.journal = MemoryJournal(self.store)
         self.devices = MemoryDevices(self.store)
         self.board = Board(board_path)
         self.apns, self.fcm = ScriptedSender(Channel.APNS), ScriptedSender(Channel.FCM)
@@ -136,7 +138,14 @@ class LaneBench:
             )
             await self.devices.upsert(registration, self.clock.now(), cap=10)
 
-    async def accept(self, user: str, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> NotificationId:
+    async def accept(
+        self,
+        user: str,
+        guarantee: Guarantee = Guarantee.AT_LEAST_ONCE,
+        *,
+        ttl_ms: int = DAY_MS,
+        urgency: Urgency = Urgency.NORMAL,
+    ) -> NotificationId:
         """Accept one notification for *user*."""
         (new_id,) = self.ids.next(1)
         now = self.clock.now()
@@ -147,9 +156,10 @@ class LaneBench:
             user_id=UserId(user),
             content=Content(title="hello"),
             created_at=now,
-            expires_at=later(now, DAY_MS),
-            ttl_ms=DAY_MS,
+            expires_at=later(now, ttl_ms),
+            ttl_ms=ttl_ms,
             lane=Lane.NORMAL,
+            urgency=urgency,
             guarantee=guarantee,
         )
         await self.work.accept([Arrival(notification)])
