@@ -48,7 +48,14 @@ def main() -> None:
     from waypost.domain.errors import ConfigurationError, WaypostError
 
     try:
-        waypost.main(prog_name="waypost")
+        sys.exit(waypost.main(prog_name="waypost", standalone_mode=False))
+    except click.UsageError as misused:
+        misused.show()
+        sys.exit(misused.exit_code)
+    except click.ClickException as failed:
+        _fail(failed.message)
+    except click.Abort:
+        _fail("interrupted")
     except ConfigurationError as wrong:
         _fail(f"configuration: {wrong}")
     except WaypostError as failed:

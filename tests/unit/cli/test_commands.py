@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -77,3 +78,19 @@ def test_check_config_prints_the_reference(tmp_path: Path) -> None:
     result = run(tmp_path, "check-config", "--settings")
     assert result.returncode == 0
     assert "`apps.<app>.apns.key_file`" in result.stdout
+
+
+def test_check_config_names_the_credential_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {fcm: {service_account_file: absent.json}}}")
+    result = run(tmp_path, "check-config", "--json")
+    assert result.returncode == 1
+    assert result.stderr.startswith("waypost: apps.demo.fcm.service_account_file: ")
+    assert json.loads(result.stdout)["ok"] is False
+
+
+def test_a_database_that_is_none_is_one_line_with_its_code(tmp_path: Path) -> None:
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {}}")
+    (tmp_path / "waypost.db").write_bytes(b"this is no database " * 500)
+    result = run(tmp_path, "migrate")
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert result.stderr.startswith("waypost: storage_broken: ")

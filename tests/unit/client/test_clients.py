@@ -1,0 +1,87 @@
+"""What the clients promise whatever the API does; the API itself answers them in the journeys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from waypost.client import ApiError, AsyncClient, Client, ConnectionLost, calls
+
+NOBODY = "http://127.0.0.1:9"
+"""The discard port; nothing listens there."""
+
+
+@asynccontextmanager
+async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that reads one request head and answers *raw*, whatever was asked; what it read."""
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(raw)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", heads
+
+
+def http(status: str, body: bytes) -> bytes:
+    """One whole answer."""
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+
+
+async def both(url: str) -> list[BaseException | calls.Json]:
+    """What each client makes of ``GET /v1/devices/u``."""
+    async with AsyncClient(url, "key", timeout_s=5.0) as client:
+        waiting = asyncio.to_thread(Client(url, "key", timeout_s=5.0).devices, "u")
+        return list(await asyncio.gather(client.devices("u"), waiting, return_exceptions=True))
+
+
+@pytest.mark.asyncio
+async def test_nobody_there_is_a_lost_connection() -> None:
+    assert [type(each) for each in await both(NOBODY)] == [ConnectionLost, ConnectionLost]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("raw", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", b"nonsense\r\n\r\n"])
+async def test_a_broken_answer_is_a_lost_connection(raw: bytes) -> None:
+    async with answering(raw) as (url, _):
+        assert [type(each) for each in await both(url)] == [ConnectionLost, ConnectionLost]
+
+
+@pytest.mark.asyncio
+async def test_a_problem_keeps_its_code_faults_and_when_to_come_back() -> None:
+    problem = {"code": "backlog_full", "detail": "the low backlog is full", "retry_after": 5}
+    problem["faults"] = [{"path": "title", "why": "too long"}]
+    async with answering(http("429 Too Many Requests", json.dumps(problem).encode())) as (url, heads):
+        for error in await both(url):
+            assert isinstance(error, ApiError)
+            assert (error.status, error.code, error.retry_after_s) == (429, "backlog_full", 5)
+            assert error.faults[0]["path"] == "title"
+    assert all(b"Authorization: Bearer key" in head for head in heads)
+
+
+@pytest.mark.asyncio
+async def test_an_error_that_is_no_problem_is_an_api_error_all_the_same() -> None:
+    """Such as a proxy's page."""
+    async with answering(http("502 Bad Gateway", b"<html>")) as (url, _):
+        errors = await both(url)
+    assert [(error.status, error.code) for error in errors if isinstance(error, ApiError)] == [(502, "internal")] * 2
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://host", "http://"])
+def test_a_url_of_another_kind_is_refused_at_once(url: str) -> None:
+    for client in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="begins with http"):
+            client(url, None)
+
+
+def test_ids_travel_as_one_part_of_the_path() -> None:
+    assert calls.devices("a/b c?").path == "/v1/devices/a%2Fb%20c%3F"
+    assert calls.dead(code="X Y", user_id=None, limit=3).path == "/v1/dead?code=X+Y&limit=3"
