@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 
 from msgspec import Struct
 
+from waypost.domain.errors import WaypostError
 from waypost.domain.notification import Lane
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import drop_read_journal
@@ -29,6 +32,8 @@ REPORT_S = 0.25
 SWEEP_S = 60.0
 DEPTH_S = 1.0
 RELEASE_PAGE = 1_000
+FAILED_DRAIN_S = 2.0
+"""What a worker of which a stage failed gives the others to settle."""
 WORK_TOPIC = "work"
 """Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
 
@@ -79,12 +84,29 @@ class Worker:
 
         ConfigurationError if a credential cannot be used.
         """
+        patience_s = min(drain_timeout_s, FAILED_DRAIN_S)
         try:
             await self._start(server)
             on_ready()
-            await stop.wait()
+            await self._told_to_stop(stop)
+            patience_s = drain_timeout_s
         finally:
-            await self._drain(server, drain_timeout_s)
+            await self._drain(server, patience_s)
+
+    async def _told_to_stop(self, stop: asyncio.Event) -> None:
+        """Return when *stop* is set; a stage that failed is a WaypostError: the worker ends rather than goes without.
+
+        What the stage was about to touch stays noted, so that it is taken alone from now on.
+        """
+        told = asyncio.create_task(stop.wait())
+        done, _ = await asyncio.wait([told, self._tasks[0], *self._lane_tasks], return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        for error in (task.exception() for task in done - {told}):
+            if error is not None:
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                failed = {"error": type(error).__name__, "place": f"{Path(last.filename).name}:{last.lineno}"}
+                self._crew.telemetry.event(Event.STAGE_FAILED, stage="deliver", **failed)
+                raise WaypostError(f"a stage failed: {failed['error']} at {failed['place']}") from None
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
@@ -190,7 +212,7 @@ class Worker:
             lane.stop()
         try:
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*self._lane_tasks)
+                await asyncio.gather(*self._lane_tasks, return_exceptions=True)
                 await asyncio.gather(*(lane.landed() for lane in self._lanes.values()))
                 await self._crew.settler.drained()
         except TimeoutError:
