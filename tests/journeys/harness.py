@@ -109,6 +109,7 @@ class Service:
         self.url = ""
         self.key = ""
         self.process: subprocess.Popen[str] | None = None
+        self.python_path: Path | None = None
         self._session = session
 
     def configure(self, **settings: Any) -> None:
@@ -142,7 +143,8 @@ class Service:
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
         command = [sys.executable, "-m", "waypost.cli", "serve", "--json", "--config", str(self.config_path)]
         _killed(self.process)
-        self.process, ready = await _started([*command, "--listen", listen], self.directory / "serve.log")
+        log = self.directory / "serve.log"
+        self.process, ready = await _started([*command, "--listen", listen], log, self.python_path)
         self.url = ready["url"]
 
     def make_key(self) -> None:
@@ -214,12 +216,16 @@ class Service:
 
 
 @asynccontextmanager
-async def running(directory: Path, **settings: Any) -> AsyncIterator[Service]:
-    """A lab and a service that is ready, with a key; every process is ended with the block."""
+async def running(directory: Path, *, python_path: Path | None = None, **settings: Any) -> AsyncIterator[Service]:
+    """A lab and a service that is ready, with a key; every process is ended with the block.
+
+    *python_path* is searched by the service's interpreters before all else.
+    """
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
         lab = Lab(directory / "lab", session)
         service = Service(directory, lab, session)
+        service.python_path = python_path
         try:
             await lab.start()
             service.configure(**settings)
@@ -231,10 +237,13 @@ async def running(directory: Path, **settings: Any) -> AsyncIterator[Service]:
             lab.end()
 
 
-async def _started(command: list[str], log: Path) -> tuple[subprocess.Popen[str], Json]:
+async def _started(
+    command: list[str], log: Path, python_path: Path | None = None
+) -> tuple[subprocess.Popen[str], Json]:
     """Start *command* and read its ready line; its stderr is added to *log*."""
+    environment = _environment(python_path)
     with log.open("a") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=_environment())
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
     assert process.stdout is not None
     line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), DEADLINE_S)
     if not line:
@@ -243,8 +252,12 @@ async def _started(command: list[str], log: Path) -> tuple[subprocess.Popen[str]
     return process, json.loads(line)
 
 
-def _environment() -> Mapping[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+def _environment(python_path: Path | None) -> Mapping[str, str]:
+    """Ours, without what would configure a service."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+    if python_path is not None:
+        kept["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [kept.get("PYTHONPATH")])])
+    return kept
 
 
 def _killed(process: subprocess.Popen[str] | None) -> None:

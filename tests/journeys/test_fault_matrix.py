@@ -46,7 +46,7 @@ ANSWERS = (
     Fault("503, Retry-After 1 s", ({"answer": {"status": 503, "reason": "ServiceUnavailable", "retry_after": 1}},)),
     Fault("429, Retry-After 1 s", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 1}},)),
     Fault("429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)),
-    Fault("502 in HTML", ({"answer": {"status": 502, "body": _HTML, "headers": {"content-type": "text/html"}}},)),
+    Fault("502 in HTML", ({"answer": {"status": 502, "body": _HTML, "retry_after": 1, "headers": {"content-type": "text/html"}}},)),
     Fault("token death", ({"gone": {}},), ends=_FAILED),
     Fault("bad token", ({"answer": {"status": 400, "reason": "BadDeviceToken"}},), ends=_FAILED, where="apns"),
     Fault("RST refused", ({"rst": {"code": 7}},)),

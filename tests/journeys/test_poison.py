@@ -1,0 +1,71 @@
+"""Poison: one notification that ends every worker that touches it does not take the others with it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.balance import final_stories
+from tests.journeys.conftest import AddRow
+from tests.journeys.harness import running, until
+from tests.journeys.load import Audience, Ledger
+
+NEIGHBOURS = 40
+SABOTAGE = '''
+import os, signal
+from waypost.adapters.apns.sender import ApnsSender
+
+send = ApnsSender.send
+
+def sabotaged(self, deliveries, done):
+    if any(each.notification.content.title == "poison" for each in deliveries):
+        {act}
+    send(self, deliveries, done)
+
+ApnsSender.send = sabotaged
+'''
+"""Python runs a ``sitecustomize`` that it finds at its start: the product itself knows nothing of it."""
+
+
+@pytest.mark.parametrize(
+    ("death", "act"),
+    [("dies", "os.kill(os.getpid(), signal.SIGKILL)"), ("raises", "raise ValueError('a fault of the code')")],
+)
+@pytest.mark.asyncio
+async def test_a_notification_that_ends_its_worker_fails_alone(
+    death: str, act: str, tmp_path: Path, table: AddRow
+) -> None:
+    """Alone three times when its worker ended, it is failed(poison); what was leased with it is delivered."""
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(SABOTAGE.format(act=act))
+    async with running(tmp_path, python_path=hook, workers=2) as service:
+        audience = Audience(service)
+        await audience.register(4, (("ios",), ("ios", "android")))
+        ledger = Ledger()
+        users = list(audience.tokens)
+        bodies = [
+            {"user_id": users[n % len(users)], "title": "poison" if n == NEIGHBOURS // 2 else f"News {n}"}
+            for n in range(NEIGHBOURS + 1)
+        ]
+        status, answer = await service.ask("POST", "/v1/notifications/batch", {"notifications": bodies})
+        assert status == 202, answer
+        for body, result in zip(bodies, answer["results"], strict=True):
+            ledger.note(result["notification"], body, audience.tokens[body["user_id"]])
+        stories = await final_stories(service, ledger)
+        (poison,) = [id_ for id_, entry in ledger.entries.items() if entry.body["title"] == "poison"]
+        _, story = await service.ask("GET", f"/v1/notifications/{poison}")
+        assert {each["code"] for each in story["receipts"]} == {"poison"}, story
+        assert all(each["status"] == "failed" and each["dead"] for each in story["receipts"])
+        assert {each["status"] for id_, each in stories.items() if id_ != poison} == {"sent"}
+        logged = service.log("worker.died")
+        assert len(service.log("notification.poison")) == 1
+        await until(lambda: _ready(service.worker_pids()), "both workers live again")
+        table("poison", its_worker=death, workers_lost=len(logged), neighbours_sent=NEIGHBOURS, poison="failed, dead")
+
+
+async def _ready(pids: list[int]) -> bool:
+    await asyncio.sleep(0)
+    return len(pids) == 2
