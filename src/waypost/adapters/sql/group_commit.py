@@ -94,6 +94,8 @@ class GroupCommit:
         self._listeners: list[Callable[[StoreState], None]] = []
         self._synchronous: str | None = None
         self._held = 0
+        self._seconds = 0.0
+        self._operations = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
         self.state = StoreState.OK if reserve.keep() else StoreState.FULL
@@ -140,10 +142,13 @@ class GroupCommit:
 
     def _run(self) -> None:
         while self._wait_for_work():
+            started = time.monotonic()
+            self._operations = 0
             if self.state is StoreState.BROKEN:
                 self._refuse(self._take(), Fault.BROKEN)
             else:
-                self._round()
+                self._round(started)
+            self._seconds = time.monotonic() - started
             self._deliver()
 
     def _wait_for_work(self) -> bool:
@@ -161,13 +166,13 @@ class GroupCommit:
                     return True
             return True
 
-    def _round(self) -> None:
+    def _round(self, started: float) -> None:
         """One turn under the write lock."""
-        started = time.monotonic()
         try:
             with self._lock.hold(self._patience_s(started)):
                 self._recover()
                 batch = self._take()
+                self._operations = len(batch)
                 if batch:
                     self._write(batch)
                 self._checkpoint.run_if_due()
@@ -175,8 +180,6 @@ class GroupCommit:
             self._refuse_late()
         except Exception as error:  # noqa: BLE001 - whatever the disk raised: the operations wait, the thread lives on
             self._note(self._fault_of(error))
-        else:
-            self._measure(time.monotonic() - started, len(batch))
 
     def _patience_s(self, now: float) -> float:
         with self._wake:
@@ -281,13 +284,8 @@ class GroupCommit:
 
     def _deliver(self) -> None:
         answers, self._answers = self._answers, []
-        if answers:
-            self._call_loop(_resolve, answers)
-
-    def _measure(self, seconds: float, operations: int) -> None:
-        if operations:
-            self._call_loop(self._telemetry.observe, Metric.COMMIT_SECONDS, seconds)
-            self._call_loop(self._telemetry.observe, Metric.COMMIT_ROWS, operations)
+        if answers or self._operations:
+            self._call_loop(self._resolve, answers, self._seconds, self._operations)
 
     def _call_loop(self, callback: Callable[..., object], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for an answer any more
@@ -303,12 +301,15 @@ class GroupCommit:
         for listener in self._listeners:
             listener(state)
 
-
-def _resolve(answers: Sequence[_Answer]) -> None:
-    for future, result in answers:
-        if future.done():
-            continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
+    def _resolve(self, answers: Sequence[_Answer], seconds: float, operations: int) -> None:
+        """Answer a commit's operations: the one time that it wakes the loop."""
+        for future, result in answers:
+            if future.done():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+        if operations:
+            self._telemetry.observe(Metric.COMMIT_SECONDS, seconds)
+            self._telemetry.observe(Metric.COMMIT_ROWS, operations)
