@@ -28,7 +28,6 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
-from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
@@ -100,7 +99,7 @@ async def work(
         place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
         worker = Worker(crew, place, store.journal, config.limits.backlog)
         app = build_app(_api(config, store, crew, worker, board, metrics))
-        server = ApiServer(app, listener, serve_options(RestSettings()))
+        server = ApiServer(app, listener, serve_options(config.rest))
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
@@ -161,6 +160,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         readiness=lambda: _readiness(store, crew, board),
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
+        settings=config.rest,
     )
 
 
