@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.unit.runtime.bench import APP, LaneBench
-from waypost.domain.breaker import BreakerRules
-from waypost.domain.delivery import FailureClass, Receipt
-from waypost.domain.ids import NotificationId
+from tests.unit.runtime.timed import AWAY, LATER, TimedBench
+from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Channel, Urgency
-from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Gone, Outcome, Refused, Unanswered
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.time import DAY_MS, MINUTE_MS, SECOND_MS
+from waypost.domain.time import SECOND_MS
 from waypost.ports.journal import DeliveryMoved
-from waypost.ports.views import DeadQuery
-from waypost.runtime.lane import Crew, LaneLoop
 
 pytestmark = pytest.mark.asyncio
 
-TAKEN = Taken("p1")
-AWAY = Unreachable("ServiceUnavailable", "Apple is not available")
 SILENT = Unanswered("timeout", "no answer")
-LATER = Throttled("TooManyRequests", 7 * SECOND_MS)
 REFUSED = Refused("BadCollapseId", "the request breaks a rule of APNs")
 GONE = Gone("Unregistered")
-
-
-class TimedBench(LaneBench):
-    """A lane whose time is moved by the test; notes when each attempt was made."""
-
-    def __init__(self, board_path: Path) -> None:
-        super().__init__(board_path)
-        self.rules = BreakerRules(failures_to_open=1_000)
-        self.retry = RetryRules()
-        self.began = self.clock.now()
-        self.attempts_s: list[int] = []
-        for sender in (self.apns, self.fcm):
-            sender.on_send = lambda delivery: self.attempts_s.append((self.clock.now() - self.began) // SECOND_MS)
-
-    def crew(self) -> Crew:
-        """With the policies of the test."""
-        return msgspec.structs.replace(super().crew(), rules={APP: self.retry})
-
-    def under(self, policy: str) -> None:
-        """Let the app use the named policy for everything."""
-        self.retry = RetryRules(POLICIES[policy])
-
-    def answers(self, *outcomes: Outcome) -> None:
-        """What APNs answers, one after the other; after the last, accepted."""
-        script: Iterator[Outcome] = iter(outcomes)
-        self.apns.answer = lambda delivery: next(script, TAKEN)
-
-    async def turn(self, loop: LaneLoop) -> None:
-        """Release what is due now and let the lane do it."""
-        self.made.gates.tick(self.clock.monotonic())
-        await self.work.release(self.clock.now(), 100, self.made.gates.lifted())
-        await self.settled(loop)
-
-    async def pass_time(self, loop: LaneLoop, span_s: int, step_s: int = 1) -> None:
-        """Let time go by in steps, working at each."""
-        for _ in range(0, span_s, step_s):
-            self.clock.advance(step_s * SECOND_MS)
-            await self.turn(loop)
-
-    async def receipt(self, told: NotificationId, channel: Channel = Channel.APNS) -> Receipt:
-        """The receipt of one channel."""
-        return next(each for each in (await self.story(told)).receipts if each.channel is channel)
-
-    async def letters(self) -> list[str | None]:
-        """The codes of the dead letters."""
-        return [letter.receipt.code for letter in await self.views.dead(DeadQuery(APP))]
 
 
 @pytest.fixture
@@ -227,110 +171,3 @@ async def test_the_critical_policy_tries_for_ten_minutes(bench: TimedBench) -> N
     made = {each: (await bench.receipt(each)).attempts for each in (critical, normal)}
     assert [(one.at - bench.began) // SECOND_MS for one in made[critical]] == [0, 2, 10, 42, 170, 370, 600]
     assert len(made[normal]) == 6
-
-
-# The policy "S3 sweep" (requirements S3-61 to S3-65).
-
-
-async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_never(bench: TimedBench) -> None:
-    bench.under("s3_sweep")
-    bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
-    told = await bench.accept("ann")
-    async with bench.running() as loop:
-        await bench.turn(loop)
-        await bench.turn(loop)
-        assert bench.attempts_s == [0, 0]
-        await bench.pass_time(loop, 26 * 60, step_s=10)
-        await bench.pass_time(loop, DAY_MS // SECOND_MS, step_s=3_600)
-    assert bench.attempts_s == [0, 0, 5 * 60, 20 * 60]
-    receipt = await bench.receipt(told)
-    assert (receipt.status, receipt.retries) == (DeliveryStatus.FAILED, 3)
-    assert (await bench.story(told)).record.status is NotificationStatus.FAILED
-
-
-async def test_the_sweep_leaves_alone_what_is_a_day_old(bench: TimedBench) -> None:
-    """Even where it was accepted for longer: its attempts end with its first day."""
-    bench.under("s3_sweep")
-    bench.answers(Throttled("429", DAY_MS), AWAY)
-    await bench.register("ann", Channel.APNS)
-    told = await bench.accept("ann", ttl_ms=2 * DAY_MS)
-    async with bench.running() as loop:
-        await bench.turn(loop)
-        await bench.pass_time(loop, 2 * DAY_MS // SECOND_MS, step_s=3_600)
-    assert len(bench.attempts_s) == 2
-    assert (await bench.receipt(told)).status is DeliveryStatus.FAILED
-
-
-async def test_the_sweep_takes_the_oldest_first_and_one_failure_stops_no_other(bench: TimedBench) -> None:
-    """The count is raised before the retry is sent; the second of three fails again, the others are sent."""
-    bench.under("s3_sweep")
-    told = []
-    bench.apns.answer = lambda delivery: AWAY
-    async with bench.running() as loop:
-        for user in ("ann", "bob", "cyd"):
-            await bench.register(user, Channel.APNS)
-            told.append(await bench.accept(user))
-            await bench.pass_time(loop, 1)
-        await bench.pass_time(loop, 10)
-        bench.apns.sent.clear()
-        counts: list[int] = []
-        bench.apns.on_send = lambda delivery: counts.append(
-            bench.store.rows[delivery.notification.id].receipts[delivery.n].retries
-        )
-        bench.apns.answer = lambda delivery: AWAY if delivery.notification.id == told[1] else TAKEN
-        bench.clock.advance(5 * MINUTE_MS)
-        await bench.turn(loop)
-    assert [delivery.notification.id for delivery in bench.apns.sent] == told
-    assert counts == [2, 2, 2]
-    statuses = [(await bench.receipt(each)).status for each in told]
-    assert statuses == [DeliveryStatus.SENT, DeliveryStatus.PENDING, DeliveryStatus.SENT]
-
-
-# A provider that is away.
-
-
-async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None:
-    """What waits for the breaker spends no retry, also what probes it; all of it is sent afterwards (S3-103)."""
-    bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
-    bench.apns.answer = lambda delivery: AWAY
-    told = []
-    async with bench.running() as loop:
-        for n in range(12):
-            await bench.register(f"user-{n}", Channel.APNS)
-            told.append(await bench.accept(f"user-{n}"))
-            await bench.pass_time(loop, 1)
-        await bench.pass_time(loop, 600)
-        tried = len(bench.apns.sent)
-        bench.apns.answer = lambda delivery: TAKEN
-        await bench.pass_time(loop, 120)
-    assert tried <= 20, "while it is open there are probes and little else"
-    assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 12
-
-
-async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
-    """One that always fails does not keep the breaker open: the next probe is another's."""
-    bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
-    bench.apns.answer = lambda delivery: AWAY if delivery.notification.user_id == "ann" else TAKEN
-    await bench.register("ann", Channel.APNS)
-    await bench.register("bob", Channel.APNS)
-    async with bench.running() as loop:
-        await bench.accept("ann")
-        await bench.pass_time(loop, 8)
-        told = await bench.accept("bob")
-        await bench.pass_time(loop, 60)
-    assert (await bench.receipt(told)).status is DeliveryStatus.SENT
-
-
-async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> None:
-    """Every second answer is a 429 (requirements S3-105)."""
-    turns = itertools.count()
-    bench.apns.answer = lambda delivery: LATER if next(turns) % 2 else TAKEN
-    told = []
-    for n in range(30):
-        await bench.register(f"user-{n}", Channel.APNS)
-        told.append(await bench.accept(f"user-{n}"))
-    async with bench.running() as loop:
-        await bench.turn(loop)
-        await bench.pass_time(loop, 120)
-    assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 30

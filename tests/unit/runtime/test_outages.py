@@ -1,0 +1,67 @@
+"""A provider that is away or asks for patience: nothing is lost, and it is not hammered."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.notification import Channel
+from waypost.domain.status import DeliveryStatus
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> TimedBench:
+    """A lane on an empty store."""
+    return TimedBench(tmp_path / "board")
+
+
+async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None:
+    """What waits for the breaker spends no retry, also what probes it; all of it is sent afterwards (S3-103)."""
+    bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
+    bench.apns.answer = lambda delivery: AWAY
+    told = []
+    async with bench.running() as loop:
+        for n in range(12):
+            await bench.register(f"user-{n}", Channel.APNS)
+            told.append(await bench.accept(f"user-{n}"))
+            await bench.pass_time(loop, 1)
+        await bench.pass_time(loop, 600)
+        tried = len(bench.apns.sent)
+        bench.apns.answer = lambda delivery: TAKEN
+        await bench.pass_time(loop, 120)
+    assert tried <= 20, "while it is open there are probes and little else"
+    assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 12
+
+
+async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
+    """One that always fails does not keep the breaker open: the next probe is another's."""
+    bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
+    bench.apns.answer = lambda delivery: AWAY if delivery.notification.user_id == "ann" else TAKEN
+    await bench.register("ann", Channel.APNS)
+    await bench.register("bob", Channel.APNS)
+    async with bench.running() as loop:
+        await bench.accept("ann")
+        await bench.pass_time(loop, 8)
+        told = await bench.accept("bob")
+        await bench.pass_time(loop, 60)
+    assert (await bench.receipt(told)).status is DeliveryStatus.SENT
+
+
+async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> None:
+    """Every second answer is a 429 (requirements S3-105)."""
+    turns = itertools.count()
+    bench.apns.answer = lambda delivery: LATER if next(turns) % 2 else TAKEN
+    told = []
+    for n in range(30):
+        await bench.register(f"user-{n}", Channel.APNS)
+        told.append(await bench.accept(f"user-{n}"))
+    async with bench.running() as loop:
+        await bench.turn(loop)
+        await bench.pass_time(loop, 120)
+    assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 30
