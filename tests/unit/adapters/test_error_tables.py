@@ -1,0 +1,97 @@
+"""Requirements S1-T3: what each gateway's error leads to, from its bytes to the settlement."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery
+from waypost.adapters.apns.errors import outcome_of as apns_outcome
+from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
+from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
+from waypost.domain.delivery import Delivery, FailureClass
+from waypost.domain.device import Platform
+from waypost.domain.outcome import Outcome
+from waypost.domain.retry import EXPONENTIAL
+from waypost.domain.settlement import Again, Dead, Forget, decide
+from waypost.http2 import Unknown
+
+FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+DEAD = ("Unregistered", "ExpiredToken")
+TO_IOS = delivery(Platform.IOS, IOS_TOKEN)
+TO_ANDROID = delivery(Platform.ANDROID, ANDROID_TOKEN)
+TO_WEB = delivery(Platform.WEB, "https://push.example/x")
+
+
+def apns(reason: str, status: int) -> tuple[Outcome, Delivery]:
+    """What APNs says in its body."""
+    return apns_outcome(answer(status, msgspec.json.encode({"reason": reason})), TO_IOS, DEAD, NOW), TO_IOS
+
+
+def fcm(code: str, status: int) -> tuple[Outcome, Delivery]:
+    """What FCM says in the details."""
+    body = {"error": {"status": "X", "details": [{"@type": FCM_ERROR, "errorCode": code}]}}
+    return fcm_outcome(answer(status, msgspec.json.encode(body)), TO_ANDROID, NOW), TO_ANDROID
+
+
+def webpush(_: str, status: int) -> tuple[Outcome, Delivery]:
+    """What a push service says by its status."""
+    return webpush_outcome(answer(status), NOW), TO_WEB
+
+
+GATEWAYS = {"apns": apns, "fcm": fcm, "webpush": webpush}
+
+TERMINAL = [
+    ("apns", "BadDeviceToken", 400),
+    ("apns", "Unregistered", 410),
+    ("apns", "MissingDeviceToken", 400),
+    ("apns", "BadMessageId", 400),
+    ("apns", "DuplicateHeaders", 400),
+    ("fcm", "UNREGISTERED", 404),
+    ("fcm", "INVALID_ARGUMENT", 400),
+    ("fcm", "SENDER_ID_MISMATCH", 403),
+    ("webpush", "", 404),
+    ("webpush", "", 410),
+]
+RETRYABLE = [
+    ("apns", "InternalServerError", 500),
+    ("apns", "ServiceUnavailable", 503),
+    ("apns", "Shutdown", 503),
+    ("fcm", "INTERNAL", 500),
+    ("fcm", "UNAVAILABLE", 503),
+    ("fcm", "QUOTA_EXCEEDED", 429),
+    ("webpush", "", 429),
+    ("webpush", "", 500),
+    ("webpush", "", 503),
+    ("apns", "NeverHeardOf", 418),
+    ("fcm", "NEVER_HEARD_OF", 418),
+    ("webpush", "", 418),
+]
+
+
+@pytest.mark.parametrize(("gateway", "code", "status"), TERMINAL)
+def test_a_terminal_error_is_never_retried(gateway: str, code: str, status: int) -> None:
+    outcome, one = GATEWAYS[gateway](code, status)
+    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
+    assert isinstance(settlement, Forget | Dead)
+    assert settlement.code == (code or f"http_{status}")
+    assert isinstance(settlement, Forget) or settlement.failure_class is FailureClass.TERMINAL
+
+
+@pytest.mark.parametrize(("gateway", "code", "status"), RETRYABLE)
+def test_a_retryable_or_unknown_error_is_retried(gateway: str, code: str, status: int) -> None:
+    outcome, one = GATEWAYS[gateway](code, status)
+    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at > NOW
+
+
+def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:
+    """Requirements S1-121: the same class, the same first wait of 5 s."""
+    silent = apns_outcome(Unknown("no answer before the deadline"), TO_IOS, DEAD, NOW)
+    failed, _ = apns("InternalServerError", 500)
+    assert type(silent) is type(failed)
+    for outcome in (silent, failed):
+        settlement = decide(outcome, TO_IOS, EXPONENTIAL, NOW, 0.0)
+        assert isinstance(settlement, Again)
+        assert settlement.due_at - NOW == 5_000

@@ -1,0 +1,103 @@
+"""What a submission becomes, and what is refused when it is validated."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from waypost.domain.dedup import ClaimKind
+from waypost.domain.errors import ErrorCode, InvalidRequest
+from waypost.domain.ids import AppId, CallerId, NotificationId
+from waypost.domain.notification import Kind, Lane, Urgency
+from waypost.domain.submission import Defaults, Draft, Submission, draft
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
+
+NOW = Instant(1_800_000_000_000)
+IN_AN_HOUR = datetime.fromtimestamp((NOW + HOUR_MS) / 1000, UTC)
+
+
+def drafted(defaults: Defaults = Defaults(), /, **fields: Any) -> Draft:  # noqa: B008 - frozen
+    """The draft of a submission that shows a title, unless *fields* say otherwise."""
+    submission = Submission(**({"user_id": "ann", "title": "Hello"} | fields))
+    return draft(submission, NotificationId(b"n" * 16), AppId("demo"), CallerId("shop"), defaults, NOW)
+
+
+def faults(**fields: Any) -> list[str]:
+    """The paths of what is wrong."""
+    with pytest.raises(InvalidRequest) as caught:
+        drafted(**fields)
+    return [fault.path for fault in caught.value.faults]
+
+
+def windows(made: Draft) -> dict[ClaimKind, int]:
+    """How long each claimed key holds, milliseconds."""
+    return {claim.kind: claim.until - NOW for claim in made.claims}
+
+
+@pytest.mark.parametrize("shown", ["title", "subtitle", "body", "image", "icon", "link", "sound"])
+def test_a_silent_notification_may_show_nothing(shown: str) -> None:
+    """Requirements S1-51: at validation, not when it is sent."""
+    assert faults(kind=Kind.SILENT, **({"title": None} | {shown: "x"})) == [shown]
+
+
+def test_a_visible_notification_needs_a_title_or_a_body() -> None:
+    assert faults(title=None) == ["title"]
+    assert drafted(title=None, body="Hello").notification.kind is Kind.VISIBLE
+
+
+def test_urgency_is_normal_unless_said() -> None:
+    assert drafted().notification.urgency is Urgency.NORMAL
+
+
+@pytest.mark.parametrize("urgency", list(Urgency))
+def test_the_lane_is_the_urgency_or_silent(urgency: Urgency) -> None:
+    assert drafted(urgency=urgency).notification.lane is Lane(urgency.value)
+    assert drafted(urgency=urgency, kind=Kind.SILENT, title=None).notification.lane is Lane.SILENT
+
+
+def test_it_is_worth_sending_for_a_day_unless_said() -> None:
+    """Requirements S1-93: 86,400 s."""
+    made = drafted().notification
+    assert (made.ttl_ms, made.expires_at) == (DAY_MS, later(NOW, DAY_MS))
+    assert drafted(ttl=60).notification.expires_at == later(NOW, MINUTE_MS)
+    assert drafted(Defaults(ttl_s=3_600)).notification.expires_at == later(NOW, HOUR_MS)
+
+
+def test_the_time_of_a_scheduled_one_begins_when_it_is_due() -> None:
+    made = drafted(scheduled_at=IN_AN_HOUR, ttl=60).notification
+    assert (made.scheduled_at, made.expires_at) == (NOW + HOUR_MS, NOW + HOUR_MS + MINUTE_MS)
+
+
+def test_what_is_due_in_more_than_a_year_is_refused() -> None:
+    assert faults(scheduled_at=datetime(2099, 1, 1, tzinfo=UTC)) == ["scheduled_at"]
+
+
+def test_the_content_window_is_a_day_unless_said() -> None:
+    """Requirements S1-06 and S1-07: 24 hours, 5 minutes for what comes often, or off."""
+    assert windows(drafted()) == {ClaimKind.CONTENT: DAY_MS}
+    assert windows(drafted(dedup_window=300)) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
+    assert windows(drafted(Defaults(dedup_window_s=300))) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
+    assert windows(drafted(dedup_window=0)) == {}
+
+
+def test_the_content_window_is_never_longer_than_the_validity() -> None:
+    """Requirements S1-138."""
+    assert windows(drafted(dedup_window=86_400, ttl=60)) == {ClaimKind.CONTENT: MINUTE_MS}
+    assert windows(drafted(ttl=0)) == {}
+    due_later = drafted(scheduled_at=IN_AN_HOUR, ttl=60, dedup_window=86_400)
+    assert windows(due_later) == {ClaimKind.CONTENT: HOUR_MS + MINUTE_MS}
+
+
+def test_a_callers_own_key_replaces_the_content_window_and_is_kept_for_a_day() -> None:
+    assert windows(drafted(idempotency_key="k", ttl=60)) == {ClaimKind.IDEMPOTENCY: DAY_MS}
+    both = drafted(idempotency_key="k", dedup_window=300)
+    assert windows(both) == {ClaimKind.IDEMPOTENCY: DAY_MS, ClaimKind.CONTENT: 5 * MINUTE_MS}
+
+
+def test_at_most_64_kib_as_stored() -> None:
+    with pytest.raises(InvalidRequest, match="at most 65536") as caught:
+        drafted(body="x" * 65_536)
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    assert drafted(body="x" * 65_000).notification.content.body

@@ -1,0 +1,133 @@
+"""What follows from settled work, off the delivery path: dead tokens go, uses are noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.runtime.bench import APP, LaneBench
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import DeviceId, UserId
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.outcome import Gone, Taken
+from waypost.domain.time import SECOND_MS
+from waypost.pipeline.report import READER, report
+from waypost.ports.devices import Eviction
+from waypost.runtime.lane import Crew
+
+pytestmark = pytest.mark.asyncio
+
+ANN = UserId("ann")
+
+
+class Registry:
+    """The registry with its calls noted."""
+
+    def __init__(self, devices: Any) -> None:
+        self._devices = devices
+        self.calls: list[str] = []
+        self.deleted: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self._devices, name)
+
+    async def evict(self, evictions: Sequence[Eviction]) -> int:
+        """Count what each batch came to."""
+        self.calls.append("evict")
+        self.deleted.append(await self._devices.evict(evictions))
+        return self.deleted[-1]
+
+
+class RegistryBench(LaneBench):
+    """A lane that sees its registry through a witness."""
+
+    def __init__(self, board_path: Path) -> None:
+        super().__init__(board_path)
+        self.registry = Registry(self.devices)
+        self.began = self.clock.now()
+
+    def crew(self) -> Crew:
+        """With the witness."""
+        return msgspec.structs.replace(super().crew(), devices=self.registry)
+
+    async def told(self, count: int = 1) -> None:
+        """Accept *count* notifications for ann and let the lane deliver them; time passes in between."""
+        self.clock.advance(SECOND_MS)
+        for _ in range(count):
+            await self.accept(ANN)
+        async with self.running() as loop:
+            await self.settled(loop)
+
+    async def report(self) -> None:
+        """Tail the journal to its end."""
+        while (await report(self.journal, self.registry)).rows:
+            pass
+
+    async def active(self) -> list[str]:
+        """The tokens of ann that would be sent to."""
+        return [device.token for device in await self.devices.of_user(APP, ANN)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> RegistryBench:
+    """A lane on an empty store."""
+    return RegistryBench(tmp_path / "board")
+
+
+async def test_a_dead_token_is_deactivated_after_the_event_and_not_by_the_sender(bench: RegistryBench) -> None:
+    """The delivery path only reads the registry (requirements S1-40, S1-41)."""
+    bench.apns.answer = lambda delivery: Gone("Unregistered")
+    await bench.register(ANN, Channel.APNS, Channel.FCM)
+    await bench.told()
+    assert set(bench.registry.calls) == {"for_users"}
+    assert len(await bench.active()) == 2
+    await bench.report()
+    assert await bench.active() == ["token-ann-fcm"]
+
+
+async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench) -> None:
+    """Requirements S1-42."""
+    bench.budgets[Lane.NORMAL] = 1_000
+    bench.apns.answer = lambda delivery: Gone("Unregistered")
+    await bench.register(ANN, Channel.APNS)
+    await bench.told(1_000)
+    assert len(bench.apns.sent) == 1_000
+    await bench.report()
+    assert sum(bench.registry.deleted) == 1
+
+
+async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:
+    """It was registered while the old one was being sent to (requirements S1-43)."""
+    bench.apns.answer = lambda delivery: Gone("Unregistered")
+    await bench.register(ANN, Channel.APNS)
+    await bench.told()
+    renewed = Registration(APP, ANN, DeviceId("ann-apns"), Platform.IOS, "new-token")
+    await bench.devices.upsert(renewed, bench.clock.advance(SECOND_MS), cap=10)
+    await bench.report()
+    assert await bench.active() == ["new-token"]
+
+
+async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> None:
+    """Requirements S3-56: later than the registration, and not by a failure."""
+    await bench.register(ANN, Channel.APNS, Channel.FCM)
+    bench.apns.answer = lambda delivery: Taken("p")
+    bench.fcm.answer = lambda delivery: Gone("UNREGISTERED", since=bench.began)
+    await bench.told()
+    await bench.report()
+    used = {device.token: device.last_used_at for device in await bench.devices.of_user(APP, ANN)}
+    assert used == {"token-ann-apns": bench.clock.now(), "token-ann-fcm": bench.began}
+
+
+async def test_a_page_that_was_read_is_not_read_again(bench: RegistryBench) -> None:
+    await bench.register(ANN, Channel.APNS)
+    await bench.told()
+    await bench.report()
+    position = await bench.journal.position(READER)
+    assert position > 0
+    assert (await report(bench.journal, bench.registry)).rows == 0
+    assert await bench.journal.position(READER) == position
