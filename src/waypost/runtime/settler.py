@@ -32,11 +32,13 @@ class Settler:
         self._idle.set()
         self._held = False
         self.on_room: Callable[[], None] = lambda: None
+        self.store_fault: Callable[[], str | None] = lambda: None
+        """Why the store takes no new work, None while it does."""
 
     @property
     def is_full(self) -> bool:
-        """Too much is waiting to be written: lease no more."""
-        return self._held or self._unwritten >= self._limit
+        """Too much is waiting to be written, or the store keeps its last room for that: lease no more."""
+        return self._held or self._unwritten >= self._limit or self.store_fault() is not None
 
     @property
     def is_holding(self) -> bool:

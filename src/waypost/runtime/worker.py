@@ -8,16 +8,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from waypost.domain.errors import WaypostError
 from waypost.domain.notification import Lane
+from waypost.domain.time import DAY_MS, later
 from waypost.pipeline.report import READER, report
-from waypost.pipeline.sweep import drop_read_journal
+from waypost.pipeline.sweep import sweep
+from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
+from waypost.ports.retention import Retention
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.lane import Crew, LaneLoop
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
@@ -49,13 +53,23 @@ class Place(Struct, frozen=True):
     """Why the store cannot take writes, None while it can."""
 
 
+class Chores(Struct, frozen=True):
+    """What is done beside delivering, by whichever worker has the role."""
+
+    journal: Journal
+    dedup: Dedup
+    retention: Retention
+    keep_days: int
+    """Days that finished notifications are kept."""
+
+
 class Worker:
     """One process's share of the work."""
 
-    def __init__(self, crew: Crew, place: Place, journal: Journal, backlog_limit: int) -> None:
+    def __init__(self, crew: Crew, place: Place, chores: Chores, backlog_limit: int) -> None:
         self._crew = crew
         self._place = place
-        self._journal = journal
+        self._chores = chores
         self._backlog_limit = backlog_limit
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
@@ -114,6 +128,7 @@ class Worker:
             await sender.start()
         self._listen_to_peers()
         self._crew.settler.on_room = self._wake_all
+        self._crew.settler.store_fault = self._place.store_fault
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
         self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values()]
         await server.start()
@@ -157,7 +172,10 @@ class Worker:
 
     def _beat(self) -> None:
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
-            self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
+            before, is_away = self._state, self._place.store_fault() is not None
+            self._state = WorkerState.DEGRADED if is_away else WorkerState.READY
+            if before is WorkerState.DEGRADED and not is_away:
+                self._wake_all()
         self._place.board.beat(self._place.slot, self._state, self._crew.clock.monotonic())
 
     async def _release(self) -> None:
@@ -175,7 +193,7 @@ class Worker:
         """Tell the registry what was settled, if that is this worker's role."""
         if not self._place.ownership.take_role("report"):
             return
-        while (page := await report(self._journal, self._crew.devices)).rows:
+        while (page := await report(self._chores.journal, self._crew.devices)).rows:
             if page.evicted:
                 self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._crew.telemetry.count(Metric.EVICTED, page.evicted)
@@ -185,8 +203,10 @@ class Worker:
     async def _sweep(self) -> None:
         """Clear away what is over, if that is this worker's role."""
         if self._place.ownership.take_role("sweep"):
-            dropped = await drop_read_journal(self._journal, [READER])
-            self._crew.telemetry.event(Event.SWEEP_DONE, journal_rows=dropped)
+            keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
+            chores = self._chores
+            swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
+            self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))
 
     async def _measure(self) -> None:
         """Publish depths and what was attempted; decide which lanes are full."""
