@@ -6,7 +6,7 @@
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .hpack import encode_headers
 from .pool import Pool
-from .results import Answer, Result, Unknown, Unsent
+from .results import Answer, Lost, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionOpened",
     "GoAwayReceived",
+    "Lost",
     "Origin",
     "Pool",
     "PoolEvent",

@@ -1,29 +1,20 @@
 """The protocol state of one client connection, without I/O: bytes in, ended requests and bytes out (RFC 9113)."""
 
-from dataclasses import dataclass
 from typing import Final
 
-from . import frames
+from . import control, frames
+from .abandoned import Abandoned
 from .answer_head import HeadReader, MalformedAnswer
-from .frames import DEFAULT_FRAME_SIZE, END_STREAM, PROTOCOL_ERROR, SETTINGS, ConnectionFault, must_be
+from .control import GoAway
+from .frames import END_STREAM, PROTOCOL_ERROR, ConnectionFault
 from .opening import RECEIVE_WINDOW, Limits, opening
 from .outbound import Outbound
 from .reader import FrameReader
-from .results import Answer, Result, Unknown
+from .results import Answer, Lost, Result, Unknown
 from .stream import Stream
 
 # Answers to PING and SETTINGS that wait because the server does not read.
 _MOST_UNREAD_REPLIES: Final = 1000
-_STREAM_ID: Final = 0x7FFF_FFFF
-
-
-@dataclass(frozen=True)
-class GoAway:
-    """A GOAWAY frame as it was received."""
-
-    code: int
-    last_stream_id: int
-    debug: bytes
 
 
 class Connection:
@@ -39,13 +30,17 @@ class Connection:
         self.refused: list[Stream] = []
         self.failure = ""
         self.greeted = False
+        # Received and not yet taken up by the driver.
         self.goaways: list[GoAway] = []
+        # No request can be sent on this connection any more.
+        self.finished = False
         self.pong_awaited = b""
         self.stream_limit = limits.first_streams
         self._limits = limits
         self._last_stream_id = frames.LARGEST_STREAM_ID
         self._next_id = 1
         self._flushed_below = 1
+        self._abandoned = Abandoned()
         self._replies = 0
         self._reader = FrameReader(self)
         self._unacknowledged = 0
@@ -57,25 +52,23 @@ class Connection:
 
     def room(self) -> int:
         """How many requests may be sent now."""
-        if self._out.window <= 0 or self.going_away():
+        if self._out.window <= 0 or self.finished:
             return 0
         room = self.stream_limit - len(self.streams)
         return room if room > 0 else 0
-
-    def going_away(self) -> bool:
-        """Whether no request can be sent on this connection any more."""
-        return bool(self.goaways or self.failure) or self._next_id > frames.LARGEST_STREAM_ID
 
     def send(self, stream: Stream) -> None:
         """Start a request; the caller has seen to it that there is `room`."""
         stream_id = self._next_id
         self._next_id = stream_id + 2
+        if self._next_id > frames.LARGEST_STREAM_ID:
+            self.finished = True
         self.streams[stream_id] = stream
         self._out.request(stream, stream_id)
 
     def cancel(self, stream: Stream, reason: str) -> None:
         """Give up a request: the server is told, the result is Unknown."""
-        self._break(stream, frames.CANCEL, reason)
+        self._break(stream, frames.CANCEL, Unknown(reason, Lost.TIMEOUT))
 
     def ping(self, opaque: bytes) -> None:
         """Ask for a sign of life; `pong_awaited` is empty again when it came."""
@@ -103,6 +96,7 @@ class Connection:
     def lost(self, reason: str) -> None:
         """The connection is no more: what was written ends as Unknown, the rest is refused."""
         self.failure = self.failure or reason
+        self.finished = True
         for stream in self.streams.values():
             if stream.stream_id >= self._flushed_below:
                 self._refuse(stream, reason)
@@ -128,15 +122,15 @@ class Connection:
         """Keep a piece of an answer, and give the window back (padding counts, RFC 9113, 6.1)."""
         self._unacknowledged += size
         if self._unacknowledged > RECEIVE_WINDOW >> 1:
-            self._out.pieces.append(frames.window_update(0, self._unacknowledged))
+            self._reply(frames.window_update(0, self._unacknowledged))
             self._unacknowledged = 0
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_have_been(stream_id)
+            self._must_be_abandoned(stream_id)
         elif stream.answer_head is None:
-            self._break(stream, PROTOCOL_ERROR, "body before the head of the answer")
+            self._broken(stream, PROTOCOL_ERROR, "body before the head of the answer")
         elif stream.received + len(payload) > self._limits.max_response_bytes:
-            self._break(stream, frames.CANCEL, f"answer above {self._limits.max_response_bytes} bytes")
+            self._broken(stream, frames.CANCEL, f"answer above {self._limits.max_response_bytes} bytes")
         else:
             if payload:
                 stream.append(payload)
@@ -149,7 +143,7 @@ class Connection:
         """Read the head of an answer, an interim one, or trailers."""
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_have_been(stream_id)
+            self._must_be_abandoned(stream_id)
             return
         try:
             if stream.answer_head is None:
@@ -163,7 +157,7 @@ class Connection:
             else:
                 raise MalformedAnswer("trailers that do not end the stream")
         except MalformedAnswer as malformed:
-            self._break(stream, PROTOCOL_ERROR, f"malformed answer: {malformed}")
+            self._broken(stream, PROTOCOL_ERROR, f"malformed answer: {malformed}")
             return
         if flags & END_STREAM:
             self._answered(stream)
@@ -171,40 +165,42 @@ class Connection:
     def on_control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         """Act on a frame that carries no answer; kinds the RFC does not know are ignored (RFC 9113, 4.1)."""
         if kind == frames.RST_STREAM:
-            self._reset(stream_id, payload)
+            self._reset(stream_id, control.read_reset(payload))
         elif kind == frames.WINDOW_UPDATE:
-            self._window_update(stream_id, payload)
-        elif kind == SETTINGS:
-            self._settings(flags, stream_id, payload)
+            self._window_update(stream_id, control.read_window_update(payload))
+        elif kind == frames.SETTINGS:
+            if flags & frames.ACK:
+                control.check_settings_ack(stream_id, payload, self.greeted)
+            else:
+                self._settings(control.read_settings(stream_id, payload))
         elif kind == frames.PING:
-            self._ping(flags, stream_id, payload)
+            opaque = control.read_ping(stream_id, payload)
+            if not flags & frames.ACK:
+                self._reply(frames.ping(opaque, frames.ACK))
+            elif opaque == self.pong_awaited:
+                self.pong_awaited = b""
         elif kind == frames.GOAWAY:
-            self._goaway(stream_id, payload)
+            self._goaway(control.read_goaway(stream_id, payload))
         elif kind == frames.PUSH_PROMISE:
             raise ConnectionFault(PROTOCOL_ERROR, "PUSH_PROMISE although push is off")
         elif kind == frames.PRIORITY:
-            must_be(5, payload)
-            if stream_id == 0:
-                raise ConnectionFault(PROTOCOL_ERROR, "PRIORITY without a stream")
+            control.check_priority(stream_id, payload)
 
-    def _reset(self, stream_id: int, payload: bytes) -> None:
-        must_be(4, payload)
+    def _reset(self, stream_id: int, code: int) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
             self._must_have_been(stream_id)
             return
-        code = frames.u32(payload)
         reason = f"the server reset the stream: {frames.error_name(code)}"
         del self.streams[stream_id]
         self._out.blocked.pop(stream_id, None)
+        self._abandoned.add(stream_id, self._next_id)
         if code == frames.REFUSED_STREAM and stream.answer_head is None:
             self._refuse(stream, reason)
         else:
-            self._end(stream, Unknown(reason))
+            self._end(stream, Unknown(reason, Lost.RESET))
 
-    def _window_update(self, stream_id: int, payload: bytes) -> None:
-        must_be(4, payload)
-        increment = frames.u32(payload) & _STREAM_ID
+    def _window_update(self, stream_id: int, increment: int) -> None:
         if stream_id == 0:
             if increment == 0:
                 raise ConnectionFault(PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
@@ -214,22 +210,14 @@ class Connection:
         if stream is None:
             self._must_have_been(stream_id)
         elif increment == 0:
-            self._break(stream, PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
+            self._broken(stream, PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
         elif stream.window + increment > frames.LARGEST_WINDOW:
-            self._break(stream, frames.FLOW_CONTROL_ERROR, "stream window above 2^31-1")
+            self._broken(stream, frames.FLOW_CONTROL_ERROR, "stream window above 2^31-1")
         else:
             stream.window += increment
             self._out.pump()
 
-    def _settings(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if stream_id != 0:
-            raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS on a stream")
-        if flags & frames.ACK:
-            must_be(0, payload)
-            if not self.greeted:
-                raise ConnectionFault(PROTOCOL_ERROR, "SETTINGS acknowledged before they were sent")
-            return
-        values = frames.settings_of(payload)
+    def _settings(self, values: list[tuple[int, int]]) -> None:
         if not self.greeted:
             self.greeted = True
             self.stream_limit = self._limits.most_streams
@@ -237,25 +225,10 @@ class Connection:
             if name == frames.MAX_CONCURRENT_STREAMS:
                 self.stream_limit = min(value, self._limits.most_streams)
             elif name == frames.INITIAL_WINDOW_SIZE:
-                if value > frames.LARGEST_WINDOW:
-                    raise ConnectionFault(frames.FLOW_CONTROL_ERROR, "initial window above 2^31-1")
                 self._out.set_initial_window(value, self.streams)
             elif name == frames.MAX_FRAME_SIZE:
-                if not DEFAULT_FRAME_SIZE <= value <= frames.LARGEST_FRAME_SIZE:
-                    raise ConnectionFault(PROTOCOL_ERROR, "frame size out of range")
                 self._out.frame_size = value
-            elif name == frames.ENABLE_PUSH and value != 0:
-                raise ConnectionFault(PROTOCOL_ERROR, "a server that enables push")
         self._reply(frames.SETTINGS_ACK)
-
-    def _ping(self, flags: int, stream_id: int, payload: bytes) -> None:
-        must_be(8, payload)
-        if stream_id != 0:
-            raise ConnectionFault(PROTOCOL_ERROR, "PING on a stream")
-        if not flags & frames.ACK:
-            self._reply(frames.ping(payload, frames.ACK))
-        elif payload == self.pong_awaited:
-            self.pong_awaited = b""
 
     def _reply(self, frame: bytes) -> None:
         self._replies += 1
@@ -263,16 +236,11 @@ class Connection:
             raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "asks without reading the answers")
         self._out.pieces.append(frame)
 
-    def _goaway(self, stream_id: int, payload: bytes) -> None:
-        if stream_id != 0:
-            raise ConnectionFault(PROTOCOL_ERROR, "GOAWAY on a stream")
-        if len(payload) < 8:
-            raise ConnectionFault(frames.FRAME_SIZE_ERROR, "GOAWAY too short")
-        last = frames.u32(payload) & _STREAM_ID
-        goaway = GoAway(frames.u32(payload, 4), last, payload[8:])
+    def _goaway(self, goaway: GoAway) -> None:
+        self.finished = True
         self.goaways = [*self.goaways[-7:], goaway]
         # It must not rise; where it does, what was given back already stays given back.
-        self._last_stream_id = min(self._last_stream_id, last)
+        self._last_stream_id = min(self._last_stream_id, goaway.last_stream_id)
         for stream in [stream for stream in self.streams.values() if stream.stream_id > self._last_stream_id]:
             del self.streams[stream.stream_id]
             self._out.blocked.pop(stream.stream_id, None)
@@ -280,7 +248,7 @@ class Connection:
             if stream.answer_head is None:
                 self._refuse(stream, reason)
             else:
-                self._end(stream, Unknown(reason))
+                self._end(stream, Unknown(reason, Lost.RESET))
 
     # How a stream ends
 
@@ -288,20 +256,27 @@ class Connection:
         head = stream.answer_head
         assert head is not None
         if stream.received and head.content_length not in (-1, stream.received):
-            self._break(stream, PROTOCOL_ERROR, "malformed answer: body shorter or longer than its content-length")
+            self._broken(stream, PROTOCOL_ERROR, "malformed answer: body shorter or longer than its content-length")
             return
         del self.streams[stream.stream_id]
         if not stream.all_framed:
             # The server answered without waiting for the rest (RFC 9113, 8.1): it does not want it.
             del self._out.blocked[stream.stream_id]
-            self._out.pieces.append(frames.rst_stream(stream.stream_id, frames.CANCEL))
+            self._abandon(stream.stream_id, frames.CANCEL)
         self._end(stream, Answer(head.status, head.fields, stream.answer_body(), stream.trailers))
 
-    def _break(self, stream: Stream, code: int, reason: str) -> None:
+    def _broken(self, stream: Stream, code: int, reason: str) -> None:
+        self._break(stream, code, Unknown(reason, Lost.BAD_ANSWER))
+
+    def _break(self, stream: Stream, code: int, result: Result) -> None:
         del self.streams[stream.stream_id]
         self._out.blocked.pop(stream.stream_id, None)
-        self._out.pieces.append(frames.rst_stream(stream.stream_id, code))
-        self._end(stream, Unknown(reason))
+        self._abandon(stream.stream_id, code)
+        self._end(stream, result)
+
+    def _abandon(self, stream_id: int, code: int) -> None:
+        self._out.pieces.append(frames.rst_stream(stream_id, code))
+        self._abandoned.add(stream_id, self._next_id)
 
     def _end(self, stream: Stream, result: Result) -> None:
         stream.result = result
@@ -312,6 +287,12 @@ class Connection:
         self.refused.append(stream)
 
     def _must_have_been(self, stream_id: int) -> None:
-        """Frames of a stream that is over are ignored; one that never was is a fault (RFC 9113, 5.1)."""
+        """A stream that never was is a fault (RFC 9113, 5.1)."""
         if stream_id == 0 or stream_id % 2 == 0 or stream_id >= self._next_id:
             raise ConnectionFault(PROTOCOL_ERROR, "frame on a stream that was never opened")
+
+    def _must_be_abandoned(self, stream_id: int) -> None:
+        """An answer may still come on a stream that was reset or given back, not after its end (RFC 9113, 5.1)."""
+        self._must_have_been(stream_id)
+        if stream_id not in self._abandoned and stream_id <= self._last_stream_id:
+            raise ConnectionFault(frames.STREAM_CLOSED, "answer on a stream that was over")

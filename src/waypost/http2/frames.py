@@ -132,12 +132,6 @@ def u32(payload: bytes, offset: int = 0) -> int:
     return value
 
 
-def must_be(length: int, payload: bytes) -> None:
-    """FRAME_SIZE_ERROR unless *payload* is of the length that its kind of frame always has."""
-    if len(payload) != length:
-        raise ConnectionFault(FRAME_SIZE_ERROR, f"frame of {len(payload)} bytes that must have {length}")
-
-
 def unpadded(payload: bytes, flags: int) -> bytes:
     """The payload of a DATA or HEADERS frame without its padding (RFC 9113, 6.1); PROTOCOL_ERROR if it lies."""
     if not flags & PADDED:

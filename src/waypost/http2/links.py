@@ -199,8 +199,8 @@ class Links:
         if connection.ended and not link.answered:
             link.answered = True
             self._failures = 0
-        if connection.goaways:
-            self._went_away(link)
+        if connection.finished:
+            self._finish(link)
         self._requests.settle(connection)
         if link.leaving and not connection.streams:
             link.close(link.leave_reason)
@@ -216,14 +216,16 @@ class Links:
         self._requests.settle(link.connection)
         self.fill()
 
-    def _went_away(self, link: Link) -> None:
+    def _finish(self, link: Link) -> None:
+        """Let go of a connection that can carry no more requests; what it carries still ends on it."""
         goaways = link.connection.goaways
-        reason = f"the server sent GOAWAY: {error_name(goaways[-1].code)}"
+        reason = "out of stream ids"
         while goaways:
             goaway = goaways.pop(0)
+            reason = f"the server sent GOAWAY: {error_name(goaway.code)}"
             self.goaways_total += 1
             self._tell(GoAwayReceived(goaway.code, goaway.last_stream_id, goaway.debug))
-        if not link.leaving:
+        if not link.leaving and not link.connection.failure:
             self._leave(link, reason)
             self._replace(link)
 

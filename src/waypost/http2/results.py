@@ -1,6 +1,7 @@
 """What a request can come to: exactly one of three values."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from .hpack import Field
@@ -22,11 +23,21 @@ class Unsent:
     reason: str
 
 
+class Lost(Enum):
+    """Which way the answer of an `Unknown` was lost; the values are fit for logs and metrics."""
+
+    TIMEOUT = "timeout"  # the deadline passed
+    RESET = "reset"  # the server ended the stream
+    CONNECTION_LOST = "connection_lost"  # the connection ended first, by whomever
+    BAD_ANSWER = "bad_answer"  # it broke the protocol's rules, or was larger than asked for
+
+
 @dataclass(frozen=True)
 class Unknown:
     """The request was written, at least in part, and no whole answer came: the server may have acted on it."""
 
     reason: str
+    kind: Lost = Lost.CONNECTION_LOST
 
 
 Result = Answer | Unsent | Unknown

@@ -46,8 +46,6 @@ class UpkeepRules:
 
     def reason_to_retire(self, link: Link, now: float) -> str:
         """Why the connection should take no more requests; empty if it should."""
-        if link.connection.going_away():
-            return "out of stream ids"
         idle_s = self._settings.idle_timeout_s
         if idle_s is not None and now - link.used_at >= idle_s and not link.connection.streams:
             return f"idle for {idle_s:g} s"

@@ -15,6 +15,7 @@ from waypost.http2 import (
     ConnectionClosed,
     ConnectionOpened,
     GoAwayReceived,
+    Lost,
     Result,
     Unknown,
     Unsent,
@@ -78,7 +79,7 @@ async def test_a_refused_stream_goes_to_another_connection_and_a_reset_one_nowhe
     async with scripted(tls.server("h2"), refuses, ordinary) as port, client(port, tls, **settings) as one:
         await one.saw(ConnectionOpened, 2)
         results = [await one.ask(), await one.ask()]
-        assert OK in results and Unknown("the server reset the stream: CANCEL") in results
+        assert OK in results and Unknown("the server reset the stream: CANCEL", Lost.RESET) in results
 
 
 @pytest.mark.asyncio
@@ -123,7 +124,7 @@ async def test_a_deadline_in_flight_resets_the_stream(tls: Tls) -> None:
         await served.answer_all()
 
     async with scripted(tls.server("h2"), swallows_one) as port, client(port, tls) as one:
-        assert await one.ask(deadline_s=0.1) == Unknown("no answer before the deadline")
+        assert await one.ask(deadline_s=0.1) == Unknown("no answer before the deadline", Lost.TIMEOUT)
         assert await one.ask() == OK
         assert reset[0].error_code == CANCEL and one.pool.stats.opened_total == 1
 
@@ -139,7 +140,7 @@ async def test_a_window_that_never_opens_ends_at_the_deadline(tls: Tls) -> None:
     async with scripted(tls.server("h2"), never_opens) as port, client(port, tls) as one:
         await one.saw(ConnectionOpened)
         large, queued = one.ask(b"x" * 100_000, 0.3), one.ask(b"y", 0.3)
-        assert await large == Unknown("no answer before the deadline")
+        assert await large == Unknown("no answer before the deadline", Lost.TIMEOUT)
         assert await queued == Unsent("deadline passed while queued")
 
 

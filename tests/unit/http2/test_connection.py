@@ -27,7 +27,7 @@ from tests.unit.http2.peer import (
     settings,
     window,
 )
-from waypost.http2 import Answer, Unknown
+from waypost.http2 import Answer, Lost, Unknown
 from waypost.http2.connection import Connection
 from waypost.http2.frames import CANCEL, ENHANCE_YOUR_CALM, LARGEST_STREAM_ID, PREFACE, REFUSED_STREAM
 from waypost.http2.opening import RECEIVE_WINDOW, Limits
@@ -219,7 +219,7 @@ def test_a_refused_stream_is_given_back() -> None:
     refused, broken = driven.send(b"x"), driven.send(b"x")
     driven.hear(rst(1, REFUSED_STREAM), rst(3, CANCEL))
     assert driven.refused() == [refused]
-    assert driven.ended() == [Unknown("the server reset the stream: CANCEL")] and broken.result is not None
+    assert driven.ended() == [Unknown("the server reset the stream: CANCEL", Lost.RESET)] and broken.result is not None
 
 
 def test_refused_after_the_answer_began_is_no_refusal() -> None:
@@ -266,7 +266,7 @@ def test_a_cancelled_request_is_reset_and_its_answer_ignored() -> None:
     driven = Driven()
     stream = driven.send(b"x")
     driven.connection.cancel(stream, "late")
-    assert driven.ended() == [Unknown("late")]
+    assert driven.ended() == [Unknown("late", Lost.TIMEOUT)]
     (reset,) = driven.hear(answer(1), window(1, 5), rst(1, 0))
     assert isinstance(reset, RstStreamFrame) and reset.error_code == CANCEL
     assert not driven.connection.failure and driven.ended() == []
@@ -302,7 +302,7 @@ def test_a_broken_answer_ends_its_stream_alone(pieces: list[bytes], reason: str)
     driven.send(b"x")
     driven.hear(*pieces)
     (result,) = driven.ended()
-    assert isinstance(result, Unknown) and reason in result.reason
+    assert isinstance(result, Unknown) and reason in result.reason and result.kind is Lost.BAD_ANSWER
     assert any(isinstance(frame, RstStreamFrame) and frame.stream_id == 1 for frame in driven.written)
     driven.hear(answer(3))
     assert driven.ended() == [Answer(200, (), b"ok")]
@@ -341,6 +341,8 @@ def test_a_broken_answer_ends_its_stream_alone(pieces: list[bytes], reason: str)
         pytest.param([head(2)], "never opened", id="HEADERS on a server's stream"),
         pytest.param([raw(0, 0, 0, b"x")], "never opened", id="DATA on stream 0"),
         pytest.param([rst(9, 0)], "never opened", id="RST_STREAM on an idle stream"),
+        pytest.param([answer(1), data(1)], "STREAM_CLOSED", id="DATA after the end of the stream"),
+        pytest.param([answer(1), head(1)], "STREAM_CLOSED", id="HEADERS after the end of the stream"),
         pytest.param([ping(bytes(8)) * 1001], "without reading", id="PING flood"),
     ],
 )
@@ -348,14 +350,36 @@ def test_a_fault_of_the_connection_ends_it(pieces: list[bytes], reason: str) -> 
     """RFC 9113, 5.4.1: GOAWAY is written, and what was in flight ends as unknown, once."""
     driven = Driven()
     driven.send(b"x")
+    driven.send(b"x")
     driven.hear(*pieces)
-    (result,) = driven.ended()
-    assert isinstance(result, Unknown) and reason in result.reason
+    result = driven.ended()[-1]
+    assert isinstance(result, Unknown) and reason in result.reason and result.kind is Lost.CONNECTION_LOST
     assert driven.written[-1].type == 7
     assert driven.connection.room() == 0 and driven.connection.failure == result.reason
     driven.hear(answer(1))
     driven.connection.lost("closed")
     assert driven.ended() == [] and driven.refused() == []
+
+
+def test_what_comes_late_on_a_stream_that_was_reset_is_let_pass() -> None:
+    """RFC 9113, 5.1: it was sent before the server knew; whoever reset the stream, and however many there were."""
+    driven = Driven()
+    for number in range(1500):
+        stream = driven.send(b"x")
+        if number % 2:
+            driven.connection.cancel(stream, "late")
+        else:
+            driven.hear(rst(stream.stream_id, CANCEL))
+    driven.hear(*[answer(stream_id) for stream_id in range(1, 3000, 2)])
+    assert not driven.connection.failure and len(driven.ended()) == 1500
+
+
+def test_what_may_follow_the_end_of_a_stream_is_let_pass() -> None:
+    """RFC 9113, 5.1: WINDOW_UPDATE, RST_STREAM and PRIORITY."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.hear(answer(1), window(1, 5), rst(1, 0), PriorityFrame(1, depends_on=3).serialize())
+    assert not driven.connection.failure
 
 
 def test_a_server_that_speaks_something_else_is_named() -> None:
@@ -370,7 +394,7 @@ def test_when_stream_ids_run_out_there_is_no_more_room() -> None:
     driven.connection._next_id = LARGEST_STREAM_ID
     assert driven.connection.room() == 100
     driven.send(b"x")
-    assert driven.connection.room() == 0 and driven.connection.going_away()
+    assert driven.connection.room() == 0 and driven.connection.finished
 
 
 def test_replies_are_not_gathered_without_bound() -> None:

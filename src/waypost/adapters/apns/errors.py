@@ -99,8 +99,8 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
     match result:
         case Unsent(reason):
             return Unreachable("not_sent", reason)
-        case Unknown(reason):
-            return Unanswered("timeout", reason)
+        case Unknown(reason, kind):
+            return Unanswered(kind.value, reason)
         case Answer(status=200, headers=headers):
             return Taken(next((value.decode("latin-1") for name, value in headers if name == b"apns-id"), ""))
         case Answer():

@@ -106,8 +106,8 @@ def outcome_of(result: Result, delivery: Delivery, now: Instant) -> Outcome:
     match result:
         case Unsent(reason):
             return Unreachable("not_sent", reason)
-        case Unknown(reason):
-            return Unanswered("timeout", reason)
+        case Unknown(reason, kind):
+            return Unanswered(kind.value, reason)
         case Answer(status=200, body=body):
             return Taken(_message_name(body))
         case Answer():

@@ -112,8 +112,8 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
     match result:
         case Unsent(reason):
             return Unreachable("not_sent", reason)
-        case Unknown(reason):
-            return Unanswered("timeout", reason)
+        case Unknown(reason, kind):
+            return Unanswered(kind.value, reason)
         case Answer(status=200 | 201 | 202):
             return Taken(_message_name(result))
         case Answer():

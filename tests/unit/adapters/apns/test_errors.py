@@ -10,7 +10,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.device import Platform
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
-from waypost.http2 import Result, Unknown, Unsent
+from waypost.http2 import Lost, Result, Unknown, Unsent
 
 DEAD = ("Unregistered", "ExpiredToken")
 TO_DEVICE = delivery(Platform.IOS, IOS_TOKEN)
@@ -117,4 +117,5 @@ def test_a_shutdown_waits_five_to_ten_seconds() -> None:
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
     assert read(Unsent("queue full")) == Unreachable("not_sent", "queue full")
-    assert read(Unknown("no answer before the deadline")) == Unanswered("timeout", "no answer before the deadline")
+    assert read(Unknown("no answer", Lost.TIMEOUT)) == Unanswered("timeout", "no answer")
+    assert read(Unknown("RST_STREAM", Lost.RESET)) == Unanswered("reset", "RST_STREAM")

@@ -132,7 +132,7 @@ def test_only_our_own_access_token_is_renewed() -> None:
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
     assert read(Unsent("queue full")) == Unreachable("not_sent", "queue full")
-    assert read(Unknown("connection lost")) == Unanswered("timeout", "connection lost")
+    assert read(Unknown("connection lost")) == Unanswered("connection_lost", "connection lost")
 
 
 @pytest.mark.parametrize("body", [b'{"error":7}', b'{"error":{"details":"x"}}', b"[]", b"\xff", b'{"error":{}}'])

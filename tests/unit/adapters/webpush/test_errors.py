@@ -126,4 +126,4 @@ def test_retry_after_is_honoured() -> None:
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
     assert outcome_of(Unsent("queue full"), NOW) == Unreachable("not_sent", "queue full")
-    assert outcome_of(Unknown("connection lost"), NOW) == Unanswered("timeout", "connection lost")
+    assert outcome_of(Unknown("connection lost"), NOW) == Unanswered("connection_lost", "connection lost")
