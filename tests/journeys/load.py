@@ -79,7 +79,8 @@ class Load:
     ledger knows of everything that the service may have accepted.
     """
 
-    def __init__(self, service: Service, audience: Audience, rng: random.Random) -> None:
+    def __init__(self, service: Service, audience: Audience, rng: random.Random, *, schedules: bool = True) -> None:
+        self._schedules = schedules
         self.ledger = Ledger()
         self._service = service
         self._audience = audience
@@ -123,7 +124,7 @@ class Load:
             body |= {"title": f"News {n}", "body": "Something happened.", "data": {"n": n}}
         if rng.random() < 0.2:
             body["guarantee"] = "at_most_once"
-        if rng.random() < 0.1:
+        if self._schedules and rng.random() < 0.1:
             body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 5))).isoformat()
         if rng.random() < 0.5:
             body["idempotency_key"] = f"{self._series}-{n}"
