@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.ids import SHARDS
+from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
+from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
 from waypost.telemetry.sink import Silent
@@ -88,12 +91,12 @@ class SqliteUnderTest:
         database = self._workers[id(worker)].database
         deliver = database.commits._deliver
 
-        def answering() -> None:
+        def answering(*measured: Any) -> None:
             answer()
-            deliver()
+            deliver(*measured)
 
         database._writer.set_trace_callback(statement)
-        database.commits._deliver = answering  # type: ignore[method-assign]  # the step between COMMIT and answer
+        setattr(database.commits, deliver.__name__, answering)
 
     async def balance_of_counters(self) -> dict[str, int]:
         """What the counters say of each status; they move in the same transactions as the rows."""
@@ -101,9 +104,15 @@ class SqliteUnderTest:
         rows = await self._opened.database.read(lambda connection: connection.execute(counted).fetchall())
         return dict(rows)
 
-    async def forget_key(self, key: bytes) -> bool:
+    @property
+    def dedup(self) -> Dedup:
         """See StoreUnderTest."""
-        return await self._opened.work.forget_key(key)
+        return self._opened.dedup
+
+    @property
+    def retention(self) -> Retention:
+        """See StoreUnderTest."""
+        return self._opened.retention
 
     async def close(self) -> None:
         """See StoreUnderTest."""

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.journal import MemoryJournal
 from waypost.adapters.memory.keys import MemoryKeys
+from waypost.adapters.memory.retention import MemoryRetention
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
+from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
+from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
 
@@ -47,16 +51,22 @@ class StoreUnderTest(Protocol):
         """The API keys."""
         ...
 
+    @property
+    def dedup(self) -> Dedup:
+        """The dedup keys."""
+        ...
+
+    @property
+    def retention(self) -> Retention:
+        """The end of what is old."""
+        ...
+
     async def open_workers(self, count: int) -> Sequence[Work]:
         """*count* workers that share all the work there is."""
         ...
 
     async def crash(self, worker: Work) -> None:
         """Let a worker be gone without cleaning up; what it leased may be taken over afterwards."""
-        ...
-
-    async def forget_key(self, key: bytes) -> bool:
-        """Force a dedup key to expire."""
         ...
 
     async def close(self) -> None:
@@ -74,6 +84,8 @@ class MemoryUnderTest:
         self.devices = MemoryDevices(self._store)
         self.journal = MemoryJournal(self._store)
         self.keys = MemoryKeys(self._store)
+        self.dedup = MemoryDedup(self._store, self.clock)
+        self.retention = MemoryRetention(self._store)
 
     async def open_workers(self, count: int) -> Sequence[Work]:
         """See StoreUnderTest."""
@@ -82,10 +94,6 @@ class MemoryUnderTest:
     async def crash(self, worker: Work) -> None:
         """A dead worker's leases end with their time."""
         self.clock.advance(LEASE_MS)
-
-    async def forget_key(self, key: bytes) -> bool:
-        """See StoreUnderTest."""
-        return await MemoryWork(self._store, self.clock).forget_key(key)
 
     async def close(self) -> None:
         """Nothing outlives the object."""

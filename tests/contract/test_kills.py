@@ -15,12 +15,14 @@ import pytest
 from tests.contract import victim
 from tests.contract.bench import Bench
 from tests.contract.conftest import KillRow
-from tests.contract.kills import SCENARIOS, Scenario
+from tests.contract.kills import Scenario
+from tests.contract.scenarios import SCENARIOS
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from waypost.ports.work import Work
 
 MOST_STEPS = 200
+PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,11 @@ def _play(victims: ForkServerContext, database: Path, name: str, n: int) -> str 
     process = victims.Process(target=victim.play, args=(database, name, n, says))
     process.start()
     says.close()
-    process.join(60)
+    process.join(PATIENCE_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        pytest.fail(f"the victim hung on its way to step {n}")
     if process.exitcode == 0:
         return None
     assert process.exitcode == -signal.SIGKILL

@@ -14,7 +14,6 @@ from waypost.domain.settlement import (
     Change,
     Dead,
     Expired,
-    Forget,
     Sent,
     Settlement,
     Suppressed,
@@ -22,9 +21,8 @@ from waypost.domain.settlement import (
     Unsure,
 )
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.time import HOUR_MS, SECOND_MS, later
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
-from waypost.ports.work import Settled, Stale
+from waypost.domain.time import HOUR_MS, later
+from waypost.ports.work import Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -78,15 +76,6 @@ async def test_after_a_crash_only_the_unsettled_targets_come_back(bench: Bench) 
     )
     assert await second.settle_rest(lease, item, sent(0, second.now), sent(2, second.now)) == []
     assert await second.status(made) is NotificationStatus.SENT
-
-
-async def test_a_device_registered_later_does_not_join_a_stored_list(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    await bench.settle_first(lease, item, 2, again(0, bench.now))
-    late = Settled(item.notification, (sent(1, bench.now), sent(2, bench.now)), targets(3))
-    assert await bench.settle(lease, late) == [Stale(made.id, 2, 1)]
-    assert len(await bench.receipts(made)) == 2
 
 
 async def test_before_the_first_write_a_new_lease_resolves_again(bench: Bench) -> None:
@@ -160,47 +149,6 @@ async def test_the_final_status_of_targets_settled_one_by_one(bench: Bench) -> N
     assert await bench.status(made) is NotificationStatus.PROCESSING
     await bench.settle_rest(lease, item, Change(2, 1, Expired(), bench.now))
     assert await bench.status(made) is NotificationStatus.PARTIAL
-
-
-async def test_the_first_outcome_of_an_attempt_wins(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    await bench.settle_first(lease, item, 2, sent(0, bench.now, provider_id="first"))
-    assert await bench.settle_rest(lease, item, sent(0, bench.now, provider_id="second")) == [Stale(made.id, 0, 1)]
-    assert (await bench.receipts(made))[0].provider_id == "first"
-
-
-async def test_two_outcomes_of_one_attempt_in_one_settle(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    twice = (sent(0, bench.now, provider_id="first"), sent(0, bench.now, provider_id="second"))
-    assert await bench.settle_first(lease, item, 1, *twice) == [Stale(made.id, 0, 1)]
-    assert (await bench.receipts(made))[0].provider_id == "first"
-
-
-@pytest.mark.parametrize("attempt", [0, 2, 7])
-async def test_an_outcome_of_another_attempt_is_stale(bench: Bench, attempt: int) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    stale = await bench.settle_first(lease, item, 1, sent(0, bench.now, attempt))
-    assert stale == [Stale(made.id, 0, attempt)]
-    assert (await bench.receipts(made))[0].status is DeliveryStatus.PENDING
-
-
-async def test_a_stale_change_does_not_hold_back_its_neighbours(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    stale = await bench.settle_first(lease, item, 2, sent(0, bench.now, 5), sent(1, bench.now))
-    assert stale == [Stale(made.id, 0, 5)]
-    assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.PENDING, DeliveryStatus.SENT]
-
-
-async def test_a_change_of_a_final_notification_is_stale(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    await bench.settle_first(lease, item, 1, sent(0, bench.now))
-    assert await bench.settle_rest(lease, item, again(0, bench.now, attempt=2)) == [Stale(made.id, 0, 2)]
-    assert await bench.status(made) is NotificationStatus.SENT
 
 
 async def test_a_retry_names_its_target_and_its_attempts(bench: Bench) -> None:
@@ -295,54 +243,6 @@ async def test_an_unstarted_target_is_leasable_at_once_and_spends_no_attempt(ben
     assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=0),)
 
 
-async def test_the_journal_tells_of_each_change_and_of_the_end_once(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    since = later(bench.now, -HOUR_MS)
-    gone = Change(1, 1, Forget("Unregistered", since, letter=True), bench.now, tried(bench.now, "gone"))
-    await bench.settle_first(lease, item, 2, sent(0, bench.now), gone)
-    deliveries = [move for move in await bench.moves() if isinstance(move, DeliveryMoved)]
-    assert [(move.n, move.attempt, move.before, move.after) for move in deliveries] == [
-        (0, 1, DeliveryStatus.PENDING, DeliveryStatus.SENT),
-        (1, 1, DeliveryStatus.PENDING, DeliveryStatus.FAILED),
-    ]
-    assert (deliveries[1].gone_since, deliveries[1].token_hash) == (since, TOKEN_HASH)
-    assert (deliveries[0].app, deliveries[0].device_id) == (APP, "d0")
-    finished = [move for move in await bench.moves() if isinstance(move, NotificationMoved)][1:]
-    assert [(move.notification_id, move.after) for move in finished] == [(made.id, NotificationStatus.PARTIAL)]
-
-
-async def test_the_journal_tells_of_every_attempt_made(bench: Bench) -> None:
-    await bench.accepted()
-    lease, item = await bench.take_one()
-    await bench.settle_first(lease, item, 1, again(0, bench.now))
-    bench.clock.advance(RETRY_MS)
-    lease, item = await bench.take_one()
-    await bench.settle_rest(lease, item, sent(0, bench.now, 2))
-    deliveries = [move for move in await bench.moves() if isinstance(move, DeliveryMoved)]
-    assert [(move.attempt, move.after) for move in deliveries] == [
-        (1, DeliveryStatus.PENDING),
-        (2, DeliveryStatus.SENT),
-    ]
-
-
-async def test_parking_leaves_no_trace_in_the_journal(bench: Bench) -> None:
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    before = await bench.moves()
-    await bench.settle_first(lease, item, 1, parked(0, bench.now, made.expires_at))
-    assert await bench.moves() == before
-
-
-async def test_a_stale_change_leaves_no_trace_in_the_journal(bench: Bench) -> None:
-    await bench.accepted()
-    lease, item = await bench.take_one()
-    await bench.settle_first(lease, item, 2, sent(0, bench.now))
-    before = await bench.moves()
-    await bench.settle_rest(lease, item, again(0, bench.now))
-    assert await bench.moves() == before
-
-
 async def test_a_parked_target_reads_what_it_waits_for(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -366,14 +266,3 @@ async def test_a_settle_of_nothing_writes_nothing(bench: Bench) -> None:
     lease = await bench.lease()
     assert await bench.settle(lease) == []
     assert await bench.moves() == []
-
-
-async def test_the_same_settle_again_is_refused_whole(bench: Bench) -> None:
-    """What a worker repeats when it never got the answer."""
-    made = await bench.accepted()
-    lease, item = await bench.take_one()
-    part = Settled(item.notification, (sent(0, bench.now), again(1, bench.now, wait_ms=SECOND_MS)), targets(2))
-    assert await bench.settle(lease, part) == []
-    before = await bench.story(made)
-    assert await bench.settle(lease, part) == [Stale(made.id, 0, 1), Stale(made.id, 1, 1)]
-    assert await bench.story(made) == before

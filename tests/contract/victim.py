@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.contract.bench import Bench
-from tests.contract.kills import SCENARIOS
+from tests.contract.scenarios import SCENARIOS
 from tests.contract.sqlite import SqliteUnderTest
 
 ANSWER = "the answer"

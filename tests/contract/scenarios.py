@@ -1,0 +1,314 @@
+"""What is being done when a process is killed, and what must be found afterwards: the rows of the kill table."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.contract.bench import APP, Bench, again, by_content, by_key, intent, parked, sent, targets
+from tests.contract.clock import START
+from tests.contract.kills import Scenario, finish, known, nothing, sound
+from waypost.domain.delivery import FailureClass
+from waypost.domain.notification import Guarantee
+from waypost.domain.settlement import Dead
+from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
+from waypost.ports.work import Accepted, Arrival, Duplicate, NotOpen, NotReplayable, Replay, Settled, Withdrawn
+
+SENT, CANCELLED, UNKNOWN = NotificationStatus.SENT, NotificationStatus.CANCELLED, NotificationStatus.UNKNOWN
+WHY = "cancelled by the caller"
+DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
+DEADLINE_MS = 10 * MINUTE_MS
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+async def _accepted(bench: Bench) -> None:
+    await bench.accept(*(known(n) for n in range(1, 4)))
+
+
+# Accepting.
+
+FIRST, SECOND, TWIN = known(1), known(2, body="same"), known(3, body="same")
+BATCH = (Arrival(FIRST, (by_key(FIRST, "k"),)), Arrival(SECOND, (by_content(SECOND),)))
+BATCH_WITH_TWIN = (*BATCH, Arrival(TWIN, (by_content(TWIN),)))
+
+
+async def _accept(bench: Bench) -> None:
+    await bench.accept(*BATCH_WITH_TWIN)
+
+
+async def _accept_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    assert len(stories) in {0, 3}, "all of the batch or nothing"
+    is_new = not stories
+    answers = await bench.accept(*BATCH_WITH_TWIN)
+    assert answers == [Accepted(FIRST.id, is_new), Accepted(SECOND.id, is_new), Duplicate(SECOND.id, TWIN.id)]
+    other = msgspec.structs.replace(FIRST, id=known(9).id)
+    assert await bench.accept(Arrival(other, (by_key(FIRST, "k"),))) == [Duplicate(FIRST.id)]
+    assert sorted(await bench.leasable()) == [FIRST.id, SECOND.id]
+    return "nothing; the repeat is accepted" if is_new else "all; the repeat gets the same ids"
+
+
+SCENARIOS["accept"] = Scenario("key claimed … record durable … 202", nothing, nothing, _accept, _accept_was_killed)
+
+# Settling.
+
+
+async def _lease_all(bench: Bench) -> None:
+    bench.leased = await bench.take()
+
+
+async def _settle_part(bench: Bench) -> None:
+    lease = bench.leased
+    parts = [
+        Settled(item.notification, (sent(0, bench.now), again(1, bench.now, wait_ms=HOUR_MS)), targets(3))
+        for item in lease.items
+    ]
+    assert await bench.settle(lease, *parts) == []
+
+
+async def _settle_part_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    lease = await bench.take()
+    assert sorted(item.notification.id for item in lease.items) == [known(n).id for n in range(1, 4)]
+    shapes = {tuple(receipt.status for receipt in story.receipts) for story in stories.values()}
+    names = {
+        None if item.open_targets is None else tuple(target.n for target in item.open_targets) for item in lease.items
+    }
+    second = await bench.crash()
+    await finish(second)
+    assert set((await second.store.views.statuses(APP, list(stories))).values()) == {SENT}
+    if shapes == {()}:
+        assert names == {None}
+        return "nothing settled; all leased again"
+    assert shapes == {(DeliveryStatus.SENT, DeliveryStatus.PENDING, DeliveryStatus.PENDING)}
+    assert names == {(2,)}, "what is sent or waits for its retry is not sent again"
+    return "all settled; only the others are sent"
+
+
+SCENARIOS["settle part"] = Scenario(
+    "sent … settled; some targets settled … others", _accepted, _lease_all, _settle_part, _settle_part_was_killed
+)
+
+
+async def _part_settled(bench: Bench) -> None:
+    await _accepted(bench)
+    await _lease_all(bench)
+    lease = bench.leased
+    parts = [Settled(item.notification, (sent(0, bench.now),), targets(2)) for item in lease.items]
+    await bench.settle(lease, *parts)
+
+
+async def _settle_rest(bench: Bench) -> None:
+    lease = bench.leased
+    assert len(lease.items) == 3
+    parts = [Settled(item.notification, (sent(1, bench.now),)) for item in lease.items]
+    assert await bench.settle(lease, *parts) == []
+
+
+async def _settle_rest_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    statuses = {story.record.status for story in stories.values()}
+    leasable = await bench.leasable()
+    if statuses == {SENT}:
+        assert leasable == []
+        return "finished; nothing is leased"
+    assert statuses == {NotificationStatus.PROCESSING}
+    assert len(leasable) == 3
+    await finish(await bench.crash())
+    return "not finished; the last target is leased again"
+
+
+SCENARIOS["settle rest"] = Scenario(
+    "last target settled … acknowledged", _part_settled, _lease_all, _settle_rest, _settle_rest_was_killed
+)
+
+# Intents.
+
+CAREFUL = known(1, guarantee=Guarantee.AT_MOST_ONCE)
+
+
+async def _accepted_careful(bench: Bench) -> None:
+    await bench.accept(CAREFUL)
+
+
+async def _intend_and_settle(bench: Bench) -> None:
+    lease = bench.leased
+    intended = Settled(CAREFUL, (intent(0, bench.now, within_ms=DEADLINE_MS),), targets(1))
+    assert await bench.settle(lease, intended) == []
+    assert await bench.settle(lease, Settled(CAREFUL, (sent(0, bench.now),))) == []
+
+
+async def _intent_was_killed(bench: Bench) -> str:
+    story = (await sound(bench))[CAREFUL.id]
+    leasable = await bench.leasable()
+    if not story.receipts:
+        assert leasable == [CAREFUL.id]
+        return "no intent: nothing left; leased again"
+    assert leasable == [], "what may have left is never sent again"
+    if story.record.status is SENT:
+        return "sent"
+    assert story.receipts[0].is_intent
+    bench.clock.advance(DEADLINE_MS)
+    assert await bench.leasable() == []
+    assert await bench.status(CAREFUL) is UNKNOWN
+    await sound(bench)
+    return "intent; unknown from its deadline"
+
+
+SCENARIOS["intent"] = Scenario(
+    "at_most_once: intent … sent … settled", _accepted_careful, _lease_all, _intend_and_settle, _intent_was_killed
+)
+
+# Releasing.
+
+
+async def _much_is_due(bench: Bench) -> None:
+    retried, lost = known(1), CAREFUL_TOO
+    await bench.accept(retried, lost, msgspec.structs.replace(known(3), scheduled_at=later(START, MINUTE_MS)))
+    lease = await bench.take()
+    waits = Settled(retried, (again(0, bench.now),), targets(1))
+    intended = Settled(lost, (intent(0, bench.now, within_ms=MINUTE_MS),), targets(1))
+    assert await bench.settle(lease, waits, intended) == []
+
+
+CAREFUL_TOO = known(2, guarantee=Guarantee.AT_MOST_ONCE)
+
+
+async def _release(bench: Bench) -> None:
+    bench.clock.advance(DEADLINE_MS)
+    await bench.worker.release(bench.now, 100)
+    assert len((await bench.lease()).items) == 2
+
+
+async def _release_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    was_closed = stories[CAREFUL_TOO.id].record.status is UNKNOWN
+    bench.clock.advance(DEADLINE_MS)
+    assert sorted(await bench.leasable()) == [known(1).id, known(3).id]
+    assert await bench.status(CAREFUL_TOO) is UNKNOWN
+    await sound(bench)
+    await finish(await bench.crash())
+    return "due again; the lost intent is closed" if was_closed else "due again; the intent is closed now"
+
+
+SCENARIOS["release"] = Scenario("due entry released … confirmed", _much_is_due, nothing, _release, _release_was_killed)
+
+# Withdrawing.
+
+
+async def _open_in_every_way(bench: Bench) -> None:
+    await _accepted(bench)
+    lease = await bench.take()
+    retried, waiting = lease.items[1].notification, lease.items[2].notification
+    parts = [
+        Settled(lease.items[0].notification, given_back=True),
+        Settled(retried, (sent(0, bench.now), again(1, bench.now)), targets(2)),
+        Settled(waiting, (parked(0, bench.now, waiting.expires_at),), targets(1)),
+    ]
+    assert await bench.settle(lease, *parts) == []
+
+
+async def _withdraw(bench: Bench) -> None:
+    await bench.worker.withdraw(APP, [known(n).id for n in range(1, 4)], WHY, bench.now)
+
+
+async def _withdraw_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    ids = [known(n).id for n in range(1, 4)]
+    were_open = {stories[one].record.status not in FINAL for one in ids}
+    assert len(were_open) == 1, "all of the call or nothing"
+    answers = await bench.worker.withdraw(APP, ids, WHY, bench.now)
+    bench.clock.advance(DAY_MS)
+    assert await bench.leasable() == []
+    assert list((await bench.store.views.statuses(APP, ids)).values()) == [CANCELLED, SENT, CANCELLED]
+    await sound(bench)
+    if were_open == {True}:
+        assert {type(answer) for answer in answers} == {Withdrawn}
+        return "open; the repeat withdraws"
+    assert answers == [NotOpen(CANCELLED), NotOpen(SENT), NotOpen(CANCELLED)]
+    return "withdrawn; the repeat says so"
+
+
+SCENARIOS["withdraw"] = Scenario(
+    "cancel at the same moment: waiting", _open_in_every_way, nothing, _withdraw, _withdraw_was_killed
+)
+
+
+async def _withdraw_leased_was_killed(bench: Bench) -> str:
+    await sound(bench)
+    leasable = await bench.leasable()
+    statuses = set((await bench.store.views.statuses(APP, [known(n).id for n in range(1, 4)])).values())
+    await sound(bench)
+    if statuses == {CANCELLED}:
+        assert leasable == []
+        return "withdrawn; not sent by anybody else"
+    assert len(leasable) == 3, "all of the call or nothing"
+    return "open; leased again"
+
+
+SCENARIOS["withdraw leased"] = Scenario(
+    "cancel at the same moment: leased", _accepted, _lease_all, _withdraw, _withdraw_leased_was_killed
+)
+
+# Replaying.
+
+
+async def _failed(bench: Bench) -> None:
+    await _accepted(bench)
+    lease = await bench.take()
+    dead = [msgspec.structs.replace(sent(n, bench.now), settlement=DEAD) for n in range(2)]
+    parts = [Settled(item.notification, tuple(dead), targets(2)) for item in lease.items]
+    assert await bench.settle(lease, *parts) == []
+
+
+def _replays() -> list[Replay]:
+    return [Replay(APP, known(n).id, START, later(START, DAY_MS)) for n in range(1, 4)]
+
+
+async def _replay(bench: Bench) -> None:
+    await bench.accept(*_replays())
+
+
+async def _replay_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    rounds = {story.record.round for story in stories.values()}
+    answers = await bench.accept(*_replays())
+    assert len(await bench.leasable()) == 3
+    await finish(await bench.crash())
+    if rounds == {1}:
+        assert {type(answer) for answer in answers} == {Accepted}
+        return "failed still; the repeat starts the round"
+    assert rounds == {2}, "all of the batch or nothing"
+    assert set(answers) == {NotReplayable(known=True)}
+    return "started; the repeat starts no other"
+
+
+SCENARIOS["replay"] = Scenario("replay ordered … answered", _failed, nothing, _replay, _replay_was_killed)
+
+# A whole life, killed anywhere.
+
+
+async def _whole_life(bench: Bench) -> None:
+    await bench.accept(*BATCH)
+    lease = await bench.take()
+    parts = [Settled(item.notification, (sent(0, bench.now), again(1, bench.now)), targets(2)) for item in lease.items]
+    await bench.settle(lease, *parts)
+    bench.clock.advance(MINUTE_MS)
+    lease = await bench.take()
+    await bench.settle(lease, *(Settled(item.notification, (sent(1, bench.now, 2),)) for item in lease.items))
+
+
+async def _whole_life_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    await bench.accept(*BATCH)
+    await finish(bench)
+    statuses = await bench.store.views.statuses(APP, [FIRST.id, SECOND.id])
+    assert statuses == {FIRST.id: SENT, SECOND.id: SENT}
+    assert all(len(receipt.attempts) <= 2 for story in stories.values() for receipt in story.receipts)
+    return "repeated and gone on with; sent"
+
+
+SCENARIOS["whole life"] = Scenario(
+    "accept, lease, settle, release, settle", nothing, nothing, _whole_life, _whole_life_was_killed
+)

@@ -1,0 +1,56 @@
+"""The contract of Retention, and of Dedup's end of windows, on every engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.bench import Bench, by_content, notification, sent
+from waypost.domain.settlement import Sent
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import DAY_MS, HOUR_MS, later
+from waypost.ports.work import Accepted, Arrival, Duplicate
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench) -> None:
+    """Old and final: gone with its receipts; old and open, or young: kept."""
+    old, still_open = notification(bench.now), notification(bench.now, user="bob")
+    await bench.accept(old, still_open)
+    lease = await bench.take()
+    done = next(item for item in lease.items if item.notification.id == old.id)
+    await bench.settle_first(lease, done, 1, sent(0, bench.now))
+    bench.clock.advance(DAY_MS // 2)
+    young = notification(bench.now, user="cyd")
+    await bench.accept(young)
+    keep_after = later(bench.now, -HOUR_MS)
+    assert await bench.store.retention.drop_before(keep_after, 10) == 1
+    assert await bench.store.retention.drop_before(keep_after, 10) == 0
+    assert await bench.store.views.story(old.app, old.id) is None
+    kept = await bench.store.views.statuses(old.app, [old.id, still_open.id, young.id])
+    assert set(kept) == {still_open.id, young.id}
+    assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2
+
+
+async def test_a_page_is_no_larger_than_asked(bench: Bench) -> None:
+    """Three old ones leave in three steps of one."""
+    for n in range(3):
+        await bench.routed(notification(bench.now, user=f"user-{n}"), Sent("id"))
+    steps = 0
+    while dropped := await bench.store.retention.drop_before(later(bench.now, HOUR_MS), 1):
+        assert dropped == 1
+        steps += 1
+    assert steps == 3
+
+
+async def test_windows_that_are_over_are_cleared_and_open_ones_hold(bench: Bench) -> None:
+    """What is cleared was over anyway; a key whose window is open still finds its first."""
+    first = notification(bench.now, body="same")
+    assert await bench.accept(Arrival(first, (by_content(first, HOUR_MS),))) == [Accepted(first.id)]
+    await bench.store.dedup.drop_over()
+    second = notification(bench.now, body="same")
+    assert await bench.accept(Arrival(second, (by_content(second, HOUR_MS),))) == [Duplicate(first.id, second.id)]
+    bench.clock.advance(2 * DAY_MS)
+    assert await bench.store.dedup.drop_over() >= 1
+    third = notification(bench.now, body="same")
+    assert await bench.accept(Arrival(third, (by_content(third, HOUR_MS),))) == [Accepted(third.id)]
