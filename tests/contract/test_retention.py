@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+import msgspec
 import pytest
 
 from tests.contract.bench import Bench, by_content, notification, sent
+from waypost.domain.ids import next_ids
+from waypost.domain.notification import Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
@@ -13,15 +18,21 @@ from waypost.ports.work import Accepted, Arrival, Duplicate
 pytestmark = pytest.mark.asyncio
 
 
+def made_now(bench: Bench, user: str) -> Notification:
+    """A notification whose id says the store's time (ids of the other tests never go back, whatever their clocks)."""
+    made = notification(bench.now, user=user)
+    return msgspec.structs.replace(made, id=next_ids(bench.now, 1, os.urandom(10), 0)[0][0])
+
+
 async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench) -> None:
     """Old and final: gone with its receipts; old and open, or young: kept."""
-    old, still_open = notification(bench.now), notification(bench.now, user="bob")
+    old, still_open = made_now(bench, "ann"), made_now(bench, "bob")
     await bench.accept(old, still_open)
     lease = await bench.take()
     done = next(item for item in lease.items if item.notification.id == old.id)
     await bench.settle_first(lease, done, 1, sent(0, bench.now))
     bench.clock.advance(DAY_MS // 2)
-    young = notification(bench.now, user="cyd")
+    young = made_now(bench, "cyd")
     await bench.accept(young)
     keep_after = later(bench.now, -HOUR_MS)
     assert await bench.store.retention.drop_before(keep_after, 10) == 1
@@ -35,7 +46,7 @@ async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench
 async def test_a_page_is_no_larger_than_asked(bench: Bench) -> None:
     """Three old ones leave in three steps of one."""
     for n in range(3):
-        await bench.routed(notification(bench.now, user=f"user-{n}"), Sent("id"))
+        await bench.routed(made_now(bench, f"user-{n}"), Sent("id"))
     steps = 0
     while dropped := await bench.store.retention.drop_before(later(bench.now, HOUR_MS), 1):
         assert dropped == 1

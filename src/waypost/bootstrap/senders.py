@@ -11,7 +11,7 @@ from waypost.adapters.webpush.sender import WebPushSender
 from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CredentialId
-from waypost.pipeline.intake import ContentCheck
+from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
 from waypost.runtime.clock import SystemClock

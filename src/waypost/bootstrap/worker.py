@@ -45,7 +45,7 @@ from waypost.runtime.supervisor import (
     SILENCE_S,
     Inheritance,
 )
-from waypost.runtime.worker import Place, Worker
+from waypost.runtime.worker import Chores, Place, Worker
 from waypost.telemetry import Combined, Event, Telemetry
 
 HELD_OUTCOMES_LIMIT = 20_000
@@ -97,13 +97,17 @@ async def work(
         senders = senders_of(config, clock, telemetry)
         crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
         place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
-        worker = Worker(crew, place, store.journal, config.limits.backlog)
+        worker = Worker(crew, place, _chores(config, store), config.limits.backlog)
         app = build_app(_api(config, store, crew, worker, board, metrics))
         server = ApiServer(app, listener, serve_options(config.rest))
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
+
+
+def _chores(config: Config, store: Store) -> Chores:
+    return Chores(store.journal, store.dedup, store.retention, config.retention.notifications_days)
 
 
 def _crew(
@@ -137,23 +141,24 @@ def _crew(
 
 def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
+    checks = {app: content_checks(chosen) for app, chosen in config.apps.items()}
     ids = RandomIds(crew.clock)
     return Api(
         intake=Intake(
             work=store.work,
-            views=store.views,
+            dedup=store.dedup,
             clock=crew.clock,
             ids=ids,
             telemetry=crew.telemetry,
             defaults=defaults,
             is_full=worker.is_full,
             announce=worker.wake,
-            checks={app: content_checks(chosen) for app, chosen in config.apps.items()},
+            checks=checks,
         ),
         views=store.views,
         devices=store.devices,
         keys=store.keys,
-        explain=Explain(store.devices, crew.senders, defaults, crew.clock, ids),
+        explain=Explain(store.devices, crew.senders, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},

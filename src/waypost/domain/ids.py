@@ -75,6 +75,11 @@ def created_at(notification_id: NotificationId) -> Instant:
     return Instant(int.from_bytes(notification_id[:6], "big"))
 
 
+def first_id_at(instant: Instant) -> NotificationId:
+    """The smallest id that can be made at *instant*."""
+    return NotificationId(((instant << 80) | _VERSION | _VARIANT).to_bytes(16, "big"))
+
+
 def shard_of(app: AppId, user_id: UserId) -> int:
     """The shard that owns everything of one user: a stable hash, 0 to SHARDS - 1."""
     digest = hashlib.blake2b(f"{app}\0{user_id}".encode(), digest_size=2).digest()

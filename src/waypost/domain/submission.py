@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -130,6 +130,10 @@ def _unstorable(value: Any) -> str | None:
     return None
 
 
+ContentCheck = Callable[[Content, Kind], list[Fault]]
+"""What one channel could never send, such as a reserved key."""
+
+
 class Draft(Struct, frozen=True):
     """A checked submission as a notification, with the keys it claims."""
 
@@ -144,14 +148,20 @@ def draft(
     caller: CallerId,
     defaults: Defaults,
     now: Instant,
+    checks: Sequence[ContentCheck] = (),
 ) -> Draft:
-    """Make the notification that a submission asks for; InvalidRequest carries every fault found."""
+    """Make the notification that a submission asks for; InvalidRequest carries every fault found.
+
+    *checks* are those of the channels that its app can send through.
+    """
     found = faults(submission)
     if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at", "more than 366 days ahead"))
+    content = _content(submission)
+    found += [fault for check in checks for fault in check(content, submission.kind)]
     if found:
         raise InvalidRequest(tuple(found))
-    notification = _notification(submission, notification_id, app, caller, defaults, now)
+    notification = _notification(submission, content, notification_id, app, caller, defaults, now)
     stored_bytes = len(_stored.encode(notification.content)) + len(submission.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
@@ -164,6 +174,7 @@ _stored = msgspec.msgpack.Encoder()
 
 def _notification(
     submission: Submission,
+    content: Content,
     notification_id: NotificationId,
     app: AppId,
     caller: CallerId,
@@ -179,7 +190,7 @@ def _notification(
         app=app,
         caller=caller,
         user_id=UserId(submission.user_id),
-        content=_content(submission),
+        content=content,
         created_at=now,
         expires_at=later(scheduled_at or now, ttl_ms),
         ttl_ms=ttl_ms,

@@ -6,6 +6,7 @@
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .hpack import encode_headers
 from .pool import Pool
+from .proxy import Proxy, proxy_of
 from .results import Answer, Lost, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
 
@@ -21,8 +22,10 @@ __all__ = [
     "PoolEvent",
     "PoolSettings",
     "PoolStats",
+    "Proxy",
     "Result",
     "Unknown",
     "Unsent",
     "encode_headers",
+    "proxy_of",
 ]

@@ -1,4 +1,4 @@
-"""Opening a connection: names resolved anew, addresses tried in turn, TLS with ALPN."""
+"""Opening a connection: names resolved anew, the first address that answers, a proxy's tunnel, TLS with ALPN."""
 
 import asyncio
 import socket
@@ -6,6 +6,8 @@ import ssl
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from .eyeballs import connect_first, interleaved
+from .proxy import ProxyRefused, open_tunnel
 from .settings import Origin
 
 _TLS_GOODBYE_S: Final = 2.0
@@ -20,36 +22,41 @@ async def dial(origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P
     """Connect *protocol* to *origin*, with HTTP/2 agreed on; DialError otherwise, or when it takes too long."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _over_tls(origin, protocol, await _tcp(origin))
+            return await _over_tls(origin, protocol, await _reach(origin), timeout_s)
     except TimeoutError:
         raise DialError(f"no connection to {origin.host}:{origin.port} within {timeout_s:g} s") from None
 
 
-async def _tcp(origin: Origin) -> socket.socket:
+async def _reach(origin: Origin) -> socket.socket:
+    """A byte stream to the origin, through its proxy if it has one (which then resolves the name)."""
+    proxy = origin.proxy
+    if proxy is None:
+        return await _tcp(origin.host, origin.port)
+    sock = await _tcp(proxy.host, proxy.port)
+    try:
+        await open_tunnel(asyncio.get_running_loop(), sock, proxy, origin.host, origin.port)
+    except (ProxyRefused, OSError) as error:
+        sock.close()
+        raise DialError(f"proxy {proxy.host}:{proxy.port} on the way to {origin.host}: {error}") from None
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _tcp(host: str, port: int) -> socket.socket:
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise DialError(f"cannot resolve {origin.host}: {error.strerror or error}") from None
-    failure = "no address"
-    for family, kind, protocol, _, address in found:
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(sock, address)
-        except OSError as error:
-            sock.close()
-            failure = error.strerror or str(error)
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise DialError(f"cannot connect to {origin.host}:{origin.port}: {failure}")
+        raise DialError(f"cannot resolve {host}: {error.strerror or error}") from None
+    try:
+        return await connect_first(loop, interleaved(found))
+    except OSError as error:
+        raise DialError(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
 
 
-async def _over_tls(origin: Origin, protocol: Callable[[], P], sock: socket.socket) -> P:
+async def _over_tls(origin: Origin, protocol: Callable[[], P], sock: socket.socket, timeout_s: float) -> P:
     loop = asyncio.get_running_loop()
     try:
         if origin.tls is None:
@@ -60,6 +67,7 @@ async def _over_tls(origin: Origin, protocol: Callable[[], P], sock: socket.sock
             sock=sock,
             ssl=origin.tls,
             server_hostname=origin.server_name or origin.host,
+            ssl_handshake_timeout=timeout_s,
             ssl_shutdown_timeout=_TLS_GOODBYE_S,
         )
     except ssl.SSLError as error:

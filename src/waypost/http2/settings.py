@@ -4,6 +4,7 @@ import ssl
 from dataclasses import dataclass
 
 from .frames import LARGEST_WINDOW
+from .proxy import Proxy
 
 
 @dataclass(frozen=True)
@@ -11,13 +12,14 @@ class Origin:
     """One server; `tls` None is HTTP/2 in clear text with prior knowledge.
 
     The context's ALPN list is set to h2 by the pool. `server_name` is sent as SNI and checked in the certificate; the
-    host where it is None.
+    host where it is None. Through a *proxy* the name is resolved by the proxy.
     """
 
     host: str
     port: int
     tls: ssl.SSLContext | None
     server_name: str | None = None
+    proxy: Proxy | None = None
 
 
 @dataclass(frozen=True)

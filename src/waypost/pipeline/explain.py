@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import Delivery, Target
 from waypost.domain.device import Device
-from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
-from waypost.domain.notification import Channel, Content, Kind, Notification
+from waypost.domain.notification import Channel, Notification
 from waypost.domain.routing import route
-from waypost.domain.submission import Defaults, Submission, draft
+from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.devices import Devices
 from waypost.ports.sender import Rendered, Sender
@@ -49,18 +48,14 @@ class Explain(Struct, frozen=True):
     defaults: Mapping[AppId, Defaults]
     clock: Clock
     ids: Ids
-    checks: Mapping[AppId, Sequence[Callable[[Content, Kind], list[Fault]]]] = {}
+    checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse; the same as intake's."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Say what would become of *submission*; InvalidRequest where it would be refused."""
         (new_id,) = self.ids.next(1)
-        made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now())
+        made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now(), self.checks.get(app, ()))
         notification = made.notification
-        checks = self.checks.get(app, ())
-        faults = tuple(fault for check in checks for fault in check(notification.content, notification.kind))
-        if faults:
-            raise InvalidRequest(faults)
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
         credentials = {sender.capabilities.channel: name for name, sender in self._senders_of(app).items()}
         routed = route(notification, devices, credentials)

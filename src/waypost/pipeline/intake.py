@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable, WaypostError
+from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.notification import Content, Kind, Lane, lane_of
-from waypost.domain.submission import Defaults, Draft, Submission, draft
+from waypost.domain.notification import Lane, lane_of
+from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission, draft
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
-from waypost.ports.views import Views
+from waypost.ports.dedup import Dedup
 from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Withdrawal, Work
 from waypost.telemetry import Metric, Telemetry
-
-ContentCheck = Callable[[Content, Kind], list[Fault]]
-"""What one channel could never send, such as a reserved key."""
 
 
 class Caller(Struct, frozen=True):
@@ -31,7 +28,7 @@ class Intake(Struct, frozen=True):
     """The one door behind every entry point."""
 
     work: Work
-    views: Views
+    dedup: Dedup
     clock: Clock
     ids: Ids
     telemetry: Telemetry
@@ -65,6 +62,14 @@ class Intake(Struct, frozen=True):
             self.announce(lane)
         return answers
 
+    async def forget(self, caller: Caller, submission: Submission) -> int:
+        """End the dedup windows that *submission* would meet, so that it is new again; how many were open."""
+        (new_id,) = self.ids.next(1)
+        made = self._draft(caller, submission, new_id, self.clock.now())
+        if isinstance(made, InvalidRequest):
+            raise made
+        return await self.dedup.forget([claim.key for claim in made.claims])
+
     async def cancel(self, caller: Caller, notification_id: NotificationId) -> Withdrawal:
         """Withdraw what has not been handed over of one notification."""
         (withdrawal,) = await self.work.withdraw(caller.app, [notification_id], "cancelled", self.clock.now())
@@ -83,13 +88,11 @@ class Intake(Struct, frozen=True):
     def _draft(
         self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant
     ) -> Draft | InvalidRequest:
+        checks = self.checks.get(caller.app, ())
         try:
-            made = draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now)
+            return draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now, checks)
         except InvalidRequest as invalid:
             return invalid
-        content, kind = made.notification.content, made.notification.kind
-        faults = tuple(fault for check in self.checks.get(caller.app, ()) for fault in check(content, kind))
-        return InvalidRequest(faults) if faults else made
 
     def _tell(
         self,

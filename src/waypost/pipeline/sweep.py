@@ -4,17 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
+from waypost.domain.time import Instant
+from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
+from waypost.ports.retention import Retention
 
-PAGE = 1_000
+PAGE = 500
 
 
-async def drop_read_journal(journal: Journal, readers: Sequence[str]) -> int:
-    """Drop what every reader has passed, a page at a time; how many rows went."""
+class Swept(Struct, frozen=True):
+    """What went."""
+
+    journal_rows: int
+    dedup_tables: int
+    notifications: int
+
+
+async def sweep(
+    journal: Journal, readers: Sequence[str], dedup: Dedup, retention: Retention, keep_after: Instant
+) -> Swept:
+    """Drop what every reader of the journal has passed, dedup windows that are over, and what finished long ago."""
+    return Swept(
+        await _drop_read(journal, readers),
+        await dedup.drop_over(),
+        await _drop_old(retention, keep_after),
+    )
+
+
+async def _drop_read(journal: Journal, readers: Sequence[str]) -> int:
     behind = min([await journal.position(reader) for reader in readers], default=0)
-    dropped = 0
-    while page := await journal.drop_before(behind + 1, PAGE):
+    dropped = page = await journal.drop_before(behind + 1, PAGE)
+    while page == PAGE:
+        page = await journal.drop_before(behind + 1, PAGE)
         dropped += page
-        if page < PAGE:
-            break
+    return dropped
+
+
+async def _drop_old(retention: Retention, keep_after: Instant) -> int:
+    dropped = page = await retention.drop_before(keep_after, PAGE)
+    while page == PAGE:
+        page = await retention.drop_before(keep_after, PAGE)
+        dropped += page
     return dropped

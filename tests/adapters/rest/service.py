@@ -10,6 +10,7 @@ import httpx
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.keys import MemoryKeys
 from waypost.adapters.memory.store import MemoryStore
@@ -83,8 +84,9 @@ class Service:
 
     def _api(self, settings: RestSettings) -> Api:
         ids, defaults = CountedIds(self.clock), {DEMO: Defaults(), OTHER: Defaults()}
+        dedup = MemoryDedup(self.store, self.clock)
         intake = Intake(
-            self.work, self.views, self.clock, ids, self.telemetry, defaults, is_full=lambda lane: lane in self.full
+            self.work, dedup, self.clock, ids, self.telemetry, defaults, is_full=lambda lane: lane in self.full
         )
         return Api(
             intake=intake,

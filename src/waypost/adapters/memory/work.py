@@ -125,13 +125,6 @@ class MemoryWork:
         """See Work."""
         return sum(map(len, self._leasable(lane).values()))
 
-    async def forget_key(self, key: bytes) -> bool:
-        """Force a dedup key to expire; False where it is not claimed."""
-        doomed = [claimed for claimed in self._store.claims if claimed[1] == key]
-        for claimed in doomed:
-            del self._store.claims[claimed]
-        return bool(doomed)
-
     def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[Row, list[Part]]]]:
         """What could be leased now, by app: fresh work in accept order, between it what was released, as it was."""
         now = self._clock.now()

@@ -9,13 +9,15 @@ slice that still has an open window.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.rows import Row, select_in
-from waypost.adapters.sql.transaction import Transaction
+from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import HOUR_MS, Instant
@@ -39,12 +41,6 @@ class Claimed(Struct, frozen=True):
 
     first_id: NotificationId
     body_hash: bytes
-
-
-class Forget(Struct, frozen=True):
-    """An order to end the window of *key* now."""
-
-    key: bytes
 
 
 def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
@@ -75,25 +71,41 @@ def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId
     connection.executemany(_CLAIM.format(slice=number), rows)
 
 
-def forget(transaction: Transaction, ops: Sequence[Forget]) -> list[bool]:
-    """End windows by force; for each whether it was open."""
-    slices = [number for (number,) in transaction.connection.execute("SELECT slice FROM dedup_slice")]
-    return [_forget(transaction, op.key, slices) for op in ops]
+class SqlDedup:
+    """The port; claims are made by accept, in its own transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """See Dedup."""
+        return await asyncio.shield(self._database.commits.submit(_FORGET, keys, len(keys)))
+
+    async def drop_over(self) -> int:
+        """See Dedup: counts tables."""
+        return await asyncio.shield(self._database.commits.submit(_DROP_OVER, None))
 
 
-def _forget(transaction: Transaction, key: bytes, slices: Sequence[int]) -> bool:
-    opened = 0
-    for number in slices:
-        sql = f"DELETE FROM dedup_{number} WHERE key = ? AND until > ?"  # noqa: S608 - a number of our own
-        opened += transaction.connection.execute(sql, (key, transaction.now)).rowcount
-    return opened > 0
+def _forget(transaction: Transaction, ops: Sequence[Sequence[bytes]]) -> list[int]:
+    connection = transaction.connection
+    slices = [number for (number,) in connection.execute("SELECT slice FROM dedup_slice").fetchall()]
+    forgotten: list[int] = []
+    for keys in ops:
+        marks = ",".join("?" * len(keys))
+        sql = f"DELETE FROM dedup_{{slice}} WHERE until > ? AND key IN ({marks})"  # noqa: S608 - marks
+        deleted = (connection.execute(sql.format(slice=number), (transaction.now, *keys)) for number in slices)
+        forgotten.append(sum(cursor.rowcount for cursor in deleted))
+    return forgotten
 
 
-def drop_over(transaction: Transaction, ops: Sequence[None]) -> list[int]:
-    """Drop every slice whose windows are all over; how many it was."""
+def _drop_over(transaction: Transaction, ops: Sequence[None]) -> list[int]:
     connection = transaction.connection
     over = connection.execute("SELECT slice FROM dedup_slice WHERE until <= ?", (transaction.now,)).fetchall()
     for (number,) in over:
         connection.execute(f"DROP TABLE IF EXISTS dedup_{number}")
         connection.execute("DELETE FROM dedup_slice WHERE slice = ?", (number,))
     return [len(over)] * len(ops)
+
+
+_FORGET: Kind[Sequence[bytes], int] = Kind("forget keys", _forget, durable=True)
+_DROP_OVER: Kind[None, int] = Kind("drop keys", _drop_over, durable=False)

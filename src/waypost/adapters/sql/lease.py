@@ -40,6 +40,8 @@ _DEPTH = (
 _NO_SHARD = -1
 """For an empty list SQLite finds no plan on the index named."""
 
+_OPEN = "SELECT coalesce(sum(delta), 0) FROM counter WHERE lane = ? AND status = 'pending'"
+
 
 def in_shards(shards: frozenset[int]) -> str:
     """The condition that a row belongs to *shards*."""
@@ -98,6 +100,12 @@ class FreshTail:
         """How many fresh rows there are, leased or not, counted up to *most*."""
         row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
         return row[0]
+
+
+def open_in(connection: Connection, lane: Lane) -> int:
+    """How many notifications of *lane* are not final, by the counters."""
+    row: tuple[int] = connection.execute(_OPEN, (lane,)).fetchone()
+    return row[0]
 
 
 def _apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:

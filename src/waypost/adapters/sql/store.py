@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from waypost.adapters.sql.database import Database, prepare
+from waypost.adapters.sql.dedup import SqlDedup
 from waypost.adapters.sql.devices import SqlDevices
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
 from waypost.adapters.sql.ownership import Shards
+from waypost.adapters.sql.retention import SqlRetention
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.views import SqlViews
 from waypost.adapters.sql.work import SqlWork
@@ -25,6 +27,8 @@ class Store:
         self.shards = Shards(database.run_dir)
         """None is owned at first."""
         self.work = SqlWork(database, self.shards, peers)
+        self.dedup = SqlDedup(database)
+        self.retention = SqlRetention(database)
         self.devices = SqlDevices(database)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.dedup import Forget, drop_over, forget
 from waypost.adapters.sql.holdings import Holdings
-from waypost.adapters.sql.lease import FreshTail
+from waypost.adapters.sql.lease import FreshTail, open_in
 from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.release import Due, find_due
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
-from waypost.adapters.sql.transaction import Kind
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
@@ -37,9 +35,6 @@ WORK_TOPIC = "work"
 
 _DEPTH_COUNTED = 10_000
 _NO_LEASE = 0
-
-_FORGET: Kind[Forget, bool] = Kind("forget key", forget, durable=True)
-_DROP_OVER: Kind[None, int] = Kind("drop keys", drop_over, durable=False)
 
 
 class SqlWork:
@@ -101,18 +96,12 @@ class SqlWork:
         return await self._withdrawals.withdraw(app, ids, why)
 
     async def depth(self, lane: Lane) -> int:
-        """See Work; counts the shards of this process."""
+        """See Work; counts the shards of this process, and from 10,000 up what is open in the lane altogether."""
         self._follow_shards()
         rows = self._database.read_here(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
+        if rows == _DEPTH_COUNTED:
+            return max(rows, self._database.read_here(lambda connection: open_in(connection, lane)))
         return max(0, rows + self._holdings.ready_beside(lane))
-
-    async def forget_key(self, key: bytes) -> bool:
-        """Force a dedup key to expire; False where it is not claimed."""
-        return await asyncio.shield(self._database.commits.submit(_FORGET, Forget(key)))
-
-    async def drop_dedup_slices(self) -> int:
-        """Drop the tables of dedup keys whose windows are all over; how many it was."""
-        return await asyncio.shield(self._database.commits.submit(_DROP_OVER, None))
 
     def busy_shards(self) -> set[int]:
         """The shards of which something is leased: not to be handed to another process yet."""

@@ -11,6 +11,7 @@ from litestar.types import ASGIApp
 
 from waypost.entrypoints.rest import (
     dead_routes,
+    dedup_routes,
     device_routes,
     explain_routes,
     notification_routes,
@@ -25,6 +26,7 @@ from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 ROUTES = [
     *notification_routes.ROUTES,
     *explain_routes.ROUTES,
+    *dedup_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *operating_routes.ROUTES,

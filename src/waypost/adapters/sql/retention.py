@@ -1,0 +1,52 @@
+"""Retention: old notifications leave with their content and receipts, oldest first, a page a transaction.
+
+notification  by id, which begins with its time     content  by seq     receipt  by (notification_id, n)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.ids import first_id_at
+from waypost.domain.time import Instant
+
+_OLD = "SELECT seq, id FROM notification WHERE id < ? AND status != 'pending' ORDER BY id LIMIT ?"
+
+
+class _Page(Struct, frozen=True):
+    """What to drop at most."""
+
+    before: Instant
+    n: int
+
+
+class SqlRetention:
+    """See Retention."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def drop_before(self, before: Instant, n: int) -> int:
+        """See Retention."""
+        return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
+
+
+def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    return [_drop_page(transaction, page) for page in ops]
+
+
+def _drop_page(transaction: Transaction, page: _Page) -> int:
+    connection = transaction.connection
+    rows = connection.execute(_OLD, (first_id_at(page.before), page.n)).fetchall()
+    connection.executemany("DELETE FROM receipt WHERE notification_id = ?", [(row[1],) for row in rows])
+    connection.executemany("DELETE FROM content WHERE seq = ?", [(row[0],) for row in rows])
+    connection.executemany("DELETE FROM notification WHERE seq = ?", [(row[0],) for row in rows])
+    return len(rows)
+
+
+_DROP: Kind[_Page, int] = Kind("retention", _drop, durable=False)

@@ -1,0 +1,40 @@
+"""The route that ends a dedup window before its time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, post
+from litestar.params import RawBody
+from msgspec import Meta, Struct
+
+from waypost.domain.submission import Submission
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.bodies import decode
+
+_submission = msgspec.json.Decoder(Submission)
+
+
+class ForgottenView(Struct, frozen=True):
+    """What that achieved."""
+
+    forgotten: Annotated[int, Meta(description="Windows that were open and are not any more.")]
+
+
+@post(
+    "/v1/dedup/forget",
+    tags=["Notifications"],
+    summary="Let a submission be new again",
+    operation_id="forgetDedup",
+    status_code=200,
+    opt=speaks({200: ForgottenView}, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}),
+)
+async def forget(request: Call, body: RawBody) -> Response[bytes]:
+    """Takes the submission as it was made; its content window and its idempotency key, if it has one, end now."""
+    submission = decode(_submission, body)
+    return answer(200, ForgottenView(await api_of(request).intake.forget(request.user, submission)))
+
+
+ROUTES = [forget]

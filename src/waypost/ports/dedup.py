@@ -1,0 +1,18 @@
+"""Dedup keys beside the accept that claims them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Dedup(Protocol):
+    """The windows of claimed keys; claiming itself is part of ``Work.accept``."""
+
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """End the windows of *keys* now, so that the next equal request is new; how many were open."""
+        ...
+
+    async def drop_over(self) -> int:
+        """Clear away keys whose windows are over; how many pieces of storage that freed."""
+        ...

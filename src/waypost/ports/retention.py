@@ -1,0 +1,15 @@
+"""Forgetting what is long over."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from waypost.domain.time import Instant
+
+
+class Retention(Protocol):
+    """Clears away finished notifications with their content and receipts; open ones stay, whatever their age."""
+
+    async def drop_before(self, before: Instant, n: int) -> int:
+        """Delete at most *n* finished notifications that were made before *before*, oldest first; how many it was."""
+        ...
