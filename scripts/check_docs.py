@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from waypost.config.reference import settings
 from waypost.domain.errors import ErrorCode
 from waypost.telemetry.events import Event
 from waypost.telemetry.metrics import Metric
@@ -68,8 +69,14 @@ def metrics() -> set[str]:
     return {metric.label for metric in Metric}
 
 
+def configuration_keys() -> set[str]:
+    """Every setting's path."""
+    return {setting.path for setting in settings()}
+
+
 # What is documented where: a page must hold each name its functions give, in backticks.
 DOCUMENTED: dict[str, tuple[Callable[[], set[str]], ...]] = {
+    "docs/configuration.md": (configuration_keys,),
     "docs/errors.md": (error_codes,),
     "docs/telemetry.md": (events, metrics),
 }
