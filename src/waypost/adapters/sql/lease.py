@@ -27,10 +27,10 @@ _NEXT_APP = (
     " WHERE lane = ? AND due_at = 0 AND app > ? ORDER BY app LIMIT 1"
 )
 _READ = (
-    f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608
+    f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
     " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
-)  # the text is made of columns and shard numbers
+)
 _DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
     " WHERE lane = ? AND due_at = 0{shards} LIMIT ?)"
