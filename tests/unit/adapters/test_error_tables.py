@@ -5,16 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.contract.clock import StoppedClock
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery
 from waypost.adapters.apns.errors import outcome_of as apns_outcome
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
 from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform
+from waypost.domain.ids import AppId
 from waypost.domain.outcome import Outcome
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, Dead, Forget, decide
 from waypost.http2 import Unknown
+from waypost.telemetry import Silent
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 DEAD = ("Unregistered", "ExpiredToken")
@@ -95,3 +100,10 @@ def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:
         settlement = decide(outcome, TO_IOS, EXPONENTIAL, NOW, 0.0)
         assert isinstance(settlement, Again)
         assert settlement.due_at - NOW == 5_000
+
+
+def test_apns_has_ten_seconds_to_answer() -> None:
+    """Requirements S1-121: as the sender tells whoever plans around it."""
+    settings = ApnsSettings(key_file="k", key_id="i", team_id="t", topic="x")
+    sender = ApnsSender(AppId("demo"), settings, clock=StoppedClock(), telemetry=Silent())
+    assert sender.capabilities.request_timeout_ms == 10_000

@@ -1,0 +1,41 @@
+"""The indexes of the timer grow with what waits, not with the history (requirements S1-61)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.contract.bench import again, notification, parked, sent, targets
+from waypost.adapters.sql.store import Store
+from waypost.domain.notification import Lane
+from waypost.domain.time import HOUR_MS, later
+from waypost.ports.work import Arrival, Settled
+
+pytestmark = pytest.mark.asyncio
+
+
+async def _rows(store: Store, query: str, arguments: tuple[Any, ...] = ()) -> list[Any]:
+    return await store.database.read(lambda connection: connection.execute(query, arguments).fetchall())
+
+
+async def test_the_index_holds_what_waits_and_nothing_else(tmp_path: Path, open_at: OpenStore) -> None:
+    """Of 300 receipts 200 were sent, 60 wait for a retry and 40 for a breaker."""
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    made = [notification(now, user=f"u{n}") for n in range(300)]
+    await store.work.accept([Arrival(each) for each in made])
+    lease = await store.work.lease(Lane.NORMAL, 300, later(now, HOUR_MS))
+    settlements = [again(0, now)] * 60 + [parked(0, now, later(now, HOUR_MS))] * 40 + [sent(0, now)] * 200
+    settled = [
+        Settled(item.notification, (change,), targets(1)) for item, change in zip(lease.items, settlements, strict=True)
+    ]
+    assert await store.work.settle(lease, settled) == []
+    counts = [
+        await _rows(store, f"SELECT count(*) FROM receipt INDEXED BY {index} WHERE {column} IS NOT NULL")  # noqa: S608 - our own names
+        for index, column in (("receipt_due", "due_at"), ("receipt_parked", "parked"))
+    ]
+    assert counts == [[(100,)], [(40,)]]
+    assert await _rows(store, "SELECT count(*) FROM receipt") == [(300,)]

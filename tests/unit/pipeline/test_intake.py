@@ -1,0 +1,50 @@
+"""Intake: a repeat costs nothing but its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.unit.pipeline.test_report import ANN, RegistryBench
+from tests.unit.runtime.bench import APP
+from waypost.adapters.memory.dedup import MemoryDedup
+from waypost.domain.ids import CallerId
+from waypost.domain.notification import Channel
+from waypost.domain.submission import Defaults, Submission
+from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.work import Accepted, Duplicate
+from waypost.telemetry import Silent
+
+pytestmark = pytest.mark.asyncio
+
+CALLER = Caller(APP, CallerId("shop"))
+
+
+async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
+    """The check comes before any look at devices (requirements S1-24)."""
+    bench = RegistryBench(tmp_path / "board")
+    await bench.register(ANN, Channel.APNS)
+    intake = Intake(
+        bench.work,
+        MemoryDedup(bench.store, bench.clock),
+        bench.clock,
+        bench.ids,
+        Silent(),
+        {APP: Defaults()},
+        is_full=lambda lane: False,
+    )
+    said = Submission(user_id=ANN, title="Hello")
+    async with bench.running() as loop:
+        (first,) = await intake.submit(CALLER, [said])
+        assert isinstance(first, Accepted)
+        await bench.settled(loop)
+        assert bench.registry.calls == ["for_users"]
+        for _ in range(10):
+            (again,) = await intake.submit(CALLER, [msgspec.structs.replace(said)])
+            assert isinstance(again, Duplicate)
+            assert again.first_id == first.id
+            await bench.settled(loop)
+    assert bench.registry.calls == ["for_users"]
+    assert len(bench.apns.sent) == 1
