@@ -9,6 +9,7 @@ from .pool import Pool
 from .proxy import Proxy, proxy_of
 from .results import Answer, Lost, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
+from .sockets import Sockets
 
 __all__ = [
     "Answer",
@@ -24,6 +25,7 @@ __all__ = [
     "PoolStats",
     "Proxy",
     "Result",
+    "Sockets",
     "Unknown",
     "Unsent",
     "encode_headers",

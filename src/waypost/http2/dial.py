@@ -48,8 +48,8 @@ async def _tcp(host: str, port: int) -> socket.socket:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise DialError(f"cannot resolve {host}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: a label too long or empty
+        raise DialError(f"cannot resolve {host}: {getattr(error, 'strerror', None) or error}") from None
     try:
         return await connect_first(loop, interleaved(found))
     except OSError as error:

@@ -18,6 +18,9 @@ class LinkOwner(Protocol):
     def progressed(self, link: "Link") -> None:
         """Streams ended or were refused, or the room changed."""
 
+    def watch(self) -> None:
+        """An unused connection is in use, or this one closes: look at it more often."""
+
     def closed(self, link: "Link", reason: str) -> None:
         """The connection is no more."""
 
@@ -107,6 +110,7 @@ class Link(asyncio.Protocol):
         connection = self.connection
         if not connection.streams:
             self.waiting_since = self.used_at = self._loop.time()
+            self._owner.watch()
         connection.send(stream)
         if not self._flush_due:
             self._flush_soon()
@@ -145,6 +149,7 @@ class Link(asyncio.Protocol):
             self.connection.say_goodbye()
         self.flush()
         self._transport.close()
+        self._owner.watch()
         if self._paused:
             self._transport.abort()
 

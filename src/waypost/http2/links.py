@@ -1,23 +1,27 @@
-"""The open connections of a pool: as many as wanted, opened with backoff, replaced in time."""
+"""The open connections of a pool: as many as wanted, replaced in time."""
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Final, Protocol
 
+from .attempts import Attempts
 from .connection import Connection
-from .dial import DialError, dial
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .frames import error_name
 from .link import Link
 from .opening import Limits
 from .settings import Origin, PoolSettings
+from .sockets import Sockets
 from .upkeep import UpkeepRules
 
 # A lifetime is shortened by up to this fraction, so that connections opened together do not end together.
 _LIFETIME_SPREAD: Final = 0.1
 # A server that does not take part in closing is waited for this long.
 _GOODBYE_S: Final = 2.0
+
+# How a connection is opened: `dial`, unless somebody tests without a network.
+Dial = Callable[[Origin, Callable[[], Link], float], Awaitable[Link]]
 
 
 class Requests(Protocol):
@@ -39,7 +43,8 @@ class Requests(Protocol):
 class Links:
     """Keeps `min_connections` open, opens more under load up to `max_connections`, and replaces what ends.
 
-    Connections that only finish what they have (after GOAWAY, age, idleness) are `leaving` and do not count.
+    Connections that only finish what they have (after GOAWAY, age, idleness) are `leaving`; they count among the
+    sockets, not among the connections.
     """
 
     def __init__(
@@ -50,31 +55,39 @@ class Links:
         requests: Requests,
         on_event: Callable[[PoolEvent], None] | None,
         jitter: Callable[[], float],
+        sockets: Sockets,
+        dial: Dial,
     ) -> None:
         self.ready: list[Link] = []
         self.leaving: list[Link] = []
-        self.dialling: set[asyncio.Task[None]] = set()
         self.opened_total = 0
-        self.handshakes_total = 0
         self.goaways_total = 0
-        self.last_failure = ""
-        self._origin = origin
         self._settings = settings
         self._loop = loop
         self._requests = requests
         self._on_event = on_event
         self._jitter = jitter
+        self._sockets = sockets
         self._rules = UpkeepRules(settings)
-        self._limits = Limits(
+        limits = Limits(
             settings.initial_stream_limit,
             settings.max_streams,
             settings.max_response_bytes,
             settings.max_header_list_bytes,
         )
-        self._open = True
-        self._failures = 0
-        self._retry: asyncio.TimerHandle | None = None
+        self.attempts = Attempts(
+            lambda: dial(origin, lambda: Link(self, limits, loop), settings.connect_timeout_s),
+            settings,
+            loop,
+            sockets,
+            jitter,
+        )
+        self.attempts.on_open = self._opened
+        self.attempts.on_failure = self._connect_failed
+        self.attempts.on_retry = self.fill
         self._upkeep: asyncio.TimerHandle | None = None
+        self._upkeep_at = 0.0
+        self._short_of_sockets = False
 
     def start(self) -> None:
         """Begin to connect and to look after what is connected."""
@@ -83,14 +96,10 @@ class Links:
 
     async def stop(self, reason: str) -> None:
         """Close all, and wait until they are closed."""
-        self._open = False
-        for handle in (self._retry, self._upkeep):
-            if handle is not None:
-                handle.cancel()
-        for task in list(self.dialling):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        self._upkeep_at = 0.0
+        await self.attempts.stop()
         for link in [*self.ready, *self.leaving]:
             link.close(reason)
         for link in [*self.ready, *self.leaving]:
@@ -126,70 +135,44 @@ class Links:
 
     def next_attempt_at(self) -> float:
         """When there can be a connection at the earliest, by the loop's clock; 0 unless one must be waited for."""
-        return self._retry.when() if self._retry is not None and not self.ready and not self.dialling else 0.0
+        return 0.0 if self.ready or self.attempts.running else self.attempts.retry_at()
 
     def fill(self) -> None:
         """Open what is missing: the minimum, and one if requests wait."""
+        attempts = self.attempts
         wanted = max(self._settings.min_connections, 1 if self._requests.waiting() else 0)
-        while self._open and self._retry is None and len(self.ready) + len(self.dialling) < wanted:
-            self._dial()
+        self._short_of_sockets = False
+        while len(self.ready) + len(attempts.running) < wanted and attempts.may_begin():
+            if not attempts.begin():
+                self._short_of_sockets = True
+                self.watch()
+                return
 
     def _grow(self) -> None:
-        if self.dialling or self._retry is not None or not self._open:
-            return
         # A connection that has answered nothing may still be held at its first stream: more would not help.
-        if len(self.ready) < self._settings.max_connections and all([link.answered for link in self.ready]):
-            self._dial()
+        if (
+            len(self.ready) < self._settings.max_connections
+            and not self.attempts.running
+            and self.attempts.may_begin()
+            and all([link.answered for link in self.ready])
+        ):
+            self.attempts.begin()
 
-    # Opening
+    # What attempts tell
 
-    def _dial(self) -> None:
-        self.handshakes_total += 1
-        self.dialling.add(self._loop.create_task(self._connect()))
-
-    def _new_link(self) -> Link:
-        return Link(self, self._limits, self._loop)
-
-    async def _connect(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        failure = ""
-        try:
-            link = await dial(self._origin, self._new_link, self._settings.connect_timeout_s)
-            failure = link.start()
-        except DialError as error:
-            failure = str(error)
-        finally:
-            self.dialling.discard(task)
-        if failure:
-            self._connect_failed(failure)
-            return
+    def _opened(self, link: Link) -> None:
         if self._settings.max_age_s is not None:
             link.lifetime_s = self._settings.max_age_s * (1 - _LIFETIME_SPREAD * self._jitter())
         self.ready.append(link)
         self.opened_total += 1
         self._tell(ConnectionOpened())
         self._requests.dispatch()
+        self._plan_upkeep()
 
     def _connect_failed(self, reason: str) -> None:
-        self.last_failure = reason
-        self._tell(ConnectFailed(reason, self._back_off()))
-        if not self.ready and not self.dialling:
+        self._tell(ConnectFailed(reason, self.attempts.back_off()))
+        if not self.ready and not self.attempts.running:
             self._requests.unreachable(reason)
-
-    def _back_off(self) -> float:
-        """Plan the next attempt; seconds until then."""
-        settings = self._settings
-        delay = min(settings.backoff_cap_s, settings.backoff_base_s * 2.0 ** min(self._failures, 30))
-        delay *= 0.5 + 0.5 * self._jitter()
-        self._failures += 1
-        if self._retry is None and self._open:
-            self._retry = self._loop.call_later(delay, self._try_again)
-        return delay
-
-    def _try_again(self) -> None:
-        self._retry = None
-        self.fill()
 
     # What links tell
 
@@ -198,15 +181,21 @@ class Links:
         connection = link.connection
         if connection.ended and not link.answered:
             link.answered = True
-            self._failures = 0
+            self.attempts.was_of_use()
         if connection.finished:
             self._finish(link)
         self._requests.settle(connection)
         if link.leaving and not connection.streams:
             link.close(link.leave_reason)
 
+    def watch(self) -> None:
+        """A connection is in use again, or closes: it is judged more often."""
+        if self._upkeep_at > self._loop.time() + self._rules.every_s:
+            self._plan_upkeep()
+
     def closed(self, link: Link, reason: str) -> None:
         """Replace a connection that is no more: at once if it had been of use, else with backoff."""
+        self._sockets.give_back()
         if link in self.leaving:
             self.leaving.remove(link)
         else:
@@ -232,7 +221,7 @@ class Links:
     def _replace(self, link: Link) -> None:
         lived_s = self._loop.time() - link.opened_at
         if not link.answered and lived_s < self._settings.backoff_cap_s:
-            self._back_off()
+            self.attempts.back_off()
 
     def _leave(self, link: Link, reason: str) -> None:
         self.ready.remove(link)
@@ -250,7 +239,13 @@ class Links:
     # Upkeep
 
     def _plan_upkeep(self) -> None:
-        self._upkeep = self._loop.call_later(self._rules.every_s, self._keep_up)
+        if self._upkeep is not None:
+            self._upkeep.cancel()
+        now = self._loop.time()
+        self._upkeep_at = self._rules.next_check(self.ready, self.leaving, now)
+        if self._short_of_sockets:
+            self._upkeep_at = now + self._rules.every_s
+        self._upkeep = None if self._upkeep_at == inf else self._loop.call_at(self._upkeep_at, self._keep_up)
 
     def _keep_up(self) -> None:
         now = self._loop.time()
@@ -258,23 +253,23 @@ class Links:
         for link in [*self.ready, *self.leaving]:
             rules.check_life(link, now)
         for link in list(self.ready):
-            reason = rules.reason_to_retire(link, now)
-            if reason:
-                self.retire(link, reason)
+            if rules.is_idle(link, now):
+                self.retire(link, f"idle for {self._settings.idle_timeout_s:g} s")
             elif rules.is_aged(link, now):
                 self._rotate(link, now)
         surplus = rules.surplus(self.ready, now)
         if surplus is not None:
             self.retire(surplus, "not needed any more")
+        self.fill()
         self._plan_upkeep()
 
     def _rotate(self, link: Link, now: float) -> None:
-        """Open the successor of an aged connection first, where the maximum allows."""
+        """Open the successor of an aged connection first, where there is a socket for it."""
+        attempts = self.attempts
         successor = any([other.room() > 0 and not self._rules.is_aged(other, now) for other in self.ready])
-        if successor or len(self.ready) + len(self.dialling) >= self._settings.max_connections:
-            self.retire(link, "reached its maximum age")
-        elif not self.dialling and self._retry is None:
-            self._dial()
+        if not successor and (attempts.running or not attempts.may_begin() or attempts.begin()):
+            return
+        self.retire(link, "reached its maximum age")
 
     def _tell(self, event: PoolEvent) -> None:
         if self._on_event is not None:

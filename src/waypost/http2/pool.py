@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 from .connection import Connection
 from .deadlines import Deadlines
+from .dial import dial
 from .events import PoolEvent
-from .links import Links
+from .links import Dial, Links
 from .results import Answer, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
+from .sockets import Sockets
 from .stream import Stream
 
 
@@ -28,12 +30,17 @@ class Pool:
         loop: asyncio.AbstractEventLoop | None = None,
         on_event: Callable[[PoolEvent], None] | None = None,
         jitter: Callable[[], float] = random.random,
+        sockets: Sockets | None = None,
+        dial: Dial = dial,
     ) -> None:
         if origin.tls is not None:
             origin.tls.set_alpn_protocols(["h2"])
         self._loop = loop or asyncio.get_running_loop()
         self._max_queue = settings.max_queue
-        self._links = Links(origin, settings, self._loop, self, on_event, jitter)
+        if sockets is None:
+            # Each connection may have a successor while it ends.
+            sockets = Sockets(2 * settings.max_connections)
+        self._links = Links(origin, settings, self._loop, self, on_event, jitter, sockets, dial)
         self._deadlines = Deadlines(self._loop, self._deadline_passed)
         # Ordered, and any of them can be taken out at once.
         self._queue: OrderedDict[Stream, None] = OrderedDict()
@@ -79,11 +86,11 @@ class Pool:
         links = self._links
         return PoolStats(
             connections=len(links.ready) + len(links.leaving),
-            connecting=len(links.dialling),
+            connecting=len(links.attempts.running),
             in_flight=links.in_flight(),
             queued=len(self._queue),
             opened_total=links.opened_total,
-            handshakes_total=links.handshakes_total,
+            handshakes_total=links.attempts.total,
             requests_total=self._requests_total,
             answers_total=self._answers_total,
             unsent_total=self._unsent_total,
@@ -161,7 +168,7 @@ class Pool:
         if not reason and len(self._queue) >= self._max_queue:
             reason = "queue full"
         if not reason and self._links.next_attempt_at() >= stream.deadline:
-            reason = f"no connection before the deadline: {self._links.last_failure}"
+            reason = f"no connection before the deadline: {self._links.attempts.last_failure}"
         if reason:
             self._loop.call_soon(self._conclude, stream, Unsent(reason))
             return

@@ -1,4 +1,4 @@
-"""The rules by which connections are asked for life, retired and given up, judged now and then."""
+"""The rules by which connections are asked for life, retired and given up, and when they have to be judged."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,10 +10,11 @@ from .settings import PoolSettings
 _SURPLUS_AFTER_S: Final = 30.0
 # A closing connection whose server does not take part is cut after this.
 _GOODBYE_S: Final = 5.0
+_NEVER: Final = float("inf")
 
 
 class UpkeepRules:
-    """`PoolSettings`' times, applied to one connection at one moment."""
+    """`PoolSettings`' times, applied to connections at one moment."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
@@ -25,7 +26,29 @@ class UpkeepRules:
             settings.ping_timeout_s,
         ]
         shortest = min([time_s for time_s in times if time_s is not None])
+        # How often connections in use are judged.
         self.every_s = min(1.0, max(0.02, shortest / 4))
+
+    def next_check(self, ready: Sequence[Link], leaving: Sequence[Link], now: float) -> float:
+        """The earliest moment at which a rule can say something new, if no request is sent until then."""
+        earliest = now + self.every_s
+        if any([_is_busy(link) for link in [*ready, *leaving]]):
+            return earliest
+        due = min([self._due(link) for link in [*ready, *leaving]], default=_NEVER)
+        if ready and self._may_shrink(ready):
+            due = min(due, ready[-1].used_at + _SURPLUS_AFTER_S)
+        return max(due, earliest)
+
+    def _due(self, link: Link) -> float:
+        settings = self._settings
+        due = _NEVER
+        if settings.idle_timeout_s is not None:
+            due = link.used_at + settings.idle_timeout_s
+        if link.lifetime_s:
+            due = min(due, link.opened_at + link.lifetime_s)
+        if settings.ping_after_idle_s is not None:
+            due = min(due, max(link.heard_at, link.pinged_at) + settings.ping_after_idle_s)
+        return due
 
     def check_life(self, link: Link, now: float) -> None:
         """Send a PING over a silent connection, and cut one that did not answer or does not close."""
@@ -44,12 +67,10 @@ class UpkeepRules:
             if after_s is not None and now - silent_since >= after_s:
                 link.ping(now)
 
-    def reason_to_retire(self, link: Link, now: float) -> str:
-        """Why the connection should take no more requests; empty if it should."""
+    def is_idle(self, link: Link, now: float) -> bool:
+        """Whether the connection has carried nothing for too long."""
         idle_s = self._settings.idle_timeout_s
-        if idle_s is not None and now - link.used_at >= idle_s and not link.connection.streams:
-            return f"idle for {idle_s:g} s"
-        return ""
+        return idle_s is not None and now - link.used_at >= idle_s and not link.connection.streams
 
     def is_aged(self, link: Link, now: float) -> bool:
         """Whether the connection has reached its lifetime."""
@@ -57,7 +78,7 @@ class UpkeepRules:
 
     def surplus(self, ready: Sequence[Link], now: float) -> Link | None:
         """The connection that is one too many: the last, long unused, the others below the low mark."""
-        if len(ready) <= max(1, self._settings.min_connections):
+        if not self._may_shrink(ready):
             return None
         last = ready[-1]
         if last.connection.streams or now - last.used_at < _SURPLUS_AFTER_S:
@@ -66,3 +87,10 @@ class UpkeepRules:
         in_use = sum([len(link.connection.streams) for link in others])
         streams = sum([link.connection.stream_limit for link in others])
         return last if in_use < streams * self._settings.low_water else None
+
+    def _may_shrink(self, ready: Sequence[Link]) -> bool:
+        return len(ready) > max(1, self._settings.min_connections)
+
+
+def _is_busy(link: Link) -> bool:
+    return bool(link.connection.streams or link.connection.pong_awaited or link.closing_since)

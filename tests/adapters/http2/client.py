@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from waypost.http2 import Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
+from waypost.http2 import Origin, Pool, PoolEvent, PoolSettings, Proxy, Result, Sockets, encode_headers
 
 HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"localhost"), (b":path", b"/")])
 
@@ -39,10 +39,10 @@ E = TypeVar("E", bound=PoolEvent)
 class Client:
     """A pool under test."""
 
-    def __init__(self, origin: Origin, settings: PoolSettings) -> None:
+    def __init__(self, origin: Origin, settings: PoolSettings, sockets: Sockets | None) -> None:
         self.events: list[PoolEvent] = []
         self._news = asyncio.Event()
-        self.pool = Pool(origin, settings, on_event=self._note, jitter=lambda: 0.0)
+        self.pool = Pool(origin, settings, on_event=self._note, jitter=lambda: 0.0, sockets=sockets)
 
     def _note(self, event: PoolEvent) -> None:
         self.events.append(event)
@@ -72,14 +72,20 @@ class Client:
 
 @contextlib.asynccontextmanager
 async def client(
-    port: int, tls: Tls | None, server_name: str = "localhost", host: str = "127.0.0.1", **changed: Any
+    port: int,
+    tls: Tls | None,
+    server_name: str = "localhost",
+    host: str = "127.0.0.1",
+    proxy: Proxy | None = None,
+    sockets: Sockets | None = None,
+    **changed: Any,
 ) -> AsyncIterator[Client]:
     """A started pool with quick backoff; what a callback raised fails the test."""
     raised: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: raised.append(context))
-    origin = Origin(host, port, tls.client() if tls else None, server_name)
+    origin = Origin(host, port, tls.client() if tls else None, server_name, proxy)
     settings = PoolSettings(**{"max_connections": 1, "backoff_base_s": 0.02, "backoff_cap_s": 0.1, **changed})
-    under_test = Client(origin, settings)
+    under_test = Client(origin, settings, sockets)
     await under_test.pool.start()
     try:
         yield under_test

@@ -1,0 +1,102 @@
+"""Attempts to connect: as tasks, within the budget of sockets, with backoff after what was of no use."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from .dial import DialError
+from .link import Link
+from .settings import PoolSettings
+from .sockets import Sockets
+
+
+class Attempts:
+    """Opens links on demand and tells what came of it: `on_open` with the link, or `on_failure` with a reason."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Link]],
+        settings: PoolSettings,
+        loop: asyncio.AbstractEventLoop,
+        sockets: Sockets,
+        jitter: Callable[[], float],
+    ) -> None:
+        self.running: set[asyncio.Task[None]] = set()
+        self.total = 0
+        self.last_failure = ""
+        self.on_open: Callable[[Link], None]
+        self.on_failure: Callable[[str], None]
+        self.on_retry: Callable[[], None]
+        self._connect = connect
+        self._settings = settings
+        self._loop = loop
+        self._sockets = sockets
+        self._jitter = jitter
+        self._failures = 0
+        self._retry: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def may_begin(self) -> bool:
+        """Whether an attempt may be made now, as far as backoff is concerned."""
+        return self._retry is None and not self._stopped
+
+    def begin(self) -> bool:
+        """Try to connect, in the background; False if there are too many sockets."""
+        if not self._sockets.take():
+            return False
+        self.total += 1
+        self.running.add(self._loop.create_task(self._attempt()))
+        return True
+
+    def retry_at(self) -> float:
+        """When the next attempt is due, by the loop's clock; 0 if none is planned."""
+        return self._retry.when() if self._retry is not None else 0.0
+
+    def was_of_use(self) -> None:
+        """A connection has answered: the server is well."""
+        self._failures = 0
+
+    def back_off(self) -> float:
+        """A connection could not be made or was of no use: plan the next attempt; seconds until then."""
+        settings = self._settings
+        delay_s = min(settings.backoff_cap_s, settings.backoff_base_s * 2.0 ** min(self._failures, 30))
+        delay_s *= 0.5 + 0.5 * self._jitter()
+        self._failures += 1
+        if self.may_begin():
+            self._retry = self._loop.call_later(delay_s, self._try_again)
+        return delay_s
+
+    async def stop(self) -> None:
+        """Give up what is being tried, and try no more."""
+        self._stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
+        for task in list(self.running):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _attempt(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        failure = ""
+        try:
+            link = await self._connect()
+            failure = link.start()
+        except DialError as error:
+            failure = str(error)
+        except BaseException:
+            self._sockets.give_back()
+            raise
+        finally:
+            self.running.discard(task)
+        if failure:
+            self._sockets.give_back()
+            self.last_failure = failure
+            self.on_failure(failure)
+        else:
+            self.on_open(link)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.on_retry()

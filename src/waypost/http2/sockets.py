@@ -1,0 +1,23 @@
+"""A hard limit on open sockets, also across pools."""
+
+
+class Sockets:
+    """At most *most* sockets at once over all pools that share it, whether they take requests, open or end.
+
+    A pool that gets none waits; it asks again when one of its own connections ends, and every second.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.open = 0
+
+    def take(self) -> bool:
+        """Count one more, if there may be one more."""
+        if self.open >= self.most:
+            return False
+        self.open += 1
+        return True
+
+    def give_back(self) -> None:
+        """Count one less."""
+        self.open -= 1
