@@ -74,6 +74,11 @@ class LaneLoop:
         self.is_idle = False
         self._wake.set()
 
+    def look_again(self) -> None:
+        """Wake it if it had no room and has some now, whoever made it: a breaker that lets a probe through, the store."""
+        if self._is_starved and self._room() > 0:
+            self.wake()
+
     def stop(self) -> None:
         """Lease nothing more; what is in flight goes on."""
         self._stopping = True
@@ -106,8 +111,8 @@ class LaneLoop:
 
     async def _turn(self) -> bool:
         """Lease and start one batch; False when there is nothing to do or no room to do it."""
-        room = min(BATCH, self._crew.gates.room(self.lane))
-        self._is_starved = room <= 0 or self._crew.settler.is_full
+        room = self._room()
+        self._is_starved = room <= 0
         if self._stopping or self._is_starved:
             return False
         lease = await self._crew.work.lease(self.lane, room, self._until())
@@ -118,6 +123,10 @@ class LaneLoop:
             with self._crew.poison.noting(self.lane, items):
                 await self._start(lease, items)
         return True
+
+    def _room(self) -> int:
+        """How much may be leased now."""
+        return 0 if self._crew.settler.is_full else min(BATCH, self._crew.gates.room(self.lane))
 
     def publish(self) -> None:
         """Count what was attempted since the last time."""

@@ -172,10 +172,7 @@ class Worker:
 
     def _beat(self) -> None:
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
-            before, is_away = self._state, self._place.store_fault() is not None
-            self._state = WorkerState.DEGRADED if is_away else WorkerState.READY
-            if before is WorkerState.DEGRADED and not is_away:
-                self._wake_all()
+            self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
         self._place.board.beat(self._place.slot, self._state, self._crew.clock.monotonic())
 
     async def _release(self) -> None:
@@ -188,6 +185,8 @@ class Worker:
             self._wake_all()
         elif lifted:
             gates.nothing_came(lifted)
+        for lane in self._lanes.values():
+            lane.look_again()
 
     async def _report(self) -> None:
         """Tell the registry what was settled, if that is this worker's role."""

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.unit.runtime.bench import APNS, FCM, LaneBench, until
+from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Channel, Guarantee, Lane
 from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
@@ -121,6 +121,27 @@ async def test_a_denied_credential_parks_instead_of_failing(bench: LaneBench) ->
         (receipt,) = (await bench.story(told)).receipts
         assert (receipt.status, receipt.parked) == (DeliveryStatus.PENDING, f"breaker:{APNS}")
         assert (receipt.retries, receipt.code) == (0, "InvalidProviderToken")
+
+
+async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: LaneBench) -> None:
+    """With nothing parked to come back for the probe, the lane itself must notice that there is room again."""
+    bench.apns.answer = bench.fcm.answer = lambda delivery: Denied("refused", "the key was refused")
+    await bench.register("ann", Channel.APNS, Channel.FCM)
+    await bench.register("bob", Channel.APNS)
+    async with bench.running() as loop:
+        opened = await bench.accept("ann")
+        await bench.settled(loop)
+        fresh = await bench.accept("bob")
+        await bench.settled(loop)
+        assert (await bench.story(fresh)).receipts == ()
+        await bench.work.withdraw(APP, [opened], "cancelled", bench.clock.now())
+        bench.apns.answer = lambda delivery: Taken("id")
+        bench.clock.advance(6_000)
+        bench.made.gates.tick(bench.clock.monotonic())
+        loop.look_again()
+        await until(lambda: loop.is_idle)
+        await bench.written()
+        assert (await bench.story(fresh)).record.status is NotificationStatus.SENT
 
 
 async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> None:
