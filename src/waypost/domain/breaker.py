@@ -7,6 +7,9 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+_FEW = 3
+"""Failures that are no accident."""
+
 
 class BreakerState(StrEnum):
     """Let through, hold back, or let a probe through."""
@@ -21,6 +24,8 @@ class BreakerRules(Struct, frozen=True):
 
     failures_to_open: int = 20
     """Failures in a row."""
+    failing_for_s: float = 10.0
+    """Fewer failures open it, too, when nothing but failures came for so long: three at the least."""
     probe_after_s: float = 5.0
     probe_cap_s: float = 60.0
     """Each failed probe doubles the wait, up to this."""
@@ -34,6 +39,8 @@ class Breaker(Struct, frozen=True):
     rules: BreakerRules
     state: BreakerState = BreakerState.CLOSED
     failures: int = 0
+    failing_since: float = 0.0
+    """When the first of these failures came."""
     opened_at: float = 0.0
     wait_s: float = 0.0
 
@@ -47,13 +54,26 @@ def succeeded(breaker: Breaker) -> Breaker:
 
 def failed(breaker: Breaker, now_s: float, *, at_once: bool = False) -> Breaker:
     """After a failure that speaks of the provider (not of one message); *at_once* opens without counting."""
-    failures = breaker.failures + 1
     if breaker.state is BreakerState.OPEN:
         return breaker
-    if breaker.state is BreakerState.CLOSED and not at_once and failures < breaker.rules.failures_to_open:
-        return msgspec.structs.replace(breaker, failures=failures)
+    since = now_s if breaker.failures == 0 else breaker.failing_since
+    counted = msgspec.structs.replace(breaker, failures=breaker.failures + 1, failing_since=since)
+    if breaker.state is BreakerState.CLOSED and not at_once and not _is_enough(counted, now_s):
+        return counted
     longer = min(max(breaker.wait_s * 2, breaker.rules.probe_after_s), breaker.rules.probe_cap_s)
-    return msgspec.structs.replace(breaker, state=BreakerState.OPEN, failures=failures, opened_at=now_s, wait_s=longer)
+    return msgspec.structs.replace(counted, state=BreakerState.OPEN, opened_at=now_s, wait_s=longer)
+
+
+def held(breaker: Breaker, now_s: float, wait_s: float) -> Breaker:
+    """After the provider asked for a pause of the whole credential: open for as long."""
+    return msgspec.structs.replace(breaker, state=BreakerState.OPEN, opened_at=now_s, wait_s=wait_s)
+
+
+def _is_enough(breaker: Breaker, now_s: float) -> bool:
+    rules = breaker.rules
+    if breaker.failures >= rules.failures_to_open:
+        return True
+    return breaker.failures >= _FEW and now_s - breaker.failing_since >= rules.failing_for_s
 
 
 def probing(breaker: Breaker, now_s: float) -> Breaker:

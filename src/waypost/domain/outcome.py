@@ -39,6 +39,8 @@ class Throttled(Struct, frozen=True, tag=True):
 
     code: str
     wait_ms: int | None = None
+    whole: bool = False
+    """Said of the whole credential (a project's quota), not of one token."""
 
 
 class Unreachable(Struct, frozen=True, tag=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, probing, succeeded
+from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, probing, succeeded
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Throttled, Unanswered, Unreachable
@@ -64,16 +64,24 @@ class Circuit:
         """
         self.in_flight -= 1
         before = self.state
-        if isinstance(outcome, Denied | Unreachable | Unanswered):
+        if isinstance(outcome, Throttled):
+            self._hold(outcome, now_s)
+        elif isinstance(outcome, Denied | Unreachable | Unanswered):
             self._breaker = failed(self._breaker, now_s, at_once=isinstance(outcome, Denied))
             self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
-        elif not isinstance(outcome, Throttled):
+        else:
             self._breaker = succeeded(self._breaker)
             self._climb(capacity)
         if self.state is not before:
             self._say(before, outcome)
         is_still_away = before is not BreakerState.CLOSED and self.state is BreakerState.OPEN
         return self._breaker.wait_s * REST_PER_WAIT if is_still_away else None
+
+    def _hold(self, throttled: Throttled, now_s: float) -> None:
+        """A quota that is used up pauses the whole credential; a token's own limit does not."""
+        if throttled.whole and throttled.wait_ms:
+            self._breaker = held(self._breaker, now_s, throttled.wait_ms / 1000)
+            self.ramp = self._breaker.rules.ramp_start
 
     def _climb(self, capacity: int) -> None:
         if self.ramp is None:

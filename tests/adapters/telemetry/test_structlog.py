@@ -24,7 +24,7 @@ def test_an_event_is_one_line_with_time_level_name_and_fields() -> None:
     """Ids in hex; an exception by its type alone, since its text may quote content."""
     fields = {"notification": b"\x01" * 16, "count": 3, "error": ValueError("hush"), "why": "line\nbreak"}
     (line,) = lines(Level.INFO, (Event.STORE_FULL, fields))
-    assert line.pop("at").endswith("Z")
+    assert line.pop("timestamp").endswith("Z")
     assert line == {
         "level": "error",
         "event": "store.full",

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, probing, succeeded
+from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, probing, succeeded
 
 RULES = BreakerRules(failures_to_open=3, probe_after_s=5.0, probe_cap_s=30.0)
 CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
 FRESH = Breaker(RULES)
+FRESH_SLOW = Breaker(BreakerRules(failures_to_open=20, failing_for_s=10.0))
 
 
 def _opened(at_s: float = 100.0) -> Breaker:
@@ -24,6 +25,21 @@ def test_it_opens_after_that_many_failures_in_a_row() -> None:
         assert breaker.state is CLOSED
     breaker = failed(breaker, 7.0)
     assert (breaker.state, breaker.opened_at, breaker.wait_s) == (OPEN, 7.0, 5.0)
+
+
+def test_few_failures_over_a_while_open_it_too() -> None:
+    """A lone notification must not spend its retries on a provider that is away."""
+    breaker = failed(failed(FRESH_SLOW, 0.0), 3.0)
+    assert failed(breaker, 9.9).state is CLOSED
+    assert failed(breaker, 10.0).state is OPEN
+    assert failed(failed(FRESH_SLOW, 0.0), 60.0).state is CLOSED, "two may be an accident"
+
+
+def test_a_pause_that_was_asked_for_is_kept_and_ends_with_a_probe() -> None:
+    breaker = held(FRESH, 100.0, 60.0)
+    assert breaker.state is OPEN
+    assert probing(breaker, 159.9).state is OPEN
+    assert succeeded(probing(breaker, 160.0)).state is CLOSED
 
 
 def test_a_success_in_between_starts_the_count_anew() -> None:

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.notification import Channel
-from waypost.domain.status import DeliveryStatus
+from waypost.domain.outcome import Throttled
+from waypost.domain.status import DeliveryStatus, NotificationStatus
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,6 +38,37 @@ async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None
         await bench.pass_time(loop, 120)
     assert tried <= 20, "while it is open there are probes and little else"
     assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 12
+
+
+async def test_a_lone_notification_outlasts_an_outage(bench: TimedBench) -> None:
+    """Its own few failures over ten seconds open the breaker, so its retries are not spent on a dead provider."""
+    bench.rules = BreakerRules()
+    bench.apns.answer = lambda delivery: AWAY
+    await bench.register("ann", Channel.APNS)
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.pass_time(loop, 600)
+        assert (await bench.receipt(told)).status is DeliveryStatus.PENDING
+        bench.apns.answer = lambda delivery: TAKEN
+        await bench.pass_time(loop, 120)
+    assert (await bench.receipt(told)).status is DeliveryStatus.SENT
+
+
+async def test_a_quota_that_is_used_up_pauses_the_whole_credential_and_no_other(bench: TimedBench) -> None:
+    """After one 429 of the project nothing goes to FCM for its time; APNs goes on (requirements S1-125)."""
+    bench.fcm.answer = lambda delivery: Throttled("QUOTA_EXCEEDED", 60_000, whole=True)
+    await bench.register("ann", Channel.FCM)
+    await bench.register("bob", Channel.FCM, Channel.APNS)
+    first = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.turn(loop)
+        bench.fcm.answer = lambda delivery: TAKEN
+        second = await bench.accept("bob")
+        await bench.pass_time(loop, 55)
+        assert (len(bench.fcm.sent), len(bench.apns.sent)) == (1, 1)
+        await bench.pass_time(loop, 30)
+    for told in (first, second):
+        assert (await bench.story(told)).record.status is NotificationStatus.SENT
 
 
 async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class TimedBench(LaneBench):
 
     def __init__(self, board_path: Path) -> None:
         super().__init__(board_path)
-        self.rules = BreakerRules(failures_to_open=1_000)
+        self.rules = BreakerRules(failures_to_open=1_000, failing_for_s=math.inf)
         self.retry = RetryRules()
         self.began = self.clock.now()
         self.attempts_s: list[int] = []

@@ -20,7 +20,7 @@ class StructlogSink(Silent):
 
     def __init__(self, stream: BinaryIO, level: Level = Level.INFO, **always: object) -> None:
         self._shown = frozenset(_ORDER[_ORDER.index(level) :])
-        stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="at")
+        stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp")
         self._log = _EventLog(structlog.BytesLogger(stream), [stamp, _line], dict(always))
 
     def event(self, event: Event, /, **fields: object) -> None:
@@ -43,7 +43,7 @@ class _EventLog(structlog.BoundLoggerBase):
 
 def _line(_logger: object, _method: str, event: EventDict) -> bytes:
     """Time, level and name first; bytes (ids, hashes) in hex, what JSON cannot say by the name of its type."""
-    head = {name: event.pop(name) for name in ("at", "level", "event")}
+    head = {name: event.pop(name) for name in ("timestamp", "level", "event")}
     return _encode(head | _readable(event))
 
 
