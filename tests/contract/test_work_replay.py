@@ -10,6 +10,7 @@ from waypost.domain.notification import Notification
 from waypost.domain.settlement import Dead, Expired, Forget, Sent, Settlement, Suppressed, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
+from waypost.pipeline.route import poisoned
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
 from waypost.ports.work import Accepted, Arrival, NotReplayable, Replay, Settled
 
@@ -96,6 +97,22 @@ async def test_what_never_had_targets_is_routed_again(bench: Bench, verdict: Not
     await bench.settle_first(lease, item, 1, sent(0, bench.now))
     assert await bench.status(made) is NotificationStatus.SENT
     assert await bench.status(later_one) is verdict
+
+
+async def test_what_was_poison_before_it_was_routed_is_routed_again(bench: Bench) -> None:
+    """The receipt that stood for all of it goes; other due work is not held up by it."""
+    made = notification(bench.now)
+    await bench.accept(made)
+    lease, item = await bench.take_one()
+    over = poisoned(item, bench.now)
+    await bench.settle(lease, Settled(made, over.changes, over.targets))
+    assert await bench.status(made) is NotificationStatus.FAILED
+    assert await bench.accept(_replay(made, bench.now)) == [Accepted(made.id)]
+    assert await bench.receipts(made) == ()
+    lease, item = await bench.take_one()
+    assert item.open_targets is None
+    await bench.settle_first(lease, item, 2, sent(0, bench.now), sent(1, bench.now))
+    assert await bench.status(made) is NotificationStatus.SENT
 
 
 async def test_an_unknown_id_is_not_replayable(bench: Bench) -> None:

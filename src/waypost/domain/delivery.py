@@ -15,6 +15,9 @@ from waypost.domain.time import Instant, later
 NOW_OR_NEVER_MS = 30_000
 """How late the one attempt of a TTL of 0 may start; after that "now" is over."""
 
+NOBODY = DeviceId("")
+"""In place of a device where none was found out."""
+
 
 class Target(Struct, frozen=True):
     """What a delivery is addressed to: the *n*-th target of its notification, numbered when first routed."""
@@ -109,6 +112,11 @@ class Receipt(Struct, frozen=True):
     def is_open(self) -> bool:
         """Still to be settled."""
         return self.status is DeliveryStatus.PENDING or self.is_intent
+
+    @property
+    def stands_for_all(self) -> bool:
+        """The record of work that ended before it was routed (poison): no device is behind it, a replay routes anew."""
+        return self.device_id == NOBODY
 
 
 def is_expired(notification: Notification, attempt: int, now: Instant) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, is_expired
+from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
 from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId, DeviceId
 from waypost.domain.notification import Channel, Notification
@@ -110,6 +110,5 @@ def poisoned(item: WorkItem, now: Instant) -> Plan:
     """The end of an item that killed its worker three times when it was alone: a dead letter."""
     dead = Dead("poison", "processing it ended its worker three times", FailureClass.TERMINAL, letter=True)
     if item.open_targets is None:
-        nobody = Target(0, DeviceId(""), None)
-        return Plan(item, changes=(Change(0, 1, dead, now),), targets=(nobody,))
+        return Plan(item, changes=(Change(0, 1, dead, now),), targets=(Target(0, NOBODY, None),))
     return Plan(item, changes=tuple(Change(each.n, each.attempt + 1, dead, now) for each in item.open_targets))

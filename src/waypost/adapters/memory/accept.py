@@ -88,10 +88,13 @@ def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]
     row = store.rows.get(replay.notification_id)
     if row is None or row.notification.app != replay.app:
         return NotReplayable(known=False), []
-    failed = [receipt for receipt in row.receipts.values() if receipt.status in REPLAYABLE]
-    routed_again = not row.receipts and row.status in UNROUTED_REPLAYABLE
+    receipts = row.receipts.values()
+    routed_again = all(receipt.stands_for_all for receipt in receipts) and row.status in UNROUTED_REPLAYABLE
+    failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
     if not row.is_final or not (failed or routed_again):
         return NotReplayable(known=True), []
+    if routed_again:
+        row.receipts.clear()
     notification = row.notification
     named = (notification.app, notification.id, notification.user_id)
     moves: list[Moved] = [NotificationMoved(*named, row.status, NotificationStatus.PENDING, replay.at)]

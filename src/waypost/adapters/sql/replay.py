@@ -1,6 +1,6 @@
 """Replaying: a new round for the failed, expired and unknown targets of a final notification.
 
-receipt       status pending, due at once
+receipt       status pending, due at once; what stood for all targets of unrouted work is deleted
 notification  status pending, round + 1, the new expires_at; one that never had targets: due_at as if scheduled
               for now, since it lies behind the tail that finds fresh rows
 """
@@ -25,6 +25,7 @@ _UNROUTED_REPLAYABLE = frozenset(
 """What is routed again where there are no targets to reopen."""
 
 _FIND = "SELECT user_id, shard, lane, status FROM notification WHERE id = ? AND app = ?"
+_FORGET = "DELETE FROM receipt WHERE notification_id = ?"
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ?"  # noqa: S608 - a list of columns
 _REOPEN = (
     "UPDATE notification SET status = 'pending', due_at = ?, expires_at = ?, round = round + 1, withdrawn = NULL,"
@@ -47,10 +48,12 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
         return NotReplayable(known=False)
     found = _Found(row[0], row[1], Lane(row[2]), NotificationStatus(row[3]))
     receipts = [receipt_of(one) for one in connection.execute(_RECEIPTS, (order.notification_id,))]
-    failed = [receipt for receipt in receipts if receipt.status in REPLAYABLE]
-    routed_again = not receipts and found.status in _UNROUTED_REPLAYABLE
+    routed_again = all(one.stands_for_all for one in receipts) and found.status in _UNROUTED_REPLAYABLE
+    failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
     if found.status not in FINAL or not (failed or routed_again):
         return NotReplayable(known=True)
+    if routed_again and receipts:
+        connection.execute(_FORGET, (order.notification_id,))
     _reopen(transaction, order, found, failed)
     return Accepted(order.notification_id)
 
