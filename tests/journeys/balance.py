@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ async def _explain_copies(service: Service, notification_id: str, kills: Sequenc
     status, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
     assert status == 200, story
     for times in arrived.values():
-        for first, second in zip(times, times[1:], strict=False):
+        for first, second in itertools.pairwise(times):
             explained = any(first <= kill.after and kill.before <= second for kill in kills)
             assert explained, f"{notification_id} was sent twice, and nobody died between {first} and {second}"
     last = max(max(times) for times in arrived.values() if len(times) > 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,15 @@ Json = dict[str, Any]
 
 
 async def until(condition: Callable[[], Awaitable[Any]], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    """Poll *condition* until it gives something true, and give that; TimeoutError says *what* never came."""
+    """Poll *condition* until it gives something true, and give that; TimeoutError says *what* never came.
+
+    A connection that a dying process took with it is no answer yet.
+    """
     ends_s = time.monotonic() + deadline_s
     while True:
-        if found := await condition():
-            return found
+        with contextlib.suppress(aiohttp.ClientConnectionError):
+            if found := await condition():
+                return found
         if time.monotonic() > ends_s:
             raise TimeoutError(f"after {deadline_s:.0f} s still not: {what}")
         await asyncio.sleep(POLL_S)
@@ -150,7 +154,9 @@ class Service:
     def make_key(self) -> None:
         """Create the API key that the calls use, as an operator does."""
         command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--config", str(self.config_path)]
-        made = subprocess.run([*command, "--app", "demo", "--caller", "tests", "--json"], check=True, capture_output=True)
+        made = subprocess.run(
+            [*command, "--app", "demo", "--caller", "tests", "--json"], check=True, capture_output=True
+        )
         self.key = json.loads(made.stdout)["key"]
 
     @property
@@ -215,7 +221,7 @@ class Service:
         return found
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def running(directory: Path, *, python_path: Path | None = None, **settings: Any) -> AsyncIterator[Service]:
     """A lab and a service that is ready, with a key; every process is ended with the block.
 
@@ -241,15 +247,23 @@ async def _started(
     command: list[str], log: Path, python_path: Path | None = None
 ) -> tuple[subprocess.Popen[str], Json]:
     """Start *command* and read its ready line; its stderr is added to *log*."""
-    environment = _environment(python_path)
-    with log.open("a") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+    process = _spawned(command, log, python_path)
     assert process.stdout is not None
     line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), DEADLINE_S)
     if not line:
         _killed(process)
-        raise AssertionError(f"{command[2]} did not start:\n{log.read_text()[-2000:]}")
+        raise AssertionError(f"{command[2]} did not start:\n{_end_of(log)}")
     return process, json.loads(line)
+
+
+def _spawned(command: list[str], log: Path, python_path: Path | None) -> subprocess.Popen[str]:
+    with log.open("a") as errors:
+        environment = _environment(python_path)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text()[-2000:]
 
 
 def _environment(python_path: Path | None) -> Mapping[str, str]:

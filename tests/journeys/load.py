@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 
-from tests.journeys.harness import Json, Service
+from tests.journeys.harness import Json, Service, until
 
 RETRY_PAUSE_S = 0.02
 _DEVICES = (("ios",), ("android",), ("web",), ("ios", "android", "web"))
@@ -49,7 +49,9 @@ class Audience:
         self.tokens: dict[str, tuple[str, ...]] = {}
         self._service = service
 
-    async def register(self, count: int, platforms: tuple[tuple[str, ...], ...] = _DEVICES, prefix: str = "user") -> None:
+    async def register(
+        self, count: int, platforms: tuple[tuple[str, ...], ...] = _DEVICES, prefix: str = "user"
+    ) -> None:
         """Register *count* users, each with the next of the *platforms* combinations."""
         chosen = [platforms[n % len(platforms)] for n in range(count)]
         wanted = sum(each.count("web") for each in chosen)
@@ -79,8 +81,9 @@ class Load:
     ledger knows of everything that the service may have accepted.
     """
 
-    def __init__(self, service: Service, audience: Audience, rng: random.Random, *, schedules: bool = True) -> None:
-        self._schedules = schedules
+    def __init__(self, service: Service, audience: Audience, rng: random.Random, **always: str | None) -> None:
+        """*always* are fields of every notification; None leaves a field out."""
+        self._always = always
         self.ledger = Ledger()
         self._service = service
         self._audience = audience
@@ -124,11 +127,11 @@ class Load:
             body |= {"title": f"News {n}", "body": "Something happened.", "data": {"n": n}}
         if rng.random() < 0.2:
             body["guarantee"] = "at_most_once"
-        if self._schedules and rng.random() < 0.1:
-            body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 5))).isoformat()
+        if rng.random() < 0.1:
+            body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 2))).isoformat()
         if rng.random() < 0.5:
             body["idempotency_key"] = f"{self._series}-{n}"
-        return {name: value for name, value in (body | fields).items() if value is not None}
+        return {name: value for name, value in (body | self._always | fields).items() if value is not None}
 
     def tokens_of(self, user_id: str) -> tuple[str, ...]:
         """The tokens of a user's devices."""
@@ -150,6 +153,18 @@ class Load:
             code = answer["code"]
             self.ledger.refusals[code] = self.ledger.refusals.get(code, 0) + 1
             await asyncio.sleep(RETRY_PAUSE_S)
+
+    async def submit_together(self, bodies: list[Json]) -> list[Entry]:
+        """One batch, said until it is answered; everything in it must be accepted."""
+
+        async def answered() -> Json:
+            status, answer = await self._service.ask("POST", "/v1/notifications/batch", {"notifications": bodies})
+            assert status in (200, 202) and not answer["refused"], answer
+            return answer
+
+        answer = await until(answered, "the batch is answered")
+        said = zip(bodies, answer["results"], strict=True)
+        return [self.ledger.note(each["notification"], body, self.tokens_of(body["user_id"])) for body, each in said]
 
     async def repeat(self, entry: Entry) -> None:
         """Say the same again: it must be known, under the same id."""

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,21 @@ _FAILED = frozenset({"failed"})
 ANSWERS = (
     Fault("latency 1.5 s", ({"latency_ms": 1500},)),
     Fault("500", ({"answer": {"status": 500, "reason": "InternalServerError"}},)),
-    Fault("500 after acceptance", ({"answer": {"status": 500, "reason": "InternalServerError", "accept": True}},), takes=True),
+    Fault(
+        "500 after acceptance",
+        ({"answer": {"status": 500, "reason": "InternalServerError", "accept": True}},),
+        takes=True,
+    ),
     Fault("503", ({"answer": {"status": 503, "reason": "ServiceUnavailable"}},)),
     Fault("503, Retry-After 1 s", ({"answer": {"status": 503, "reason": "ServiceUnavailable", "retry_after": 1}},)),
     Fault("429, Retry-After 1 s", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 1}},)),
-    Fault("429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)),
-    Fault("502 in HTML", ({"answer": {"status": 502, "body": _HTML, "retry_after": 1, "headers": {"content-type": "text/html"}}},)),
+    Fault(
+        "429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)
+    ),
+    Fault(
+        "502 in HTML",
+        ({"answer": {"status": 502, "body": _HTML, "retry_after": 1, "headers": {"content-type": "text/html"}}},),
+    ),
     Fault("token death", ({"gone": {}},), ends=_FAILED),
     Fault("bad token", ({"answer": {"status": 400, "reason": "BadDeviceToken"}},), ends=_FAILED, where="apns"),
     Fault("RST refused", ({"rst": {"code": 7}},)),
@@ -70,7 +80,9 @@ CONNECTIONS = (
     Fault("one stream at a time", ({"settings": {"max_concurrent_streams": 1}},)),
     Fault("small windows", ({"settings": {"initial_window_size": 100, "max_frame_size": 16384}},)),
     Fault("OAuth 503", ({"answer": {"status": 503, "reason": "backend"}},), where="oauth", revokes=True),
-    Fault("OAuth invalid_grant", ({"answer": {"status": 400, "reason": "invalid_grant"}},), where="oauth", revokes=True),
+    Fault(
+        "OAuth invalid_grant", ({"answer": {"status": 400, "reason": "invalid_grant"}},), where="oauth", revokes=True
+    ),
     Fault("silent connection", ({"black_hole": {"scope": "connection"}},)),
 )
 PHASES = (ANSWERS[:5], ANSWERS[5:9], ANSWERS[9:], HOLES, *((each,) for each in CONNECTIONS))
@@ -186,7 +198,7 @@ async def _judge(service: Service, fault: Fault, ledger: Ledger) -> tuple[Counte
             ends[status] += 1
             duplicates += max(0, count - 1)
         if fault.name == "token death":
-            await until(lambda entry=entry: _has_no_device(service, entry), "the dead tokens are evicted")
+            await until(partial(_has_no_device, service, entry), "the dead tokens are evicted")
     return ends, duplicates
 
 

@@ -55,7 +55,7 @@ async def test_a_frozen_worker_that_lost_its_supervisor_does_not_keep_the_next_o
     async with running(tmp_path, workers=2) as service:
         audience = Audience(service)
         await audience.register(20)
-        load = Load(service, audience, rng)
+        load = Load(service, audience, rng, guarantee="at_least_once")  # nothing waits for an intent's deadline
         await load.run(8, limit=100)
         frozen = service.worker_pids()[0]
         os.kill(frozen, signal.SIGSTOP)

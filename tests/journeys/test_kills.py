@@ -66,7 +66,7 @@ async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng:
         await service.kill(victim)
 
         async def taken_over() -> bool:
-            since = [line for line in service.log("worker.died", "shards.taken")]
+            since = service.log("worker.died", "shards.taken")
             died = next((n for n, line in enumerate(since) if line["event"] == "worker.died"), len(since))
             return any(line["event"] == "shards.taken" and line["owned"] == 64 for line in since[died:])
 

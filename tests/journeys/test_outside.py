@@ -31,9 +31,9 @@ async def _told(service: Service, rng: random.Random, count: int = 5) -> Load:
     """Users with all three devices, each told once."""
     audience = Audience(service)
     await audience.register(count, EVERYWHERE)
-    load = Load(service, audience, rng)
-    for user in load.users:
-        await load.submit(load.compose(user_id=user, scheduled_at=None, guarantee="at_least_once"))
+    load = Load(service, audience, rng, scheduled_at=None, guarantee="at_least_once", urgency="normal")
+    visible = {"kind": "visible", "title": "News"}  # in one lane: leased, and so sent or parked, together
+    await load.submit_together([load.compose(**visible, user_id=user) for user in load.users])
     return load
 
 
@@ -97,50 +97,48 @@ async def test_a_certificate_of_another_authority_is_not_trusted(
         table("outside", trouble="TLS failure", **(await balance(service, load.ledger)).row())
 
 
-@pytest.mark.parametrize(
-    ("part", "name"), [("apns", "key_file"), ("fcm", "service_account_file"), ("webpush", "vapid_private_key_file")]
-)
 @pytest.mark.asyncio
-async def test_a_credential_that_is_garbage_ends_the_start_with_its_path(
-    part: str, name: str, tmp_path: Path
-) -> None:
+async def test_a_credential_that_is_garbage_ends_the_start_with_its_path(tmp_path: Path) -> None:
     """One line that names the setting; nothing of the file is shown."""
-    async with running(tmp_path, workers=2) as service:
-        garbage = tmp_path / "garbage"
-        garbage.write_text("sesame-open")
-        with pytest.raises(AssertionError, match=f"configuration: apps.demo.{part}.{name}") as refused:
-            await _apart_from(service, part, **{name: str(garbage)})
-        assert "sesame" not in str(refused.value)
+    garbage = tmp_path / "garbage"
+    garbage.write_text("sesame-open")
+    async with running(tmp_path, workers=1) as service:
+        for path in ("apns.key_file", "fcm.service_account_file", "webpush.vapid_private_key_file"):
+            part, _, name = path.partition(".")
+            with pytest.raises(AssertionError, match=f"configuration: apps.demo.{path}") as refused:
+                await _apart_from(service, part, **{name: str(garbage)})
+            assert "sesame" not in str(refused.value)
 
 
 @pytest.mark.asyncio
-async def test_refused_credentials_park_their_deliveries_until_they_are_taken_again(
+async def test_refused_credentials_hold_their_deliveries_until_they_are_taken_again(
     tmp_path: Path, rng: random.Random, table: AddRow
 ) -> None:
-    """All three providers refuse the credential: nothing is dead, nothing spends an attempt, a probe finds it healed."""
+    """All three providers refuse the credential: nothing fails or spends a retry, and a probe finds it healed."""
     async with running(tmp_path, workers=1) as service:
         await service.lab.script(*REFUSALS)
         load = await _told(service, rng)
 
-        async def all_parked() -> bool:
+        async def all_wait() -> bool:
             entries = load.ledger.entries.values()
             states = [each for entry in entries for each in (await _states(service, entry)).values()]
-            return len(states) == 3 * len(entries) and all(each["parked"] for each in states)
+            assert all(each["status"] == "pending" and not each["retries"] for each in states), states
+            return len(states) == 3 * len(entries) and all(each["parked"] or each["next_retry_at"] for each in states)
 
-        await until(all_parked, "every delivery is parked")
+        await until(all_wait, "every delivery is parked, or rests until after the next probe")
         denied = {line["credential"] for line in service.log("credential.denied")}
         assert denied == {"demo/apns", "demo/fcm", "demo/webpush"}
         await service.lab.heal()
         table("outside", trouble="credentials refused", **(await balance(service, load.ledger)).row())
 
 
-CLOCK = '''
+CLOCK = """
 import time
 from pathlib import Path
 
 real = time.time_ns
 time.time_ns = lambda: real() + int(Path({offset!r}).read_text() or "0") * 1_000_000_000
-'''
+"""
 """Python runs a ``sitecustomize`` that it finds at its start: the product itself knows nothing of it."""
 
 
@@ -154,7 +152,7 @@ async def test_a_wall_clock_that_steps_back_stops_nothing(tmp_path: Path, rng: r
     async with running(tmp_path, python_path=hook, workers=1) as service:
         audience = Audience(service)
         await audience.register(8)
-        load = Load(service, audience, rng, schedules=False)
+        load = Load(service, audience, rng, scheduled_at=None)
         callers = asyncio.create_task(load.run(4, limit=1_000_000, pause_s=0.01))
         await load.grown(100)
         offset.write_text("-120")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from tests.journeys.balance import final_stories
 from tests.journeys.conftest import AddRow
 from tests.journeys.harness import running, until
-from tests.journeys.load import Audience, Ledger
+from tests.journeys.load import Audience, Load
 
 NEIGHBOURS = 40
-SABOTAGE = '''
+SABOTAGE = """
 import os, signal
 from waypost.adapters.apns.sender import ApnsSender
 
@@ -25,7 +26,7 @@ def sabotaged(self, deliveries, done):
     send(self, deliveries, done)
 
 ApnsSender.send = sabotaged
-'''
+"""
 """Python runs a ``sitecustomize`` that it finds at its start: the product itself knows nothing of it."""
 
 
@@ -35,7 +36,7 @@ ApnsSender.send = sabotaged
 )
 @pytest.mark.asyncio
 async def test_a_notification_that_ends_its_worker_fails_alone(
-    death: str, act: str, tmp_path: Path, table: AddRow
+    death: str, act: str, tmp_path: Path, rng: random.Random, table: AddRow
 ) -> None:
     """Alone three times when its worker ended, it is failed(poison); what was leased with it is delivered."""
     hook = tmp_path / "hook"
@@ -44,18 +45,14 @@ async def test_a_notification_that_ends_its_worker_fails_alone(
     async with running(tmp_path, python_path=hook, workers=2) as service:
         audience = Audience(service)
         await audience.register(4, (("ios",), ("ios", "android")))
-        ledger = Ledger()
-        users = list(audience.tokens)
+        load = Load(service, audience, rng)
+        users = load.users
         bodies = [
             {"user_id": users[n % len(users)], "title": "poison" if n == NEIGHBOURS // 2 else f"News {n}"}
             for n in range(NEIGHBOURS + 1)
         ]
-        status, answer = await service.ask("POST", "/v1/notifications/batch", {"notifications": bodies})
-        assert status == 202, answer
-        for body, result in zip(bodies, answer["results"], strict=True):
-            ledger.note(result["notification"], body, audience.tokens[body["user_id"]])
-        stories = await final_stories(service, ledger)
-        (poison,) = [id_ for id_, entry in ledger.entries.items() if entry.body["title"] == "poison"]
+        poison = (await load.submit_together(bodies))[NEIGHBOURS // 2].id
+        stories = await final_stories(service, load.ledger)
         _, story = await service.ask("GET", f"/v1/notifications/{poison}")
         assert {each["code"] for each in story["receipts"]} == {"poison"}, story
         assert all(each["status"] == "failed" and each["dead"] for each in story["receipts"])

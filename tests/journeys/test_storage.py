@@ -53,8 +53,7 @@ async def test_a_full_disk_refuses_new_work_and_keeps_every_outcome(
         ready, _ = await service.ask("GET", "/health/ready")
         await final_stories(service, in_flight)
         assert await _refused(service, load) == "storage_full", "the disk is full no more"
-        for filler in small_disk.glob("filler*"):
-            filler.unlink()
+        _free(small_disk)
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
@@ -86,8 +85,7 @@ async def test_with_the_reserve_used_up_outcomes_are_held_and_nothing_more_is_se
         assert any(stories[id_]["status"] in OPEN for id_ in in_flight.entries), "the disk was not full"
         assert not await service.lab.arrivals(late.id), "it sends what it could not write down"
         await service.lab.heal()
-        for filler in small_disk.glob("filler*"):
-            filler.unlink()
+        _free(small_disk)
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
@@ -187,6 +185,12 @@ def _fill(disk: Path) -> None:
             with contextlib.suppress(OSError):
                 while filler.write(bytes(size)) == size:
                     pass
+
+
+def _free(disk: Path) -> None:
+    """Give back what was taken."""
+    for filler in disk.glob("filler*"):
+        filler.unlink()
 
 
 def _damage(database: Path) -> None:
