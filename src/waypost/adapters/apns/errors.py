@@ -5,34 +5,20 @@ Source: developer.apple.com, "Handling notification responses from APNs"; what t
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import assert_never
 
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
+from waypost.adapters.push.retry_after import retry_after_ms
 from waypost.domain.delivery import Delivery
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
-from waypost.http2.retry_after import retry_after_ms
 
 EXPIRED_JWT = "ExpiredProviderToken"
 """The one reason that the sender answers itself first: with a new token, once."""
-
-
-class Meaning(Enum):
-    """What a reason says of the delivery."""
-
-    DEAD_TOKEN = auto()
-    """Gone where the settings list the reason, otherwise refused."""
-    REFUSED = auto()
-    DENIED = auto()
-    THROTTLED = auto()
-    NOT_TAKEN = auto()
-    """Apple says that it did not process the request."""
-    UNSURE = auto()
-    """It may have been processed."""
 
 
 _MINUTE_MS = 60 * SECOND_MS
@@ -82,7 +68,7 @@ WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
 
 class _Body(Struct):
     reason: str = ""
-    timestamp: int | None = None
+    timestamp: Instant | None = None
     """When the token was found dead, in milliseconds (410 only)."""
 
 
@@ -97,14 +83,12 @@ def reason_of(answer: Answer) -> str:
 def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     """What one request came to."""
     match result:
-        case Unsent(reason):
-            return Unreachable("not_sent", reason)
-        case Unknown(reason, kind):
-            return Unanswered(kind.value, reason)
         case Answer(status=200, headers=headers):
             return Taken(next((value.decode("latin-1") for name, value in headers if name == b"apns-id"), ""))
         case Answer():
             return _refusal(result, delivery, dead_token_codes, now)
+        case Unsent() | Unknown():
+            return outcome_without_answer(result)
         case _:
             assert_never(result)
 
@@ -114,25 +98,12 @@ def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ..
     meaning, why = REASONS.get(
         code, (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
     )
-    wait_ms = retry_after_ms(answer.headers, now)
+    if meaning is Meaning.DEAD_TOKEN and code not in dead_token_codes:
+        meaning = Meaning.REFUSED
+    wait_ms = retry_after_ms(answer, now)
     if wait_ms is None:
         wait_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
-    match meaning:
-        case Meaning.DEAD_TOKEN if code in dead_token_codes:
-            since = _body(answer).timestamp
-            return Gone(code, None if since is None else Instant(since))
-        case Meaning.DEAD_TOKEN | Meaning.REFUSED:
-            return Refused(code, why)
-        case Meaning.DENIED:
-            return Denied(code, why)
-        case Meaning.THROTTLED:
-            return Throttled(code, wait_ms)
-        case Meaning.NOT_TAKEN:
-            return Unreachable(code, why, wait_ms)
-        case Meaning.UNSURE:
-            return Unanswered(code, why, wait_ms)
-        case _:
-            assert_never(meaning)
+    return outcome_of_meaning(meaning, code, why, wait_ms, dead_since=_body(answer).timestamp)
 
 
 def _shutdown_wait_ms(delivery: Delivery) -> int:
@@ -141,7 +112,4 @@ def _shutdown_wait_ms(delivery: Delivery) -> int:
 
 
 def _body(answer: Answer) -> _Body:
-    try:
-        return _decoder.decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _Body()
+    return read_json(_decoder, answer.body) or _Body()

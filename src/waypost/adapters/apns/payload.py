@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.payload import ID_KEY, overlaid, present
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
@@ -19,7 +20,6 @@ from waypost.domain.time import SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
 COLLAPSE_ID_LIMIT_BYTES = 64
-ID_KEY = "waypost_id"
 
 PRIORITY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
 """Of visible notifications; a silent one is always 5, Apple refuses 10 for it (requirements S1-T1)."""
@@ -59,7 +59,7 @@ def payload(notification: Notification) -> dict[str, Any]:
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     override = content.overrides.get(Channel.APNS)
     if override:
-        document = _merged(document, override)
+        document = overlaid(document, override)
         if silent and isinstance(document["aps"], dict):
             document["aps"] = {key: value for key, value in document["aps"].items() if key not in SHOWN_KEYS}
     document[ID_KEY] = format_id(notification.id)
@@ -103,36 +103,24 @@ def _expiration(notification: Notification, now: Instant) -> int:
 
 def _aps(content: Content) -> dict[str, Any]:
     alert = {"title": content.title, "subtitle": content.subtitle, "body": content.body}
-    aps: dict[str, Any] = {
-        "alert": {key: text for key, text in alert.items() if text is not None} or None,
-        "badge": content.badge,
-        "sound": content.sound,
-        "category": content.category,
-        "thread-id": content.thread,
-        "mutable-content": 1 if content.image is not None else None,
-    }
-    return {key: value for key, value in aps.items() if value is not None}
+    return present(
+        {
+            "alert": present(alert) or None,
+            "badge": content.badge,
+            "sound": content.sound,
+            "category": content.category,
+            "thread-id": content.thread,
+            "mutable-content": 1 if content.image is not None else None,
+        }
+    )
 
 
 def _extras(content: Content) -> dict[str, Any]:
     """What ``aps`` has no key for, under names of ours that a notification service extension can read."""
-    extras: dict[str, Any] = {}
-    if content.image is not None:
-        extras["waypost_image"] = content.image
-    if content.link is not None:
-        extras["waypost_link"] = content.link
-    if content.actions:
-        extras["waypost_actions"] = content.actions
-    return extras
-
-
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """*base* with *over* laid on it, objects key by key."""
-    merged = dict(base)
-    for key, value in over.items():
-        beneath = merged.get(key)
-        if isinstance(beneath, dict) and isinstance(value, dict):
-            merged[key] = _merged(beneath, value)
-        else:
-            merged[key] = value
-    return merged
+    return present(
+        {
+            "waypost_image": content.image,
+            "waypost_link": content.link,
+            "waypost_actions": content.actions or None,
+        }
+    )

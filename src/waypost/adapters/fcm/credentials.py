@@ -5,7 +5,6 @@ Sources: RFC 7523; developers.google.com, "Using OAuth 2.0 for server to server 
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from msgspec import Struct
 
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.push.signing import signed
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
@@ -46,16 +46,14 @@ class ServiceAccount:
         """A signed request for an access token, good for an hour from *now*."""
         issued_at = now // SECOND_MS
         header = {"alg": "RS256", "typ": "JWT"} | ({"kid": self._key_id} if self._key_id else {})
-        claims = {
+        claims: dict[str, str | int] = {
             "iss": self._email,
             "scope": SCOPE,
             "aud": self.token_uri,
             "iat": issued_at,
             "exp": issued_at + _LIFETIME_S,
         }
-        signed = f"{_base64url(msgspec.json.encode(header))}.{_base64url(msgspec.json.encode(claims))}"
-        signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())
-        return f"{signed}.{_base64url(signature)}"
+        return signed(header, claims, lambda text: self._key.sign(text, padding.PKCS1v15(), hashes.SHA256()))
 
 
 def read_service_account(app: AppId, settings: FcmSettings) -> ServiceAccount:
@@ -78,7 +76,3 @@ def read_service_account(app: AppId, settings: FcmSettings) -> ServiceAccount:
     if not file.token_uri.startswith("https://"):
         raise ConfigurationError(path, "its token_uri must be https")
     return ServiceAccount(file, key)
-
-
-def _base64url(octets: bytes) -> str:
-    return urlsafe_b64encode(octets).rstrip(b"=").decode()

@@ -6,31 +6,20 @@ top-level status says less, and sometimes something else.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import assert_never
 
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
+from waypost.adapters.push.retry_after import retry_after_ms
 from waypost.domain.delivery import Delivery
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
-from waypost.http2.retry_after import retry_after_ms
 
 UNAUTHENTICATED = "UNAUTHENTICATED"
 """Our access token is not accepted; the sender renews it and tries again, once."""
-
-
-class Meaning(Enum):
-    """What a code says of the delivery."""
-
-    DEAD_TOKEN = auto()
-    REFUSED = auto()
-    DENIED = auto()
-    THROTTLED = auto()
-    UNSURE = auto()
-    """It may have been processed: a front server answers so, too, when it lost the one behind it."""
 
 
 _CREDENTIAL = "the service account may not send for this project"
@@ -104,14 +93,12 @@ _messages = msgspec.json.Decoder(_Message)
 def outcome_of(result: Result, delivery: Delivery, now: Instant) -> Outcome:
     """What one request came to."""
     match result:
-        case Unsent(reason):
-            return Unreachable("not_sent", reason)
-        case Unknown(reason, kind):
-            return Unanswered(kind.value, reason)
         case Answer(status=200, body=body):
-            return Taken(_message_name(body))
+            return Taken((read_json(_messages, body) or _Message()).name)
         case Answer():
             return _refusal(result, delivery, now)
+        case Unsent() | Unknown():
+            return outcome_without_answer(result)
         case _:
             assert_never(result)
 
@@ -129,20 +116,10 @@ def _refusal(answer: Answer, delivery: Delivery, now: Instant) -> Outcome:
     meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer that FCM does not document, status {answer.status}"))
     if code == "INVALID_ARGUMENT" and _names_the_token(error):
         meaning = Meaning.DEAD_TOKEN
-    wait_ms = retry_after_ms(answer.headers, now)
-    match meaning:
-        case Meaning.DEAD_TOKEN:
-            return Gone(code)
-        case Meaning.REFUSED:
-            return Refused(code, why)
-        case Meaning.DENIED:
-            return Denied(code, why)
-        case Meaning.THROTTLED:
-            return Throttled(code, _quota_wait_ms(delivery) if wait_ms is None else wait_ms)
-        case Meaning.UNSURE:
-            return Unanswered(code, why, WAIT_MS.get(code) if wait_ms is None else wait_ms)
-        case _:
-            assert_never(meaning)
+    wait_ms = retry_after_ms(answer, now)
+    if wait_ms is None:
+        wait_ms = _quota_wait_ms(delivery) if meaning is Meaning.THROTTLED else WAIT_MS.get(code)
+    return outcome_of_meaning(meaning, code, why, wait_ms)
 
 
 def _quota_wait_ms(delivery: Delivery) -> int:
@@ -150,10 +127,7 @@ def _quota_wait_ms(delivery: Delivery) -> int:
 
 
 def _error(answer: Answer) -> _Error | None:
-    try:
-        error = _errors.decode(answer.body).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    error = (read_json(_errors, answer.body) or _Envelope()).error
     return error if error.status or error.details else None
 
 
@@ -172,10 +146,3 @@ def _names_the_token(error: _Error | None) -> bool:
         if detail.type == _BAD_REQUEST
         for violation in detail.violations
     )
-
-
-def _message_name(body: bytes) -> str:
-    try:
-        return _messages.decode(body).name
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.payload import ID_KEY, overlaid, present
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
@@ -18,7 +19,6 @@ from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
 LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
-ID_KEY = "waypost_id"
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 """What names the recipient (or the answer) in a message: never taken from an override."""
 
@@ -54,7 +54,7 @@ def render(notification: Notification, now: Instant) -> Rendering:
     message: dict[str, Any] = {"data": dict(content.data), "android": android}
     if not silent:
         message["data"] |= _extras(content)
-        message["notification"] = _present({"title": content.title, "body": content.body, "image": content.image})
+        message["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
         android["notification"] = _android_notification(content)
     message = _overridden(message, content, silent=silent)
     data = message["data"] if isinstance(message["data"], dict) else {}
@@ -99,7 +99,7 @@ def is_reserved(key: str) -> bool:
 
 def _android_notification(content: Content) -> dict[str, Any]:
     icon_is_a_resource = content.icon is not None and "://" not in content.icon
-    return _present(
+    return present(
         {
             "icon": content.icon if icon_is_a_resource else None,
             "sound": content.sound,
@@ -111,7 +111,7 @@ def _android_notification(content: Content) -> dict[str, Any]:
 
 def _extras(content: Content) -> dict[str, Any]:
     """What FCM has no field for, as data that the app can read."""
-    return _present(
+    return present(
         {
             "waypost_subtitle": content.subtitle,
             "waypost_link": content.link,
@@ -127,7 +127,7 @@ def _overridden(message: dict[str, Any], content: Content, *, silent: bool) -> d
     override = content.overrides.get(Channel.FCM)
     if not override:
         return message
-    message = _merged(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})
+    message = overlaid(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})
     if silent:
         message.pop("notification", None)
         if isinstance(message["android"], dict):
@@ -138,19 +138,3 @@ def _overridden(message: dict[str, Any], content: Content, *, silent: bool) -> d
 def _text(value: Any) -> str:
     """A data value as FCM wants it: text stays, all else is its JSON text."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """*base* with *over* laid on it, objects key by key."""
-    merged = dict(base)
-    for key, value in over.items():
-        beneath = merged.get(key)
-        if isinstance(beneath, dict) and isinstance(value, dict):
-            merged[key] = _merged(beneath, value)
-        else:
-            merged[key] = value
-    return merged

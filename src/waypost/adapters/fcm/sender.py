@@ -5,34 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
-from waypost.adapters.fcm.credentials import ServiceAccount, read_service_account
+from waypost.adapters.fcm.credentials import read_service_account
 from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
+from waypost.adapters.push.payload import too_large
+from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
-from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Channel
-from waypost.domain.outcome import Denied, Outcome, Refused, Taken
-from waypost.http2 import (
-    ConnectFailed,
-    ConnectionClosed,
-    ConnectionOpened,
-    GoAwayReceived,
-    Origin,
-    Pool,
-    PoolEvent,
-    PoolSettings,
-    Result,
-    encode_headers,
-)
-from waypost.http2.endpoint import authority_of, origin_of, trust
+from waypost.http2 import Pool, PoolSettings, Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
-from waypost.telemetry.events import Event
-from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 GOOGLE = "https://fcm.googleapis.com"
@@ -51,9 +39,8 @@ class FcmSender:
         self._app = app
         self._settings = settings
         self._clock = clock
-        self._telemetry = telemetry
-        self._credential = CredentialId(f"{app}/{Channel.FCM}")
-        self._capabilities = Capabilities(
+        self.credential: Final = CredentialId(f"{app}/{Channel.FCM}")
+        self.capabilities: Final = Capabilities(
             channel=Channel.FCM,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=settings.connections * STREAMS,
@@ -62,29 +49,27 @@ class FcmSender:
         self._loop: asyncio.AbstractEventLoop
         self._pool: Pool | None = None
         self._access: AccessTokens | None = None
+        self._watch = CredentialWatch(
+            self.credential, telemetry, lambda: self._pool.stats.connections if self._pool is not None else 0
+        )
         self._head = b""
         self._bearer = ("", b"")
-        self._denied: str | None = None
-
-    @property
-    def credential(self) -> CredentialId:
-        """``<app>/fcm``."""
-        return self._credential
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Constant for the life of the sender."""
-        return self._capabilities
 
     async def start(self) -> None:
         """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
+        section = f"apps.{self._app}.fcm"
         account = read_service_account(self._app, self._settings)
-        origin = _origin(self._app, self._settings)
-        self._head = _head(origin, account)
-        self._access = AccessTokens(
-            account, trust(self._settings.ca_file), clock=self._clock, loop=self._loop, on_denied=self._deny
+        origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file)
+        self._head = post_to(authority_of(origin)) + encode_headers(
+            [
+                (b":path", f"/v1/projects/{account.project_id}/messages:send".encode()),
+                (b"content-type", b"application/json"),
+            ]
         )
+        # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
+        tls = trust(section, self._settings.ca_file)
+        self._access = AccessTokens(account, tls, clock=self._clock, loop=self._loop, on_denied=self._watch.heed)
         limits = PoolSettings(
             min_connections=1,
             max_connections=self._settings.connections,
@@ -92,7 +77,7 @@ class FcmSender:
             idle_timeout_s=IDLE_S,
             max_age_s=MAX_AGE_S,
         )
-        self._pool = Pool(origin, limits, loop=self._loop, on_event=self._saw)
+        self._pool = Pool(origin, limits, loop=self._loop, on_event=self._watch.saw)
         self._access.start()
         await self._pool.start()
 
@@ -102,18 +87,15 @@ class FcmSender:
         deadline = self._loop.time() + TIMEOUT_S
         now = self._clock.now()
         ready: list[tuple[Delivery, Rendering]] = []
-        refused: list[tuple[Delivery, Outcome]] = []
         rendering: Rendering | None = None
         for i, delivery in enumerate(batch):
             if rendering is None or delivery.notification is not batch[i - 1].notification:
                 rendering = render(delivery.notification, now)
-            refusal = _too_large(rendering)
+            refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
             if refusal is None:
                 ready.append((delivery, rendering))
             else:
-                refused.append((delivery, refusal))
-        if refused:
-            self._loop.call_soon(_report_all, refused, report)
+                self._loop.call_soon(report, delivery, refusal)
         if not ready:
             return
         if self._access.current():
@@ -124,7 +106,7 @@ class FcmSender:
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without the token and the authorization."""
         rendering = render(delivery.notification, self._clock.now())
-        refusal = _too_large(rendering)
+        refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
         return Rendered(
             headers={"content-type": "application/json"},
             body=rendering.body("…"),
@@ -135,7 +117,7 @@ class FcmSender:
 
     def health(self) -> Health:
         """Not ok while Google refuses the credential."""
-        return Health(ok=self._denied is None, why=self._denied)
+        return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
@@ -184,63 +166,5 @@ class FcmSender:
             self._access.then(partial(self._request, [(delivery, rendering)], report, deadline, again=True))
             return
         outcome = outcome_of(result, delivery, self._clock.now())
-        if isinstance(outcome, Denied):
-            self._deny(outcome)
-        elif isinstance(outcome, Taken):
-            self._denied = None
-        report(delivery, outcome)
-
-    def _deny(self, outcome: Denied) -> None:
-        why = f"{outcome.code}: {outcome.why}"
-        if why != self._denied:
-            self._telemetry.event(
-                Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code, why=outcome.why
-            )
-        self._denied = why
-
-    def _saw(self, event: PoolEvent) -> None:
-        match event:
-            case ConnectionOpened():
-                self._telemetry.event(Event.CONNECTION_OPENED, credential=self._credential)
-            case ConnectionClosed(reason):
-                self._telemetry.event(Event.CONNECTION_CLOSED, credential=self._credential, why=reason)
-            case ConnectFailed(reason):
-                self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
-            case GoAwayReceived(code):
-                self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
-        if self._pool is not None:
-            self._telemetry.gauge(Metric.CONNECTIONS, self._pool.stats.connections, credential=self._credential)
-
-
-def _origin(app: AppId, settings: FcmSettings) -> Origin:
-    try:
-        tls = trust(settings.ca_file)
-    except OSError as error:
-        raise ConfigurationError(f"apps.{app}.fcm.ca_file", f"cannot be used: {error.strerror or error}") from None
-    try:
-        return origin_of(settings.endpoint or GOOGLE, tls)
-    except ValueError as error:
-        raise ConfigurationError(f"apps.{app}.fcm.endpoint", str(error)) from None
-
-
-def _head(origin: Origin, account: ServiceAccount) -> bytes:
-    return encode_headers(
-        [
-            (b":method", b"POST"),
-            (b":scheme", b"https"),
-            (b":authority", authority_of(origin)),
-            (b":path", f"/v1/projects/{account.project_id}/messages:send".encode()),
-            (b"content-type", b"application/json"),
-        ]
-    )
-
-
-def _too_large(rendering: Rendering) -> Refused | None:
-    if rendering.size_bytes <= PAYLOAD_LIMIT_BYTES:
-        return None
-    return Refused("payload_too_large", f"{rendering.size_bytes} bytes, limit {PAYLOAD_LIMIT_BYTES}")
-
-
-def _report_all(outcomes: list[tuple[Delivery, Outcome]], report: Report) -> None:
-    for delivery, outcome in outcomes:
+        self._watch.heed(outcome)
         report(delivery, outcome)

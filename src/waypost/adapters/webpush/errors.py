@@ -5,28 +5,16 @@ Sources: RFC 8030; developer.apple.com, "Sending web push notifications"; autopu
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import assert_never
 
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
+from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
-from waypost.http2.retry_after import retry_after_ms
-
-
-class Meaning(Enum):
-    """What an answer says of the delivery."""
-
-    GONE = auto()
-    REFUSED = auto()
-    DENIED = auto()
-    THROTTLED = auto()
-    UNSURE = auto()
-    """It may have been processed."""
-
 
 _GONE = "the subscription has ended"
 _FIX = "the request breaks a rule of the push service"
@@ -47,7 +35,7 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "BadAuthorizationHeader": (Meaning.DENIED, _VAPID),
     "BadJwtToken": (Meaning.DENIED, _VAPID),
     "BadVapidPublicKey": (Meaning.DENIED, _VAPID),
-    "BadPath": (Meaning.GONE, "there is no such subscription"),
+    "BadPath": (Meaning.DEAD_TOKEN, "there is no such subscription"),
     "MethodNotAllowed": (Meaning.REFUSED, _FIX),
     "PayloadTooLarge": (Meaning.REFUSED, _LARGE),
     "TooManyRequests": (Meaning.THROTTLED, "too many requests"),
@@ -56,11 +44,11 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "Shutdown": (Meaning.UNSURE, _OVERLOADED),
     # Mozilla's "errno"
     "errno_101": (Meaning.REFUSED, _FIX),
-    "errno_102": (Meaning.GONE, _GONE),
-    "errno_103": (Meaning.GONE, _GONE),
+    "errno_102": (Meaning.DEAD_TOKEN, _GONE),
+    "errno_103": (Meaning.DEAD_TOKEN, _GONE),
     "errno_104": (Meaning.REFUSED, _LARGE),
-    "errno_105": (Meaning.GONE, _GONE),
-    "errno_106": (Meaning.GONE, _GONE),
+    "errno_105": (Meaning.DEAD_TOKEN, _GONE),
+    "errno_106": (Meaning.DEAD_TOKEN, _GONE),
     "errno_108": (Meaning.REFUSED, _FIX),
     "errno_109": (Meaning.DENIED, _VAPID),
     "errno_110": (Meaning.REFUSED, _FIX),
@@ -80,11 +68,11 @@ STATUSES: dict[int, tuple[Meaning, str]] = {
     400: (Meaning.REFUSED, _FIX),
     401: (Meaning.DENIED, _VAPID),
     403: (Meaning.DENIED, _VAPID),
-    404: (Meaning.GONE, _GONE),
+    404: (Meaning.DEAD_TOKEN, _GONE),
     405: (Meaning.REFUSED, _FIX),
     # Windows throttles with it
     406: (Meaning.THROTTLED, "too many requests"),
-    410: (Meaning.GONE, _GONE),
+    410: (Meaning.DEAD_TOKEN, _GONE),
     413: (Meaning.REFUSED, _LARGE),
     429: (Meaning.THROTTLED, "too many requests"),
     500: (Meaning.UNSURE, _FAILED),
@@ -110,14 +98,12 @@ _decoder = msgspec.json.Decoder(_Body)
 def outcome_of(result: Result, now: Instant) -> Outcome:
     """What one request came to."""
     match result:
-        case Unsent(reason):
-            return Unreachable("not_sent", reason)
-        case Unknown(reason, kind):
-            return Unanswered(kind.value, reason)
         case Answer(status=200 | 201 | 202):
             return Taken(_message_name(result))
         case Answer():
             return _refusal(result, now)
+        case Unsent() | Unknown():
+            return outcome_without_answer(result)
         case _:
             assert_never(result)
 
@@ -125,20 +111,7 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
 def _refusal(answer: Answer, now: Instant) -> Outcome:
     code = _code(answer)
     meaning, why = _meaning(answer, code)
-    wait_ms = retry_after_ms(answer.headers, now)
-    match meaning:
-        case Meaning.GONE:
-            return Gone(code)
-        case Meaning.REFUSED:
-            return Refused(code, why)
-        case Meaning.DENIED:
-            return Denied(code, why)
-        case Meaning.THROTTLED:
-            return Throttled(code, wait_ms)
-        case Meaning.UNSURE:
-            return Unanswered(code, why, wait_ms)
-        case _:
-            assert_never(meaning)
+    return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
 
 
 def _meaning(answer: Answer, code: str) -> tuple[Meaning, str]:
@@ -152,10 +125,7 @@ def _meaning(answer: Answer, code: str) -> tuple[Meaning, str]:
 
 
 def _code(answer: Answer) -> str:
-    try:
-        body = _decoder.decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        body = _Body()
+    body = read_json(_decoder, answer.body) or _Body()
     if body.reason:
         return body.reason
     return f"errno_{body.errno}" if body.errno else f"http_{answer.status}"

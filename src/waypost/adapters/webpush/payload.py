@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.payload import ID_KEY, overlaid, present
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import Instant
 
-ID_KEY = "waypost_id"
 TOPIC_LIMIT = 32
 
 URGENCY: dict[Kind, dict[Urgency, str]] = {
@@ -71,7 +71,7 @@ def payload(notification: Notification) -> dict[str, Any]:
         document |= _shown(content)
     override = content.overrides.get(Channel.WEBPUSH)
     if override:
-        document = _merged(document, override)
+        document = overlaid(document, override)
     document[ID_KEY] = format_id(notification.id)
     return document
 
@@ -97,35 +97,23 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
 
 
 def _shown(content: Content) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "title": content.title,
-        "subtitle": content.subtitle,
-        "body": content.body,
-        "image": content.image,
-        "icon": content.icon,
-        "link": content.link,
-        "actions": [_action(action) for action in content.actions] or None,
-        "sound": content.sound,
-        "badge": content.badge,
-        "category": content.category,
-        "thread": content.thread,
-    }
-    return {key: value for key, value in fields.items() if value is not None}
+    return present(
+        {
+            "title": content.title,
+            "subtitle": content.subtitle,
+            "body": content.body,
+            "image": content.image,
+            "icon": content.icon,
+            "link": content.link,
+            "actions": [_action(action) for action in content.actions] or None,
+            "sound": content.sound,
+            "badge": content.badge,
+            "category": content.category,
+            "thread": content.thread,
+        }
+    )
 
 
-def _action(action: Action) -> dict[str, str]:
+def _action(action: Action) -> dict[str, Any]:
     """As ``showNotification`` wants it, with the link beside."""
-    fields = {"action": action.id, "title": action.title, "icon": action.icon, "link": action.link}
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """*base* with *over* laid on it, objects key by key."""
-    merged = dict(base)
-    for key, value in over.items():
-        beneath = merged.get(key)
-        if isinstance(beneath, dict) and isinstance(value, dict):
-            merged[key] = _merged(beneath, value)
-        else:
-            merged[key] = value
-    return merged
+    return present({"action": action.id, "title": action.title, "icon": action.icon, "link": action.link})

@@ -6,8 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from waypost.adapters.push.origin import trust
+from waypost.adapters.push.payload import too_large
+from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, encrypt
 from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
 from waypost.adapters.webpush.errors import outcome_of
@@ -17,25 +20,13 @@ from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.adapters.webpush.vapid import read_vapid
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
-from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Channel, Notification
-from waypost.domain.outcome import Denied, Outcome, Refused, Taken, Unreachable
+from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
-from waypost.http2 import (
-    ConnectFailed,
-    ConnectionClosed,
-    ConnectionOpened,
-    GoAwayReceived,
-    PoolEvent,
-    Result,
-    encode_headers,
-)
-from waypost.http2.endpoint import trust
+from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
-from waypost.telemetry.events import Event
-from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 TIMEOUT_S = 10.0
@@ -54,7 +45,7 @@ class _Shared:
         self.notification = notification
         self.head = encode_headers([(name.encode(), value.encode()) for name, value in rendering.headers])
         self.plaintext = rendering.plaintext
-        self.refused = _too_large(rendering)
+        self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
 
 
 class _Waiting(NamedTuple):
@@ -73,9 +64,8 @@ class WebPushSender:
         self._app = app
         self._settings = settings
         self._clock = clock
-        self._telemetry = telemetry
-        self._credential = CredentialId(f"{app}/{Channel.WEBPUSH}")
-        self._capabilities = Capabilities(
+        self.credential: Final = CredentialId(f"{app}/{Channel.WEBPUSH}")
+        self.capabilities: Final = Capabilities(
             channel=Channel.WEBPUSH,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=MAX_IN_FLIGHT,
@@ -84,30 +74,18 @@ class WebPushSender:
         self._guard = EndpointGuard(app, ())
         self._loop: asyncio.AbstractEventLoop
         self._services: PushServices | None = None
+        self._watch = CredentialWatch(
+            self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
+        )
         self._waiting: deque[_Waiting] = deque()
-        self._denied: str | None = None
-
-    @property
-    def credential(self) -> CredentialId:
-        """``<app>/webpush``."""
-        return self._credential
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Constant for the life of the sender."""
-        return self._capabilities
 
     async def start(self) -> None:
         """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
         self._loop = asyncio.get_running_loop()
         vapid = read_vapid(self._app, self._settings)
         self._guard = EndpointGuard(self._app, self._settings.allow_endpoints)
-        try:
-            tls = trust(self._settings.ca_file)
-        except OSError as error:
-            why = f"cannot be used: {error.strerror or error}"
-            raise ConfigurationError(f"apps.{self._app}.webpush.ca_file", why) from None
-        self._services = PushServices(self._settings, vapid, tls, self._loop, self._saw)
+        tls = trust(f"apps.{self._app}.webpush", self._settings.ca_file)
+        self._services = PushServices(self._settings, vapid, tls, self._loop, self._watch.saw)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
@@ -125,7 +103,9 @@ class WebPushSender:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
         rendering = render(delivery.notification, self._clock.now())
         address = self._address(delivery.device)
-        refusal = _too_large(rendering) or (address if isinstance(address, Refused) else None)
+        refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
+        if refusal is None and isinstance(address, Refused):
+            refusal = address
         return Rendered(
             headers=dict(rendering.headers),
             body=rendering.plaintext,
@@ -136,7 +116,7 @@ class WebPushSender:
 
     def health(self) -> Health:
         """Not ok while a push service refuses the identity."""
-        return Health(ok=self._denied is None, why=self._denied)
+        return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
@@ -189,36 +169,5 @@ class WebPushSender:
 
     def _ended(self, delivery: Delivery, report: Report, result: Result) -> None:
         outcome = outcome_of(result, self._clock.now())
-        if isinstance(outcome, Denied):
-            self._deny(outcome)
-        elif isinstance(outcome, Taken):
-            self._denied = None
+        self._watch.heed(outcome)
         report(delivery, outcome)
-
-    def _deny(self, outcome: Denied) -> None:
-        why = f"{outcome.code}: {outcome.why}"
-        if why != self._denied:
-            self._telemetry.event(
-                Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code, why=outcome.why
-            )
-        self._denied = why
-
-    def _saw(self, event: PoolEvent) -> None:
-        match event:
-            case ConnectionOpened():
-                self._telemetry.event(Event.CONNECTION_OPENED, credential=self._credential)
-            case ConnectionClosed(reason):
-                self._telemetry.event(Event.CONNECTION_CLOSED, credential=self._credential, why=reason)
-            case ConnectFailed(reason):
-                self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
-            case GoAwayReceived(code):
-                self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
-        if self._services is not None:
-            self._telemetry.gauge(Metric.CONNECTIONS, self._services.connections(), credential=self._credential)
-
-
-def _too_large(rendering: Rendering) -> Refused | None:
-    size = len(rendering.plaintext)
-    if size <= PLAINTEXT_LIMIT_BYTES:
-        return None
-    return Refused("payload_too_large", f"{size} bytes, limit {PLAINTEXT_LIMIT_BYTES}")

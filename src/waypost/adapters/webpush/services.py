@@ -7,6 +7,7 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 
+from waypost.adapters.push.origin import post_to
 from waypost.adapters.webpush.endpoints import Endpoint
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.adapters.webpush.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
@@ -21,9 +22,7 @@ class PushService:
 
     def __init__(self, endpoint: Endpoint, vapid: Vapid, pool: Pool) -> None:
         self.pool = pool
-        self.pseudo_head = encode_headers(
-            [(b":method", b"POST"), (b":scheme", b"https"), (b":authority", endpoint.authority.encode())]
-        )
+        self.pseudo_head = post_to(endpoint.authority)
         self._audience = endpoint.origin
         self._vapid = vapid
         self._authorization = b""

@@ -1,63 +1,20 @@
-"""The signing key is read or refused with its setting's name; provider tokens live 50 minutes."""
+"""Provider tokens are what Apple asks for and live 50 minutes."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jwt
-import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.apns.credentials import LIFETIME_MS, ProviderTokens, read_key
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
+from waypost.adapters.apns.credentials import LIFETIME_MS, ProviderTokens
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant, later
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 SLOT = Instant(NOW - NOW % LIFETIME_MS)
 
 
-def settings(key_file: Path) -> ApnsSettings:
-    return ApnsSettings(key_file=str(key_file), key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
-
-
 def tokens() -> ProviderTokens:
     return ProviderTokens(KEY, "ABCDE12345", "FGHIJ67890")
-
-
-@pytest.mark.parametrize("form", [PrivateFormat.PKCS8, PrivateFormat.TraditionalOpenSSL])
-def test_both_forms_of_key_file_are_read(tmp_path: Path, form: PrivateFormat) -> None:
-    file = tmp_path / "AuthKey.p8"
-    file.write_bytes(KEY.private_bytes(Encoding.PEM, form, NoEncryption()))
-    assert read_key(AppId("demo"), settings(file)).private_numbers() == KEY.private_numbers()
-
-
-def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"not a key",
-        b"",
-        pem(rsa.generate_private_key(65537, 2048)),
-        pem(ec.generate_private_key(ec.SECP384R1())),
-        KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
-        None,
-    ],
-    ids=["text", "empty", "rsa", "another curve", "public", "missing"],
-)
-def test_a_key_that_cannot_sign_names_its_setting(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "AuthKey.p8"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(ConfigurationError) as caught:
-        read_key(AppId("demo"), settings(file))
-    assert caught.value.path == "apps.demo.apns.key_file"
 
 
 def test_a_provider_token_is_what_apple_describes_and_another_library_verifies_it() -> None:

@@ -1,0 +1,68 @@
+"""The words of the providers' error tables, and the outcome that each stands for."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TypeVar, assert_never
+
+import msgspec
+
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Throttled, Unanswered, Unreachable
+from waypost.domain.time import Instant
+from waypost.http2 import Unknown, Unsent
+
+_Json = TypeVar("_Json")
+
+
+class Meaning(Enum):
+    """What an answer says of the delivery."""
+
+    DEAD_TOKEN = auto()
+    """Nothing will reach the device, or the subscription, under this token again."""
+    REFUSED = auto()
+    DENIED = auto()
+    THROTTLED = auto()
+    NOT_TAKEN = auto()
+    """The provider says that it did not process the request."""
+    UNSURE = auto()
+    """It may have been processed: a front server answers so, too, when it lost the one behind it."""
+
+
+def outcome_of_meaning(
+    meaning: Meaning, code: str, why: str, wait_ms: int | None, dead_since: Instant | None = None
+) -> Outcome:
+    """*code* and *wait_ms* are the provider's own, *why* is what our table says of the code."""
+    match meaning:
+        case Meaning.DEAD_TOKEN:
+            return Gone(code, dead_since)
+        case Meaning.REFUSED:
+            return Refused(code, why)
+        case Meaning.DENIED:
+            return Denied(code, why)
+        case Meaning.THROTTLED:
+            return Throttled(code, wait_ms)
+        case Meaning.NOT_TAKEN:
+            return Unreachable(code, why, wait_ms)
+        case Meaning.UNSURE:
+            return Unanswered(code, why, wait_ms)
+        case _:
+            assert_never(meaning)
+
+
+def outcome_without_answer(result: Unsent | Unknown) -> Outcome:
+    """Nothing was written, or something was and no answer came."""
+    match result:
+        case Unsent(reason):
+            return Unreachable("not_sent", reason)
+        case Unknown(reason, kind):
+            return Unanswered(kind.value, reason)
+        case _:
+            assert_never(result)
+
+
+def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes) -> _Json | None:
+    """What *body* says in the shape of *decoder*; None where it says something else."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,54 @@
+"""Where a provider is, and whom to trust there, from a section of the settings (``apps.<app>.<channel>``)."""
+
+from __future__ import annotations
+
+import ssl
+from urllib.parse import urlsplit
+
+from waypost.domain.errors import ConfigurationError
+from waypost.http2 import Origin, encode_headers
+
+_HTTPS_PORT = 443
+
+
+def trust(section: str, ca_file: str | None) -> ssl.SSLContext:
+    """A TLS context for one kind of client: the authorities of *ca_file* alone, or the system's.
+
+    ConfigurationError names ``<section>.ca_file`` if the file cannot be read or holds no certificate.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise ConfigurationError(f"{section}.ca_file", f"cannot be used: {error.strerror or error}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def origin_of(section: str, url: str, ca_file: str | None) -> Origin:
+    """The origin of ``https://host[:port]``; ConfigurationError names ``<section>.endpoint`` or ``.ca_file``."""
+    tls = trust(section, ca_file)
+    try:
+        host, port = _host_and_port(url)
+    except ValueError as error:
+        raise ConfigurationError(f"{section}.endpoint", str(error)) from None
+    return Origin(host, port, tls)
+
+
+def authority_of(origin: Origin) -> str:
+    """What ``:authority`` says for *origin*; the port only where it is not the usual one."""
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host
+    return host if origin.port == _HTTPS_PORT else f"{host}:{origin.port}"
+
+
+def post_to(authority: str) -> bytes:
+    """The header block that a POST begins with; the path follows."""
+    return encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", authority.encode("ascii"))])
+
+
+def _host_and_port(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname or parts.username is not None:
+        raise ValueError("must be https://host or https://host:port")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("must not have a path")
+    return parts.hostname, parts.port or _HTTPS_PORT

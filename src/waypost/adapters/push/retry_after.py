@@ -1,0 +1,26 @@
+"""How long an answer asks to be left alone (RFC 9110, section 10.2.3)."""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.http2 import Answer
+
+
+def retry_after_ms(answer: Answer, now: Instant) -> int | None:
+    """Milliseconds to wait from *now*, from seconds or a date; None without a readable hint."""
+    for name, value in answer.headers:
+        if name == b"retry-after":
+            return _wait_ms(value.decode("latin-1").strip(), now)
+    return None
+
+
+def _wait_ms(text: str, now: Instant) -> int | None:
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text) * SECOND_MS
+    try:
+        moment = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0, int(moment * SECOND_MS) - now)
