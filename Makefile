@@ -5,7 +5,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench docs lock wheel
+.PHONY: help install run test check fmt bench interop fuzz docs lock wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,12 +29,19 @@ fmt: install ## format the code and repair what the linter can
 bench: install ## measure the whole path and the HTTP/2 kernel
 	@$(BIN)/python -m benchmarks
 
+interop: install ## send 100,000 requests to each of eight HTTP/2 servers and judge every answer
+	@$(PYTHON) -m scripts.interop $(ARGS)
+
+fuzz: ## look for bytes that break the HTTP/2 reader and header decoder (SECONDS=60 each)
+	@$(PYTHON) scripts/fuzz.py $(or $(SECONDS),60)
+
 docs: install ## check the docs: links, and that nothing the code can say is left out
 	@$(BIN)/python scripts/check_docs.py
 
 lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt
 	@$(LOCK) --upgrade pyproject.toml requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	@$(LOCK) --upgrade requirements/fuzz.in --output-file requirements/fuzz.txt
 
 wheel: install ## build the wheel into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -17,8 +17,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
 
-# The independent HTTP/2 server and load generator: command it brings -> Debian package.
-PROGRAMS = {"nghttpd": "nghttp2-server", "h2load": "nghttp2-client"}
+# Independent HTTP/2 servers and a load generator: command it brings -> Debian package.
+PROGRAMS = {
+    "nghttpd": "nghttp2-server",
+    "h2load": "nghttp2-client",
+    "nginx": "nginx",
+    "node": "nodejs",
+    "go": "golang-go",
+}
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,16 @@ def set_up() -> Result:
     started = time.monotonic()
     if subprocess.run([sys.executable, "scripts/install.py"], cwd=ROOT, check=False).returncode != 0:
         sys.exit(1)
+    install_missing(PROGRAMS)
+    return Result(SET_UP, time.monotonic() - started, ok=True)
+
+
+def install_missing(programs: dict[str, str]) -> None:
+    """Install the packages of the commands that are not there."""
     search = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])  # Debian hides nghttpd from users there
-    missing = sorted(package for command, package in PROGRAMS.items() if shutil.which(command, path=search) is None)
+    missing = sorted(package for command, package in programs.items() if shutil.which(command, path=search) is None)
     if missing:
         install_packages(missing)
-    return Result(SET_UP, time.monotonic() - started, ok=True)
 
 
 def install_packages(packages: list[str]) -> None:
