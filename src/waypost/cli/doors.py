@@ -40,7 +40,9 @@ def _client(url: str, ca_file: Path | None) -> Client:
     try:
         return Client(url, key, ca_file=ca_file)
     except ValueError as misfit:
-        raise click.BadParameter(str(misfit), param_hint="--url") from None
+        raise click.UsageError(f"Cannot call {url}: {misfit}.") from None
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be used: {unreadable.strerror}", param_hint="--ca-file") from None
 
 
 config_option = click.option(

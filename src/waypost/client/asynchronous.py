@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -19,7 +18,8 @@ from waypost.client.errors import ConnectionLost
 class AsyncClient:
     """One app's door to Waypost, over kept connections: ``async with AsyncClient(url, key) as waypost``.
 
-    Calls raise ApiError or ConnectionLost and return the answer as plain data.
+    Calls raise ApiError or ConnectionLost and return the answer as plain data. ValueError, at once, for a URL or a key
+    that cannot be one.
     """
 
     def __init__(
@@ -31,9 +31,8 @@ class AsyncClient:
         connections: int = 100,
         ca_file: Path | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
+        parts = calls.address(url)
+        calls.check_key(api_key)
         self._url = url.rstrip("/")
         self._netloc = parts.netloc
         self._api_key = api_key

@@ -6,7 +6,6 @@ import http.client
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from waypost.client import calls
 from waypost.client.calls import Call, Json
@@ -17,13 +16,13 @@ class Client:
     """One app's door to Waypost. Safe to share between threads: every call has a connection of its own.
 
     A kept connection that the server closed meanwhile would leave open whether a submission was carried out; programs
-    that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data.
+    that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data; a URL or
+    a key that cannot be one is a ValueError at once.
     """
 
     def __init__(self, url: str, api_key: str | None, *, timeout_s: float = 30.0, ca_file: Path | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
+        parts = calls.address(url)
+        calls.check_key(api_key)
         self._parts = parts
         self._api_key = api_key
         self._timeout_s = timeout_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from msgspec import Struct
 
@@ -20,6 +20,21 @@ class Call(Struct, frozen=True):
     method: str
     path: str
     body: bytes | None = None
+
+
+def address(url: str) -> SplitResult:
+    """The parts of the URL of a Waypost; ValueError where it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
+    _ = parts.port  # a ValueError says itself that it is out of range
+    return parts
+
+
+def check_key(api_key: str | None) -> None:
+    """ValueError, which does not quote it, where a key cannot be one (such as with a line end from a file)."""
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+        raise ValueError("the API key has characters that no key has, such as a line end")
 
 
 def send(notification: Json) -> Call:
@@ -104,16 +119,18 @@ def headers(api_key: str | None, call: Call) -> dict[str, str]:
 
 
 def read(status: int, body: bytes) -> Json:
-    """The answer, or the ApiError it carries."""
+    """The answer, or the ApiError it carries; also where something else than Waypost answers."""
     try:
         answer = json.loads(body) if body else {}
     except ValueError:
-        answer = {}
-    if not isinstance(answer, dict):
-        answer = {}
-    if status >= 400:
-        raise ApiError(status, answer)
-    return answer
+        answer = None
+    if isinstance(answer, dict) and status < 300:
+        return answer
+    problem = answer if isinstance(answer, dict) else {}
+    if "checks" in problem:  # of health, which is no problem document
+        failing = (f"{name}: {why}" for name, why in problem["checks"].items() if why != "ok")
+        problem = {"code": "not_ready", "detail": "; ".join(failing)}
+    raise ApiError(status, problem)
 
 
 def _post(path: str, body: Json) -> Call:

@@ -23,7 +23,7 @@ class ApiError(ClientError):
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         self.status = status
         self.code = str(problem.get("code", "internal"))
-        self.detail = str(problem.get("detail", f"answered {status} without saying why"))
+        self.detail = str(problem.get("detail", f"{status}, but not as Waypost answers; is it there?"))
         self.faults: list[dict[str, str]] = problem.get("faults", [])
         self.retry_after_s: int | None = problem.get("retry_after")
         super().__init__(f"{self.code}: {self.detail}")

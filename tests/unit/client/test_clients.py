@@ -82,6 +82,36 @@ def test_a_url_of_another_kind_is_refused_at_once(url: str) -> None:
             client(url, None)
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'"hello"'])
+async def test_an_answer_that_is_not_waypost_s_is_an_api_error_that_says_so(body: bytes) -> None:
+    """Such as a web server at a mistyped port."""
+    async with answering(http("200 OK", body)) as (url, _):
+        for error in await both(url):
+            assert isinstance(error, ApiError)
+            assert "not as Waypost answers" in error.detail
+
+
+def test_a_service_that_is_not_ready_says_which_check_fails() -> None:
+    health = {"ready": False, "checks": {"store": "storage_full", "worker 0": "ok"}}
+    with pytest.raises(ApiError, match=r"not_ready: store: storage_full$"):
+        calls.read(503, json.dumps(health).encode())
+
+
+@pytest.mark.parametrize("key", ["wp_abc\n", "wp_abc\r", "wp abc", "wp_…"])
+def test_a_key_that_cannot_be_one_is_refused_at_once_and_not_quoted(key: str) -> None:
+    for client in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="characters that no key has") as refused:
+            client("http://127.0.0.1:1", key)
+        assert key not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_port_that_is_none_is_refused_at_once(client: type[Client | AsyncClient]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        client("http://127.0.0.1:99999", None)
+
+
 def test_ids_travel_as_one_part_of_the_path() -> None:
     assert calls.devices("a/b c?").path == "/v1/devices/a%2Fb%20c%3F"
     assert calls.dead(code="X Y", user_id=None, limit=3).path == "/v1/dead?code=X+Y&limit=3"
