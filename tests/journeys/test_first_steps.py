@@ -148,7 +148,7 @@ def test_a_file_of_notifications_is_sent_and_each_refusal_is_named(quick_start: 
     (folder / "many.ndjson").write_text("\n".join(json.dumps(line) for line in lines))
     result = waypost(folder, environ, "send", "--many", "many.ndjson", "--json", status=1)
     said = json.loads(result.stdout)
-    assert (said["accepted"], [each["item"] for each in said["refused"]]) == (1_500, [1_501])
+    assert (said["accepted"], [each["line"] for each in said["refused"]]) == (1_500, [1_501])
 
 
 def test_dead_letters_are_listed_and_replayed(quick_start: tuple[Path, dict[str, str]]) -> None:

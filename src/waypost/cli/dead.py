@@ -68,7 +68,7 @@ def list_(client: Client, as_json: bool, limit: int, **query: str | None) -> Non
         console().print("there are more: raise --limit")
 
 
-@dead.command()
+@dead.command(short_help="Send dead letters again.")
 @click.argument("ids", nargs=-1)
 @_filter_options
 @click.option("--all", "every", is_flag=True, help="Every dead letter.")

@@ -62,11 +62,9 @@ def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
     provider = PROVIDER_OF.get(receipt["channel"], "no channel")
     branch = routed.add(f"[bold]{_plain(receipt['device_id'])}[/]  {provider}  {colored(receipt['status'])}")
     for number, attempt in enumerate(receipt["attempts"], start=1):
-        said = " ".join(word for word in (attempt["code"], attempt["message"]) if word)
-        branch.add(
-            f"+{elapsed_ms(start, attempt['at'])}  attempt {number}: {colored(attempt['status'])}"
-            f"  {_plain(said)}  token {attempt['token_hash']}"
-        )
+        words = (f"attempt {number}: {colored(attempt['status'])}", attempt["code"], attempt["message"])
+        said = "  ".join(_plain(word) if place else word for place, word in enumerate(words) if word)
+        branch.add(f"+{elapsed_ms(start, attempt['at'])}  {said}  token {attempt['token_hash']}")
     if receipt["next_retry_at"]:
         branch.add(f"again at {short_time(receipt['next_retry_at'])}")
     if receipt["parked"]:

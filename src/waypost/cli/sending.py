@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from waypost.client import Client
 
 BATCH = 1_000
+ARRIVED = frozenset({"sent", "partial", "delivered"})
+"""The final statuses of a notification that reached a provider at all."""
 
 
 @click.command(short_help="Send a notification, or a file of them.")
 @notification_options
 @click.option("--many", type=click.File(), help="A file with one notification as JSON a line; - is standard input.")
-@click.option("--wait", is_flag=True, help="Wait until it is final, and show how it travelled.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until it is final, and show how it travelled; exit 1 if nothing was sent."
+)
 @click.option("--wait-timeout", "wait_timeout_s", default=60.0, show_default=True, help="Seconds to wait at most.")
 @api_options
 @as_json_option
@@ -38,55 +42,75 @@ def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float,
       echo '{"user_id": "alice", "title": "Hi"}' | waypost send --from -
     """
     if many is not None:
+        if wait or any(value not in (None, ()) for value in fields.values()):
+            raise click.UsageError("With --many everything is in the file; give nothing else.")
         _send_many(client, many, as_json)
         return
     answer = client.send(composed(fields))
-    if wait:
-        from waypost.cli.journey import draw, wait_until_final
-
-        story = wait_until_final(client, answer["id"], wait_timeout_s)
-        print_json(story) if as_json else draw(story)
-        if story["notification"]["finished_at"] is None:
-            raise click.ClickException(f"{answer['id']} is not final after {wait_timeout_s:g} s")
-    elif as_json:
+    if as_json and not wait:
         print_json(answer)
-    elif answer["deduplicated"]:
+    elif answer["deduplicated"] and not as_json:
         console().print(f"{answer['id']} said the same before; nothing new was sent")
-    else:
+    elif not wait:
         console().print(f"{answer['id']} {colored(answer['status'])}")
+    if wait:
+        _wait(client, answer["id"], wait_timeout_s, as_json)
+
+
+def _wait(client: Client, notification_id: str, timeout_s: float, as_json: bool) -> None:
+    from waypost.cli.journey import draw, wait_until_final
+
+    story = wait_until_final(client, notification_id, timeout_s)
+    print_json(story) if as_json else draw(story)
+    notification = story["notification"]
+    if notification["finished_at"] is None:
+        raise click.ClickException(f"{notification_id} is not final after {timeout_s:g} s")
+    if notification["status"] not in ARRIVED:
+        raise click.ClickException(f"{notification_id} ended {notification['status']}")
 
 
 def _send_many(client: Client, file: TextIO, as_json: bool) -> None:
+    total = _count(file)
     accepted = deduplicated = 0
     refused: list[dict[str, Any]] = []
-    lines = enumerate((line for line in file if line.strip()), start=1)
+    lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
     with progress() as bar:
-        task = bar.add_task("sending", total=None)
+        task = bar.add_task("sending", total=total)
         while batch := list(islice(lines, BATCH)):
             answer = client.send_batch([_parsed(number, line) for number, line in batch])
             accepted += answer["accepted"]
             deduplicated += answer["deduplicated"]
-            refused += _refusals(batch[0][0], answer["results"])
+            refused += _refusals([number for number, _ in batch], answer["results"])
             bar.advance(task, len(batch))
     if as_json:
         print_json({"accepted": accepted, "deduplicated": deduplicated, "refused": refused})
     else:
         console().print(f"{accepted} accepted, {deduplicated} said before, {len(refused)} refused")
         for each in refused[:20]:
-            click.echo(f"  {each['item']}: {each['code']}: {each['detail']}", err=True)
+            click.echo(f"  line {each['line']}: {each['code']}: {each['detail']}", err=True)
     if refused:
-        raise click.ClickException(f"{len(refused)} were refused")
+        raise click.ClickException(f"{len(refused)} refused")
+
+
+def _count(file: TextIO) -> int | None:
+    """How many notifications *file* has; None where it can be read only once."""
+    if not file.seekable():
+        return None
+    count = sum(1 for line in file if line.strip())
+    file.seek(0)
+    return count
 
 
 def _parsed(number: int, line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:
-        raise click.ClickException(f"item {number} is not JSON; nothing from its batch on was sent") from None
+        raise click.ClickException(f"line {number} is not JSON; nothing from its batch on was sent") from None
 
 
-def _refusals(first: int, results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for number, result in enumerate(results, start=first):
+def _refusals(numbers: list[int], results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for item, (number, result) in enumerate(zip(numbers, results, strict=True)):
         error = result.get("error")
         if error:
-            yield {"item": number, "code": error["code"], "detail": error["detail"]}
+            detail = error["detail"].replace(f"notifications[{item}].", "").replace(f"notifications[{item}]: ", "")
+            yield {"line": number, "code": error["code"], "detail": detail}

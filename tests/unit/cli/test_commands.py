@@ -57,6 +57,24 @@ def test_a_call_without_a_key_says_where_to_put_it(tmp_path: Path) -> None:
     assert (result.returncode, "WAYPOST_API_KEY" in result.stderr) == (2, True)
 
 
+def test_what_cannot_be_called_is_wrong_usage_without_the_key(tmp_path: Path) -> None:
+    for url, key in (("127.0.0.1:8080", "k"), ("http://127.0.0.1:99999", "k"), ("http://127.0.0.1:9", "secret\n")):
+        result = run(tmp_path, "show", "some-id", "--url", url, WAYPOST_API_KEY=key)
+        assert (result.returncode, "Traceback" in result.stderr, "secret" in result.stderr) == (2, False, False)
+    result = run(tmp_path, "show", "i", "--url", "https://127.0.0.1:9", "--ca-file", "absent.pem", WAYPOST_API_KEY="k")
+    assert (result.returncode, "--ca-file" in result.stderr) == (2, True)
+
+
+def test_a_mistyped_command_is_told_which_may_have_been_meant(tmp_path: Path) -> None:
+    assert "did you mean 'serve'?" in run(tmp_path, "serv").stderr
+
+
+def test_a_file_of_notifications_takes_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "many.ndjson").write_text("")
+    for more in (["alice"], ["--title", "Hi"], ["--wait"], ["--data", "a=b"]):
+        assert run(tmp_path, "send", "--many", "many.ndjson", *more, WAYPOST_API_KEY="k").returncode == 2
+
+
 def test_an_unreachable_api_is_one_line_and_1(tmp_path: Path) -> None:
     """Port 9 is discard; nothing listens there."""
     result = run(tmp_path, "show", "some-id", "--url", "http://127.0.0.1:9", WAYPOST_API_KEY="secret-key")
@@ -72,6 +90,14 @@ def test_a_wrong_configuration_is_one_line_and_1(tmp_path: Path) -> None:
         assert result.stderr == (
             "waypost: configuration: apps.demo.apns.key_fil: unknown key; did you mean 'key_file'?\n"
         )
+
+
+def test_a_store_in_a_folder_that_is_not_there_is_one_line_and_1(tmp_path: Path) -> None:
+    (tmp_path / "waypost.yaml").write_text("{store: sqlite:///absent/waypost.db, apps: {demo: {}}}")
+    for command in (["check-config"], ["serve"], ["keys", "list"], ["migrate"]):
+        result = run(tmp_path, *command)
+        assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+        assert result.stderr.startswith("waypost: configuration: store: cannot write into ")
 
 
 def test_check_config_prints_the_reference(tmp_path: Path) -> None:

@@ -56,9 +56,15 @@ def database_path(url: str) -> Path:
 
 
 def run_directory(database: Path) -> Path:
-    """The folder beside the database that holds locks and the reserve; made if it is not there."""
+    """The folder beside the database that holds locks and the reserve; made if it is not there.
+
+    ConfigurationError where it cannot be: the database's own folder is missing, or is not ours to write.
+    """
     folder = database.with_name(database.name + ".run")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as refused:
+        raise ConfigurationError("store", f"cannot write into {database.parent}: {refused.strerror}") from refused
     return folder
 
 
