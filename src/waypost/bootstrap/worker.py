@@ -58,10 +58,10 @@ def worker_main(config_path: Path | None, given: Inheritance) -> int:
         config = load(config_path, os.environ)
         uvloop.run(_work_under_supervisor(config, given))
     except ConfigurationError as wrong:
-        print(f"configuration: {wrong}", file=sys.stderr)
+        print(f"waypost: configuration: {wrong}", file=sys.stderr)
         return EX_CONFIG
     except WaypostError as error:
-        print(f"{error.code}: {error}", file=sys.stderr)
+        print(f"waypost: {error.code}: {error}", file=sys.stderr)
         return 1
     return 0
 
