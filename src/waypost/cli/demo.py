@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,6 +171,12 @@ def _stay(running: Running, children: Children) -> None:
     out.print(f"   lab          {running.admin_url}")
     out.print(f"   files, logs  {running.folder}")
     out.print(f"   export WAYPOST_URL={running.url} WAYPOST_API_KEY={running.key}")
-    out.print(f'   waypost send {USER} --title "Hello again" --wait')
+    out.print(f'   {_this_command()} send {USER} --title "Hello again" --wait')
     out.print("   Stop with Ctrl-C.")
     children.wait()
+
+
+def _this_command() -> str:
+    """How to call us from a shell: by name where it finds us, otherwise as we were called (``.venv/bin/waypost``)."""
+    called = sys.argv[0]
+    return called if called.endswith("waypost") and shutil.which("waypost") is None else "waypost"
