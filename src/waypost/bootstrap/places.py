@@ -10,9 +10,9 @@ from waypost.adapters.structlog.sink import StructlogSink
 from waypost.config import Config
 
 
-def log_of(config: Config) -> StructlogSink:
-    """The log: JSON lines on standard error."""
-    return StructlogSink(sys.stderr.buffer, config.log.level, service="push-worker")
+def log_of(config: Config, **always: object) -> StructlogSink:
+    """The log: JSON lines on standard error; a worker's say which one it is."""
+    return StructlogSink(sys.stderr.buffer, config.log.level, service="push-worker", **always)
 
 
 def metrics_dir(config: Config) -> Path:

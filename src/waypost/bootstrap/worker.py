@@ -91,7 +91,7 @@ async def work(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     clock = SystemClock()
     metrics = PrometheusSink(metrics_dir(config))
-    telemetry = Combined(log_of(config), metrics)
+    telemetry = Combined(log_of(config, worker=slot), metrics)
     store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
     try:
         senders = senders_of(config, clock, telemetry)
