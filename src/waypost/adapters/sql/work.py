@@ -66,7 +66,12 @@ class SqlWork:
         """See Work; *until* is not needed: a dead worker's shards are free at once."""
         self._follow_shards()
         token = next(self._tokens)
-        items = self._database.read_here(lambda connection: self._lease(connection, lane, n, token))
+        items: list[WorkItem] = []
+        try:
+            self._database.read_here(lambda connection: self._lease(connection, lane, n, token, items))
+        except BaseException:
+            self._let_go(token, items)
+            raise
         return Lease(token, lane, tuple(items))
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
@@ -126,34 +131,40 @@ class SqlWork:
     def _look_again(self) -> None:
         self._version = -1
 
-    def _lease(self, connection: Connection, lane: Lane, n: int, token: int) -> list[WorkItem]:
-        """Apps take turns: each its share, then again those that have more."""
-        items: list[WorkItem] = []
+    def _let_go(self, token: int, items: Sequence[WorkItem]) -> None:
+        """Nobody will hear of a lease that failed half way: what it holds becomes leasable again."""
+        self._give_back(token, [Settled(item.notification, given_back=True) for item in items], ())
+        self._look_again()
+
+    def _lease(self, connection: Connection, lane: Lane, n: int, token: int, items: list[WorkItem]) -> None:
+        """Fill *items*; apps take turns: each its share, then again those that have more."""
         waiting = self._in_turn(lane, self._tail.apps(connection, lane) | self._holdings.apps(lane))
         while waiting and len(items) < n:
             share = -(-(n - len(items)) // len(waiting))
             unsatisfied: list[AppId] = []
             for app in waiting:
-                wanted = min(share, n - len(items))
-                found = self._lease_of_app(connection, lane, app, wanted, token) if wanted else []
-                items += found
-                if found:
+                before = len(items)
+                wanted = min(share, n - before)
+                if wanted:
+                    self._lease_of_app(connection, lane, app, before + wanted, token, items)
+                if len(items) > before:
                     self._last_app[lane] = app
-                if len(found) == wanted:
+                if len(items) == before + wanted:
                     unsatisfied.append(app)
             waiting = unsatisfied
-        return items
 
     def _in_turn(self, lane: Lane, apps: set[AppId]) -> list[AppId]:
         last = self._last_app.get(lane, "")
         return sorted(apps, key=lambda app: (app <= last, app))
 
-    def _lease_of_app(self, connection: Connection, lane: Lane, app: AppId, n: int, token: int) -> list[WorkItem]:
-        items = self._holdings.take(lane, app, n, token)
-        for item, shard in self._tail.read(connection, lane, app, n - len(items), self._holdings.is_taken):
+    def _lease_of_app(
+        self, connection: Connection, lane: Lane, app: AppId, until_n: int, token: int, items: list[WorkItem]
+    ) -> None:
+        """Fill *items* up to *until_n*."""
+        items += self._holdings.take(lane, app, until_n - len(items), token)
+        for item, shard in self._tail.read(connection, lane, app, until_n - len(items), self._holdings.is_taken):
             self._holdings.hold_fresh(item, shard, token)
             items.append(item)
-        return items
 
     async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
         stale: list[Stale] = []
@@ -174,8 +185,8 @@ class SqlWork:
         return stale
 
     def _give_back(self, token: int, settled: Sequence[Settled], withdrawn: Collection[NotificationId]) -> None:
-        """Let go of the items of which nothing is to be written."""
-        for one in settled:
+        """Let go of the items of which nothing is to be written; each goes to the front, so the first comes last."""
+        for one in reversed(settled):
             if not (one.changes or one.targets is not None or one.verdict is not None):
                 self._holdings.settled(token, one, withdrawn=one.notification.id in withdrawn)
 
@@ -183,7 +194,7 @@ class SqlWork:
         if future.cancelled() or future.exception() is not None:
             return
         withdrawn = future.result().withdrawn
-        for one in written:
+        for one in reversed(written):
             self._holdings.settled(token, one, withdrawn=one.notification.id in withdrawn)
 
     async def _end(self, due: Due) -> None:
