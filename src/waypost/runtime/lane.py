@@ -75,7 +75,7 @@ class LaneLoop:
         self._wake.set()
 
     def look_again(self) -> None:
-        """Wake it if it had no room and has some now, whoever made it: a breaker that lets a probe through, the store."""
+        """Wake it if it had no room and has some now: a breaker lets a probe through, or the store is back."""
         if self._is_starved and self._room() > 0:
             self.wake()
 
@@ -119,9 +119,16 @@ class LaneLoop:
         if not lease.items:
             return False
         self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
-        for items in self._crew.poison.split(lease.items):
-            with self._crew.poison.noting(self.lane, items):
-                await self._start(lease, items)
+        groups = list(self._crew.poison.split(lease.items))
+        try:
+            while groups:
+                with self._crew.poison.noting(self.lane, groups[0]):
+                    await self._start(lease, groups[0])
+                del groups[0]
+        except Unavailable:
+            back = [Settled(item.notification, given_back=True) for items in groups for item in items]
+            await self._crew.work.settle(lease, back)
+            raise
         return True
 
     def _room(self) -> int:
@@ -136,10 +143,10 @@ class LaneLoop:
             self._crew.telemetry.count(Metric.ATTEMPTS, n, **labels)
 
     async def _start(self, lease: Lease, items: Sequence[WorkItem]) -> None:
-        """Route *items* and hand what may go to the senders."""
+        """Route *items* and hand what may go to the senders; Unavailable where nothing of them was begun."""
         now = self._crew.clock.now()
         started_s = self._crew.clock.monotonic()
-        flights = [Flight(lease, each, started_s) for each in await self._plans(lease, items, now)]
+        flights = [Flight(lease, each, started_s) for each in await self._plans(items, now)]
         going: list[Delivery] = []
         for flight in flights:
             going += self._take_off(flight, now)
@@ -152,20 +159,15 @@ class LaneLoop:
         if careful:
             self._send(await self._with_intents(lease, careful))
 
-    async def _plans(self, lease: Lease, items: Sequence[WorkItem], now: Instant) -> list[Plan]:
+    async def _plans(self, items: Sequence[WorkItem], now: Instant) -> list[Plan]:
         """Decide about every item; those that killed their worker too often are not touched again."""
         crew = self._crew
         poison = [item for item in items if crew.poison.is_poison(item)]
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
             crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        try:
-            found = await crew.devices.for_users(
-                [(each.notification.app, each.notification.user_id) for each in healthy]
-            )
-        except Unavailable:
-            await crew.work.settle(lease, [Settled(item.notification, given_back=True) for item in items])
-            raise
+        users = [(each.notification.app, each.notification.user_id) for each in healthy]
+        found = await crew.devices.for_users(users)
         plans = [
             plan(item, devices, crew.credentials.get(item.notification.app, {}), now)
             for item, devices in zip(healthy, found, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.ports.work import WorkItem
@@ -44,9 +45,16 @@ class PoisonWatch:
 
     @contextmanager
     def noting(self, lane: Lane, items: Sequence[WorkItem]) -> Iterator[None]:
-        """Keep *items* on the board while they are routed, rendered and handed over."""
+        """Keep *items* on the board while they are routed, rendered and handed over.
+
+        After a surprise they stay there, for whoever buries this worker; a store that is away is none of their doing.
+        """
         self._board.note(self._slot, lane, [item.notification.id for item in items])
-        yield
+        try:
+            yield
+        except Unavailable:
+            self._board.note(self._slot, lane, ())
+            raise
         self._board.note(self._slot, lane, ())
         if self._suspects:
             for item in items:

@@ -1,0 +1,67 @@
+"""A lane whose store or registry is away for a moment: nothing that it leased is kept from being sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.unit.runtime.bench import LaneBench, until
+from waypost.adapters.memory.devices import MemoryDevices
+from waypost.domain.device import Device
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, UserId
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.status import NotificationStatus
+from waypost.runtime.lane import Crew
+
+pytestmark = pytest.mark.asyncio
+
+
+class AwayOnce(MemoryDevices):
+    """A registry that cannot be read at the first try."""
+
+    tries = 0
+
+    async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
+        """See Devices."""
+        self.tries += 1
+        if self.tries == 1:
+            raise Unavailable("away")
+        return await super().for_users(users)
+
+
+class AwayBench(LaneBench):
+    """A lane whose registry is away at first."""
+
+    def crew(self) -> Crew:
+        """With that registry."""
+        return msgspec.structs.replace(super().crew(), devices=AwayOnce(self.store))
+
+
+async def test_what_shared_a_lease_with_a_suspect_is_sent_when_the_registry_is_back(tmp_path: Path) -> None:
+    """Suspects are taken one at a time; when the first cannot be read, the others of the lease are given back too."""
+    bench = AwayBench(tmp_path / "board")
+    await bench.register("ann", Channel.APNS)
+    told = [await bench.accept("ann") for _ in range(3)]
+    bench.board.note(0, Lane.NORMAL, told[:2])
+    bench.board.bury(0)
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        assert [(await bench.story(each)).record.status for each in told] == [NotificationStatus.SENT] * 3
+    assert [delivery.notification.id for delivery in bench.apns.sent] == told
+
+
+async def test_a_registry_that_is_away_makes_no_suspects(tmp_path: Path) -> None:
+    """What was only leased when the store went away had nothing to do with a worker's later death."""
+    bench = AwayBench(tmp_path / "board")
+    await bench.register("ann", Channel.APNS)
+    await bench.accept("ann")
+    async with bench.running():
+        devices = bench.made.devices
+        assert isinstance(devices, AwayOnce)
+        await until(lambda: devices.tries == 1)
+    bench.board.bury(0)
+    assert bench.board.suspects() == {}
