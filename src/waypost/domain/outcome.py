@@ -40,7 +40,7 @@ class Throttled(Struct, frozen=True, tag=True):
     code: str
     wait_ms: int | None = None
     whole: bool = False
-    """Said of the whole credential (a project's quota), not of one token."""
+    """It may be said of the whole credential (a project's quota), not of one token alone."""
 
 
 class Unreachable(Struct, frozen=True, tag=True):

@@ -23,6 +23,9 @@ LANE_SHARES: Mapping[Lane, float] = {
 REST_PER_WAIT = 1.5
 """Late for the next probe, in time for the one after: no delivery makes every probe."""
 
+THROTTLED_IN_A_ROW = 3
+"""Answers that may speak of the whole credential, with no success between them: then they do."""
+
 
 class Circuit:
     """The breaker of one credential, with a ramp after it closes."""
@@ -36,6 +39,7 @@ class Circuit:
         self._breaker = Breaker(rules)
         self._telemetry = telemetry
         self._came_through = 0
+        self._throttled = 0
 
     @property
     def state(self) -> BreakerState:
@@ -70,6 +74,7 @@ class Circuit:
             self._breaker = failed(self._breaker, now_s, at_once=isinstance(outcome, Denied))
             self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
         else:
+            self._throttled = 0
             self._breaker = succeeded(self._breaker)
             self._climb(capacity)
         if self.state is not before:
@@ -78,8 +83,10 @@ class Circuit:
         return self._breaker.wait_s * REST_PER_WAIT if is_still_away else None
 
     def _hold(self, throttled: Throttled, now_s: float) -> None:
-        """A quota that is used up pauses the whole credential; a token's own limit does not."""
-        if throttled.whole and throttled.wait_ms:
+        """A quota that is used up pauses the whole credential; the limit of one device, between others, does not."""
+        self._throttled += throttled.whole
+        if self._throttled >= THROTTLED_IN_A_ROW and throttled.wait_ms:
+            self._throttled = 0
             self._breaker = held(self._breaker, now_s, throttled.wait_ms / 1000)
             self.ramp = self._breaker.rules.ramp_start
 

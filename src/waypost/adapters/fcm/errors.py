@@ -14,7 +14,7 @@ from msgspec import Struct
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
 from waypost.adapters.push.retry_after import retry_after_ms
 from waypost.domain.delivery import Delivery
-from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.outcome import Outcome, Taken, Throttled
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
@@ -119,6 +119,8 @@ def _refusal(answer: Answer, delivery: Delivery, now: Instant) -> Outcome:
     wait_ms = retry_after_ms(answer, now)
     if wait_ms is None:
         wait_ms = _quota_wait_ms(delivery) if meaning is Meaning.THROTTLED else WAIT_MS.get(code)
+    if meaning is Meaning.THROTTLED:
+        return Throttled(code, wait_ms, whole=True)
     return outcome_of_meaning(meaning, code, why, wait_ms)
 
 

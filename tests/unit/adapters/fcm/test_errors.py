@@ -102,10 +102,10 @@ def test_an_invalid_argument_forgets_the_token_only_where_the_token_is_named(
 
 
 def test_a_quota_waits_as_told_or_at_least_a_minute_and_then_longer() -> None:
-    assert read(error(429, "RESOURCE_EXHAUSTED", retry_after="5")) == Throttled("RESOURCE_EXHAUSTED", 5_000)
-    assert read(error(429, "RESOURCE_EXHAUSTED")) == Throttled("RESOURCE_EXHAUSTED", 60_000)
-    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=2) == Throttled("RESOURCE_EXHAUSTED", 240_000)
-    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=50) == Throttled("RESOURCE_EXHAUSTED", 3_600_000)
+    assert read(error(429, "RESOURCE_EXHAUSTED", retry_after="5")) == Throttled("RESOURCE_EXHAUSTED", 5_000, whole=True)
+    assert read(error(429, "RESOURCE_EXHAUSTED")) == Throttled("RESOURCE_EXHAUSTED", 60_000, whole=True)
+    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=2) == Throttled("RESOURCE_EXHAUSTED", 240_000, whole=True)
+    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=50) == Throttled("RESOURCE_EXHAUSTED", 3_600_000, whole=True)
 
 
 def test_retry_after_may_be_a_date() -> None:
