@@ -138,7 +138,7 @@ def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[st
     assert "routed to 1 device" in drawn
     assert "receipt: sent" in drawn
     assert answered(quick_start, "devices", "remove", "bob", "phone") == {"removed": "phone"}
-    late = answered(quick_start, "send", "bob", "--title", "Gone?", "--wait")
+    late = answered(quick_start, "send", "bob", "--title", "Gone?", "--wait", status=1)
     assert late["notification"]["status"] == "no_targets"
 
 
@@ -157,7 +157,7 @@ def test_dead_letters_are_listed_and_replayed(quick_start: tuple[Path, dict[str,
     answer = {"status": 400, "reason": "BadDeviceToken"}
     script = {"rules": [{"where": "apns", "match": {"token": "cd" * 32}, "do": {"answer": answer}}]}
     script_lab(quick_start, script)
-    story = answered(quick_start, "send", "carol", "--title", "Hi", "--wait")
+    story = answered(quick_start, "send", "carol", "--title", "Hi", "--wait", status=1)
     assert story["notification"]["status"] == "failed"
     letters = answered(quick_start, "dead", "list", "--user", "carol")["items"]
     assert [each["receipt"]["code"] for each in letters] == ["BadDeviceToken"]
@@ -187,10 +187,8 @@ def test_a_revoked_key_is_refused_with_a_stable_code(quick_start: tuple[Path, di
 def test_the_python_of_the_quick_start_runs(quick_start: tuple[Path, dict[str, str]]) -> None:
     environ = quick_start[1]
     waiting, awaiting = re.findall(r"```python\n(.*?)```", QUICK_START, re.DOTALL)
-    inner = "\n".join(f"    {line}" for line in awaiting.splitlines())
-    program = "import asyncio, os\napi_key = os.environ['WAYPOST_API_KEY']\n"
-    program += f"{waiting}\nasync def main():\n{inner}\nasyncio.run(main())\n"
-    program = program.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])
-    result = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() in ("pending", "processing", "sent")
+    for program, expected in ((waiting, ("pending", "processing", "sent")), (awaiting, ("False", "True"))):
+        here = [sys.executable, "-c", program.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])]
+        result = subprocess.run(here, env=environ, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.strip() in expected
