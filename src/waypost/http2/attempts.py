@@ -45,7 +45,9 @@ class Attempts:
         if not self._sockets.take():
             return False
         self.total += 1
-        self.running.add(self._loop.create_task(self._attempt()))
+        task = self._loop.create_task(self._attempt())
+        self.running.add(task)
+        task.add_done_callback(self._ended)
         return True
 
     def retry_at(self) -> float:
@@ -75,6 +77,7 @@ class Attempts:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+            self.running.discard(task)
 
     async def _attempt(self) -> None:
         task = asyncio.current_task()
@@ -85,9 +88,6 @@ class Attempts:
             failure = link.start()
         except DialError as error:
             failure = str(error)
-        except BaseException:
-            self._sockets.give_back()
-            raise
         finally:
             self.running.discard(task)
         if failure:
@@ -96,6 +96,16 @@ class Attempts:
             self.on_failure(failure)
         else:
             self.on_open(link)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        # Cancelled, perhaps before its first step, or a bug.
+        self.running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error is not None:
+            self._sockets.give_back()
+        if error is not None:
+            self._loop.call_exception_handler({"message": "connecting raised", "exception": error})
+            self.on_failure(f"connecting raised {type(error).__name__}")
 
     def _try_again(self) -> None:
         self._retry = None
