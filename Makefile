@@ -5,7 +5,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench interop fuzz docs lock wheel
+.PHONY: help install run test check fmt bench interop fuzz chaos docs lock wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ interop: install ## send 100,000 requests to each of eight HTTP/2 servers and ju
 
 fuzz: ## look for bytes that break the HTTP/2 reader and header decoder (SECONDS=60 each)
 	@$(PYTHON) scripts/fuzz.py $(or $(SECONDS),60)
+
+chaos: install ## kill, freeze and poison workers under load, for long (KILLS=200 CALLERS=32; SEED=… repeats its choices)
+	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
+	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
 
 docs: install ## check the docs: links, and that nothing the code can say is left out
 	@$(BIN)/python scripts/check_docs.py

@@ -17,7 +17,8 @@ from tests.journeys.load import Audience, Load
 
 KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "20"))
 """In all; half of them with one worker, half with two."""
-CALLERS, PAUSE_S = 8, 0.02
+CALLERS = int(os.environ.get("WAYPOST_CHAOS_CALLERS", "8"))
+PAUSE_S = 0.02
 SUPERVISOR_SHARE = 0.3
 
 
