@@ -82,6 +82,10 @@ class AsyncClient:
         """What would happen to a notification; nothing is sent."""
         return await self._answer(calls.explain(notification))
 
+    async def forget(self, notification: Json) -> Json:
+        """Let a submission be new again before its window ends; give it as it was made."""
+        return await self._answer(calls.forget(notification))
+
     async def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return await self._answer(calls.dead(**query))

@@ -56,6 +56,10 @@ class Client:
         """What would happen to a notification; nothing is sent."""
         return self._answer(calls.explain(notification))
 
+    def forget(self, notification: Json) -> Json:
+        """Let a submission be new again before its window ends; give it as it was made."""
+        return self._answer(calls.forget(notification))
+
     def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return self._answer(calls.dead(**query))

@@ -72,6 +72,11 @@ def explain(notification: Json) -> Call:
     return _post("/v1/explain", notification)
 
 
+def forget(notification: Json) -> Call:
+    """Let a submission be new again."""
+    return _post("/v1/dedup/forget", notification)
+
+
 def dead(**query: str | int | None) -> Call:
     """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return Call("GET", "/v1/dead" + _query(query))
