@@ -12,7 +12,7 @@ from waypost.adapters.sql.rows import INSERT_RECEIPT, RECEIPT, Row, receipt_of, 
 from waypost.adapters.sql.straight import INSERT_SENT, first_sent, is_first_and_sent, sent_row
 from waypost.domain.delivery import Attempt, Receipt
 from waypost.domain.ids import DeviceId, NotificationId
-from waypost.domain.notification import Channel
+from waypost.domain.notification import Channel, Lane
 from waypost.domain.settlement import Change, Sent, apply
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
@@ -33,10 +33,13 @@ def test_both_statements_write_the_same_row(code: str, tmp_path: Path) -> None:
     change = Change(3, 1, Sent("p"), Instant(12), Attempt(Instant(10), "taken", code, "", TOKEN_HASH))
     receipt = first_sent(FRESH, change)
     written: list[Row] = []
-    for sql, row in ((INSERT_SENT, sent_row(receipt, "demo", 5)), (INSERT_RECEIPT, receipt_row(receipt, "demo", 5))):
+    for sql, row in (
+        (INSERT_SENT, sent_row(receipt, "demo", 5)),
+        (INSERT_RECEIPT, receipt_row(receipt, "demo", 5, Lane.NORMAL)),
+    ):
         connection = connect(tmp_path / f"{len(written)}.db")
-        columns = f"{RECEIPT}, app, shard"
-        connection.execute(f"CREATE TABLE receipt ({columns})")
+        columns = f"{RECEIPT}, app, shard"  # the lane is only of use to what may be open again
+        connection.execute(f"CREATE TABLE receipt ({columns}, lane)")
         connection.execute(sql, row)
         written.append(connection.execute(f"SELECT {columns} FROM receipt").fetchone())  # noqa: S608 - columns
         connection.close()

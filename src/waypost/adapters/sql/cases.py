@@ -190,9 +190,9 @@ class Cases:
                     if n in straight:
                         sent.append(sent_row(receipt, case.app, case.shard))
                     else:
-                        new.append(receipt_row(receipt, case.app, case.shard))
+                        new.append(receipt_row(receipt, case.app, case.shard, case.lane))
             else:
-                changed += [receipt_row(case.receipts[n], case.app, case.shard) for n in case.changed]
+                changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
             if case.finished:
                 row = (case.withdrawn, case.status, case.reason, self._transaction.now, case.seq)
                 finished.append(row)

@@ -88,9 +88,13 @@ class Holdings:
         """The apps with released work."""
         return {app for app, queue in self._queues[lane].items() if queue}
 
+    def ready(self, lane: Lane) -> int:
+        """How many items of *lane* are released."""
+        return sum(map(len, self._queues[lane].values()))
+
     def ready_beside(self, lane: Lane) -> int:
-        """How many items of *lane* are released, less the fresh rows that are here: what to add to a count of those."""
-        return sum(map(len, self._queues[lane].values())) - len(self._from_tail[lane])
+        """The same, less the fresh rows that are here: what to add to a count of those."""
+        return self.ready(lane) - len(self._from_tail[lane])
 
     def take(self, lane: Lane, app: AppId, n: int, token: int) -> list[WorkItem]:
         """Lease at most *n* released items of an app; what was settled or withdrawn meanwhile has left the queue."""

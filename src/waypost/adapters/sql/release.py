@@ -1,8 +1,8 @@
 """Releasing: what is due of the owned shards and not in anybody's hands; it writes nothing.
 
-    notification  (due_at, shard) WHERE due_at > 0              scheduled, replayed whole, or withdrawn while leased
-    receipt       (due_at, shard) WHERE due_at IS NOT NULL      retries, parked ones that expire, intents
-    receipt       (parked, due_at, shard) WHERE parked ...      parked ones whose condition was lifted
+    notification  (lane, due_at, shard) WHERE due_at > 0           scheduled, replayed whole, or withdrawn while leased
+    receipt       (lane, due_at, shard) WHERE due_at IS NOT NULL   retries, parked ones that expire, intents
+    receipt       (parked, due_at, shard) WHERE parked ...         parked ones whose condition was lifted
 
 Keys are read by pages from the indexes, passing over what is leased; the rows follow for what is left. All of it is
 one short read transaction on the event loop: nothing can be leased between the read and what is remembered of it.
@@ -10,7 +10,7 @@ one short read transaction on the event loop: nothing can be leased between the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -20,6 +20,7 @@ from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, RECEIPT,
 from waypost.adapters.sql.withdraw import TakeBack
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import Instant
 from waypost.ports.work import Settled, WorkItem
@@ -31,12 +32,13 @@ _PAGE = 512
 
 _WHOLE = (
     "SELECT due_at, shard, seq, id FROM notification INDEXED BY notification_due"
-    " WHERE due_at > 0 AND due_at <= ? AND (due_at, shard, seq) > (?, ?, ?){shards}"
+    " WHERE lane = ? AND due_at > 0 AND due_at <= ? AND (due_at, shard, seq) > (?, ?, ?){shards}"
     " ORDER BY due_at, shard, seq LIMIT ?"
 )
 _DUE = (
     "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_due"
-    " WHERE due_at IS NOT NULL AND due_at <= ? AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
+    " WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"
+    " AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
     " ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _LIFTED = (
@@ -50,7 +52,11 @@ _NOTIFICATIONS = (
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
 
+_FIRST_ROW = (-1, -1, -1)
+_FIRST_TARGET = (-1, -1, b"", -1)
+
 IsTaken = Callable[[NotificationId, int | None], bool]
+_Found = dict[NotificationId, set[int | None]]
 
 
 class Due(Struct):
@@ -68,56 +74,69 @@ def find_due(
     shards: frozenset[int],
     now: Instant,
     n: int,
+    rooms: Mapping[Lane, int],
     lifted: Mapping[str, int],
     is_taken: IsTaken,
 ) -> Due:
-    """At most *n* due entries of *shards*, and as many as *lifted* says of those parked under a condition."""
+    """At most *n* due entries of *shards*: of each lane what *rooms* says, of each condition what *lifted* says."""
     connection.execute("BEGIN")
     try:
-        found = _keys(connection, in_shards(shards), now, n, lifted, is_taken)
+        found = _keys(connection, in_shards(shards), now, n, rooms, lifted, is_taken)
         return _load(connection, found)
     finally:
         connection.execute("COMMIT")
 
 
 def _keys(
-    connection: Connection, shards: str, now: Instant, n: int, lifted: Mapping[str, int], is_taken: IsTaken
-) -> dict[NotificationId, set[int | None]]:
-    found: dict[NotificationId, set[int | None]] = {}
+    connection: Connection,
+    shards: str,
+    now: Instant,
+    n: int,
+    rooms: Mapping[Lane, int],
+    lifted: Mapping[str, int],
+    is_taken: IsTaken,
+) -> _Found:
+    found: _Found = {}
     left = n
-    for _, _, _, notification_id in _pages(connection, _WHOLE.format(shards=shards), now, 3):
-        if left and not is_taken(notification_id, None):
-            found.setdefault(notification_id, set()).add(None)
-            left -= 1
-        if not left:
-            return found
-    for _, _, notification_id, target in _pages(connection, _DUE.format(shards=shards), now, 4):
-        if not is_taken(notification_id, target):
-            found.setdefault(notification_id, set()).add(target)
-            left -= 1
-        if not left:
-            return found
+    for lane, room in rooms.items():
+        left -= _due_in_lane(connection, shards, (lane, now), min(room, left), is_taken, found)
     for condition, wanted in lifted.items():
-        room = min(wanted, left)
-        for _, _, notification_id, target in _pages(connection, _LIFTED.format(shards=shards), condition, 4):
-            if not room:
-                break
-            if not is_taken(notification_id, target) and target not in found.get(notification_id, ()):
-                found.setdefault(notification_id, set()).add(target)
-                room -= 1
-                left -= 1
+        keys = _pages(connection, _LIFTED.format(shards=shards), (condition,), _FIRST_TARGET)
+        left -= _choose(((key[2], key[3]) for key in keys), min(wanted, left), is_taken, found)
     return found
 
 
-def _pages(connection: Connection, sql: str, first: Any, width: int) -> Iterator[Any]:
-    """The keys of an index from its beginning, page by page."""
-    key: tuple[Any, ...] = (-1, -1, b"", -1) if width == 4 else (-1, -1, -1)
+def _due_in_lane(
+    connection: Connection, shards: str, asked: tuple[Lane, Instant], room: int, is_taken: IsTaken, found: _Found
+) -> int:
+    whole = _pages(connection, _WHOLE.format(shards=shards), asked, _FIRST_ROW)
+    taken = _choose(((key[3], None) for key in whole), room, is_taken, found)
+    targets = _pages(connection, _DUE.format(shards=shards), asked, _FIRST_TARGET)
+    return taken + _choose(((key[2], key[3]) for key in targets), room - taken, is_taken, found)
+
+
+def _choose(keys: Iterable[tuple[NotificationId, int | None]], n: int, is_taken: IsTaken, found: _Found) -> int:
+    """Add at most *n* of *keys* that nobody has to *found*; how many it was."""
+    chosen = 0
+    if n > 0:
+        for notification_id, part in keys:
+            if not is_taken(notification_id, part) and part not in found.get(notification_id, ()):
+                found.setdefault(notification_id, set()).add(part)
+                chosen += 1
+                if chosen == n:
+                    break
+    return chosen
+
+
+def _pages(connection: Connection, sql: str, asked: tuple[Any, ...], first: tuple[Any, ...]) -> Iterator[Any]:
+    """The keys of an index after *first*, page by page."""
+    key = first
     while True:
-        rows = connection.execute(sql, (first, *key, _PAGE)).fetchall()
+        rows = connection.execute(sql, (*asked, *key, _PAGE)).fetchall()
         yield from rows
         if len(rows) < _PAGE:
             return
-        key = rows[-1][:width]
+        key = rows[-1][: len(first)]
 
 
 def _load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:

@@ -61,7 +61,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
 def _reopen(transaction: Transaction, order: Replay, found: _Found, failed: list[Receipt]) -> None:
     pending = NotificationStatus.PENDING
     reopened = [opened(receipt, order.at) for receipt in failed]
-    rows = [receipt_row(receipt, order.app, found.shard) for receipt in reopened]
+    rows = [receipt_row(receipt, order.app, found.shard, found.lane) for receipt in reopened]
     transaction.connection.executemany(REPLACE_RECEIPT, rows)
     due_at = None if failed else order.at
     transaction.connection.execute(_REOPEN, (due_at, order.expires_at, order.notification_id))

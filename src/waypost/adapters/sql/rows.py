@@ -28,11 +28,11 @@ RECEIPT = (
     "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked, provider_id, code,"
     " failure_class, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts"
 )
-"""The columns that ``receipt_of`` reads and, followed by app and shard, ``receipt_row`` writes."""
+"""The columns that ``receipt_of`` reads and, followed by app, shard and lane, ``receipt_row`` writes."""
 RECEIPT_WIDTH = 20
 
-_RECEIPT_VALUES = ",".join("?" * (RECEIPT_WIDTH + 2))
-INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard) VALUES ({_RECEIPT_VALUES})"  # noqa: S608 - columns
+_RECEIPT_VALUES = ",".join("?" * (RECEIPT_WIDTH + 3))
+INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES ({_RECEIPT_VALUES})"  # noqa: S608 - columns
 REPLACE_RECEIPT = INSERT_RECEIPT.replace("INSERT", "INSERT OR REPLACE", 1)
 
 _LANES = {word.value: word for word in Lane}
@@ -127,8 +127,8 @@ def receipt_of(row: Row) -> Receipt:
     )
 
 
-def receipt_row(receipt: Receipt, app: str, shard: int) -> Row:
-    """The whole row of a receipt: RECEIPT, app, shard."""
+def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
+    """The whole row of a receipt: RECEIPT, app, shard, lane."""
     return (
         receipt.notification_id,
         receipt.n,
@@ -152,6 +152,7 @@ def receipt_row(receipt: Receipt, app: str, shard: int) -> Row:
         _encode(receipt.attempts) if receipt.attempts else None,
         app,
         shard,
+        lane,
     )
 
 

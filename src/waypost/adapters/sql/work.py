@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ WORK_TOPIC = "work"
 """Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
 
 _DEPTH_COUNTED = 10_000
+_READY_LIMIT = 2_000
+"""Released items of a lane that wait in memory to be leased; the others wait in their index."""
 _NO_LEASE = 0
 
 
@@ -50,6 +53,7 @@ class SqlWork:
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
+        self._lanes = deque(Lane)
         self._stopped: frozenset[int] = frozenset()
         self._leasing: frozenset[int] = frozenset()
         self._version = -1
@@ -88,8 +92,9 @@ class SqlWork:
         self._follow_shards()
         if not self._leasing:
             return 0
+        rooms = self._rooms()
         due = self._database.read_here(
-            lambda connection: find_due(connection, self._leasing, now, n, lifted, self._holdings.is_taken)
+            lambda connection: find_due(connection, self._leasing, now, n, rooms, lifted, self._holdings.is_taken)
         )
         for item in due.items:
             self._holdings.release(item)
@@ -116,6 +121,11 @@ class SqlWork:
         """Lease nothing more of *shards*, so that they become free to be handed over."""
         self._stopped |= frozenset(shards)
         self._look_again()
+
+    def _rooms(self) -> dict[Lane, int]:
+        """How much more of each lane may be released; another lane comes first each time."""
+        self._lanes.rotate(-1)
+        return {lane: _READY_LIMIT - self._holdings.ready(lane) for lane in self._lanes}
 
     def _follow_shards(self) -> None:
         """Notice that shards came or went."""

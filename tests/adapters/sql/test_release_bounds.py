@@ -1,0 +1,41 @@
+"""What is released waits in memory: a bounded number of each lane, and no lane behind another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.contract.bench import again, notification, targets
+from waypost.adapters.sql import work
+from waypost.domain.notification import Lane
+from waypost.domain.time import HOUR_MS, MINUTE_MS, later
+from waypost.ports.work import Arrival, Settled
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_lane_that_is_not_leased_from_fills_no_memory_and_holds_up_no_other(
+    tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A campaign of eight is due before one critical retry, and a lane may hold five in memory."""
+    monkeypatch.setattr(work, "_READY_LIMIT", 5)
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    campaign = [notification(now, lane=Lane.LOW, scheduled_at=later(now, n)) for n in range(1, 9)]
+    urgent = notification(now, lane=Lane.CRITICAL)
+    await store.work.accept([Arrival(each) for each in (*campaign, urgent)])
+    lease = await store.work.lease(Lane.CRITICAL, 1, later(now, MINUTE_MS))
+    await store.work.settle(lease, [Settled(urgent, (again(0, now),), targets(1))])
+
+    released = [await store.work.release(later(now, HOUR_MS), 6) for _ in range(3)]
+    assert sum(released) == 6
+    critical = await store.work.lease(Lane.CRITICAL, 10, later(now, MINUTE_MS))
+    assert [item.notification.id for item in critical.items] == [urgent.id]
+
+    low = []
+    while items := (await store.work.lease(Lane.LOW, 10, later(now, MINUTE_MS))).items:
+        low += [item.notification.id for item in items]
+        await store.work.release(later(now, HOUR_MS), 6)
+    assert low == [each.id for each in campaign]
