@@ -1,4 +1,4 @@
-"""Random life of a connection: whatever client and server do, every request ends exactly once and windows add up."""
+"""Random life of a connection: each request ends once and truthfully, windows add up, memory is bounded."""
 
 from hyperframe.frame import DataFrame, HeadersFrame
 from hypothesis import settings as hypothesis_settings
@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.http2 import peer
-from waypost.http2.frames import DEFAULT_WINDOW
+from waypost.http2 import Answer, Lost, Unknown
+from waypost.http2.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW, HEADER_BYTES, REFUSED_STREAM
 from waypost.http2.stream import Stream
 
 CODES = st.sampled_from([0, 2, 7, 8, 11])
@@ -23,6 +24,12 @@ class ConnectionLife(RuleBasedStateMachine):
         self.window = DEFAULT_WINDOW
         self.initial = DEFAULT_WINDOW
         self.windows: dict[int, int] = {}
+        # What could explain an end.
+        self.cancelled: set[int] = set()
+        self.resets: dict[int, list[int]] = {}
+        self.heads: set[int] = set()
+        self.last_processed = 2**31 - 1
+        self.babbled = False
 
     def note(self) -> None:
         """Read what the client wrote, as its server: no frame may exceed a window."""
@@ -35,9 +42,35 @@ class ConnectionLife(RuleBasedStateMachine):
                 self.windows[frame.stream_id] -= size
                 assert not size or (self.window >= 0 and self.windows[frame.stream_id] >= 0)
         self.driven.written = []
+        for stream in self.driven.connection.ended:
+            self.explain(stream)
+        for stream in self.driven.connection.refused:
+            self.excuse(stream)
         self.ended += self.driven.connection.ended + self.driven.connection.refused
         self.driven.ended()
         self.driven.refused()
+
+    def explain(self, stream: Stream) -> None:
+        """A result says what happened."""
+        match stream.result:
+            case Answer():
+                assert stream.stream_id in self.heads or self.babbled
+            case Unknown(_, Lost.TIMEOUT):
+                assert stream.stream_id in self.cancelled
+            case Unknown(_, Lost.RESET):
+                told = stream.stream_id in self.resets or stream.stream_id > self.last_processed
+                assert told or self.babbled
+            case Unknown(_, Lost.CONNECTION_LOST):
+                assert self.driven.connection.failure and stream.stream_id in self.windows
+            case Unknown(_, Lost.BAD_ANSWER):
+                assert stream.stream_id in self.windows
+            case _:
+                raise AssertionError(f"ended without a result: {stream.result}")
+
+    def excuse(self, stream: Stream) -> None:
+        """What is given back was never written, or the server said that it took nothing, and never answered."""
+        refused = REFUSED_STREAM in self.resets.get(stream.stream_id, []) or stream.stream_id > self.last_processed
+        assert stream.stream_id not in self.windows or (refused and stream.stream_id not in self.heads) or self.babbled
 
     def hear(self, *pieces: bytes) -> None:
         """The server says something."""
@@ -61,7 +94,9 @@ class ConnectionLife(RuleBasedStateMachine):
     def cancel(self, choice: int) -> None:
         """The client gives up."""
         streams = list(self.driven.connection.streams.values())
-        self.driven.connection.cancel(streams[choice % len(streams)], "late")
+        stream = streams[choice % len(streams)]
+        self.cancelled.add(stream.stream_id)
+        self.driven.connection.cancel(stream, "late")
         self.hear()
 
     @precondition(lambda self: self.sent and self.driven.connection.streams)
@@ -69,6 +104,8 @@ class ConnectionLife(RuleBasedStateMachine):
     def speak(self, choice: int, parts: list[str]) -> None:
         """Pieces of an answer, sensible or not, on any stream that was opened."""
         stream_id = self.some_id(choice)
+        if "head" in parts:
+            self.heads.add(stream_id)
         frames = {
             "head": peer.head(stream_id),
             "interim": peer.head(stream_id, b"103"),
@@ -84,12 +121,14 @@ class ConnectionLife(RuleBasedStateMachine):
     @rule(choice=st.integers(0, 30))
     def answer(self, choice: int) -> None:
         """A whole answer."""
+        self.heads.add(self.some_id(choice))
         self.hear(peer.answer(self.some_id(choice)))
 
     @precondition(lambda self: self.sent)
     @rule(choice=st.integers(0, 30), code=CODES)
     def reset(self, choice: int, code: int) -> None:
         """RST_STREAM, refusing or not."""
+        self.resets.setdefault(self.some_id(choice), []).append(code)
         self.hear(peer.rst(self.some_id(choice), code))
 
     @precondition(lambda self: self.sent)
@@ -121,12 +160,14 @@ class ConnectionLife(RuleBasedStateMachine):
     @rule(last=st.integers(0, 20), code=CODES)
     def go_away(self, last: int, code: int) -> None:
         """GOAWAY, rising or falling."""
+        self.last_processed = min(self.last_processed, last)
         self.hear(peer.goaway(last, code))
 
     @precondition(lambda self: len(self.sent) > 4)
     @rule(rubbish=st.binary(max_size=30))
     def babble(self, rubbish: bytes) -> None:
         """Bytes that may be anything."""
+        self.babbled = True
         self.hear(rubbish)
 
     @precondition(lambda self: len(self.sent) > 4)
@@ -146,6 +187,15 @@ class ConnectionLife(RuleBasedStateMachine):
         assert opened.isdisjoint(ended)
         assert opened | set(ended) == {id(stream) for stream in self.sent}
         assert connection._out.blocked.keys() <= connection.streams.keys()
+
+    @invariant()
+    def keeps_little(self) -> None:
+        """At most a frame, a header block, and what the streams in flight may have."""
+        connection = self.driven.connection
+        assert len(connection._reader._rest) < DEFAULT_FRAME_SIZE + HEADER_BYTES
+        assert len(connection._reader._block) <= 1 << 16
+        assert len(connection.goaways) <= 8
+        assert all(stream.received <= peer.LIMITS.max_response_bytes for stream in connection.streams.values())
 
     def teardown(self) -> None:
         """At the latest with the connection all have ended."""
