@@ -1,16 +1,25 @@
-"""Every answer of APNs has one outcome."""
+"""Every answer of APNs: its outcome, what is decided from it, what is stored, and what the operator's page says."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
 from waypost.adapters.apns.errors import REASONS, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
+from waypost.domain.notification import Channel
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.retry import RetryRules
+from waypost.domain.settlement import Again, Change, Dead, Forget, Parked, apply
+from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.http2 import Lost, Result, Unknown, Unsent
+from waypost.pipeline.settle import change_of
 
 DEAD = ("Unregistered", "ExpiredToken")
 TO_DEVICE = delivery(Platform.IOS, IOS_TOKEN)
@@ -69,6 +78,80 @@ def test_each_documented_reason_has_its_outcome_and_keeps_apples_word(
 
 def test_the_rows_above_are_the_whole_table() -> None:
     assert {reason for _, reason, _ in ROWS} == set(REASONS)
+
+
+def change(status: int, reason: str) -> Change:
+    """What the store is told of the first attempt."""
+    outcome = read(answer(status, b'{"reason":"%s"}' % reason.encode()))
+    return change_of(TO_DEVICE, outcome, RetryRules(), NOW, 0.0, NOW)
+
+
+def stored(status: int, reason: str) -> Receipt:
+    """The receipt after the first attempt was answered so."""
+    device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.notification.id
+    before = Receipt(notification_id, 0, device_id, Channel.APNS, DeliveryStatus.PENDING, due_at=NOW)
+    after = apply(before, change(status, reason))
+    assert after is not None
+    return after
+
+
+@pytest.mark.parametrize(("status", "reason", "outcome"), ROWS)
+def test_each_reason_is_settled_and_stored_as_its_outcome_says(
+    status: int, reason: str, outcome: type[Outcome]
+) -> None:
+    receipt = stored(status, reason)
+    assert receipt.code == reason
+    assert [(made.status, made.code) for made in receipt.attempts] == [(outcome.__name__.lower(), reason)]
+    match change(status, reason).settlement:
+        case Forget():
+            assert outcome is Gone
+            assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, "gone")
+        case Dead():
+            assert outcome is Refused
+            assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, REASONS[reason][1])
+            assert receipt.failure_class is FailureClass.TERMINAL
+        case Parked():
+            assert outcome is Denied
+            assert (receipt.status, receipt.parked) == (DeliveryStatus.PENDING, "breaker:demo/apns")
+        case Again(spends_attempt=spends_attempt):
+            assert outcome in (Throttled, Unreachable, Unanswered)
+            assert receipt.status is DeliveryStatus.PENDING
+            assert (receipt.retries, receipt.throttles) == ((1, 0) if spends_attempt else (0, 1))
+        case other:
+            raise AssertionError(other)
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "providers" / "apns.md"
+PAGE_ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| `(\w+)` \| ([^|]+) \| ([^|]+) \| [^|]{5,} \|$", re.MULTILINE)
+
+
+def what_follows(settlement: object) -> str:
+    """In the words of the operator's page."""
+    match settlement:
+        case Forget():
+            return "`failed`, device deactivated"
+        case Dead():
+            return "`failed`"
+        case Parked():
+            return "`pending`, waits for the credential"
+        case Again(spends_attempt=spends_attempt):
+            return "`pending`, a retry" if spends_attempt else "`pending`, later, no retry spent"
+        case _:
+            raise AssertionError(settlement)
+
+
+def test_the_operators_page_has_the_same_table() -> None:
+    told = [(int(row[0]), *row[1:]) for row in PAGE_ROW.findall(PAGE.read_text())]
+    assert told == [
+        (
+            status,
+            reason,
+            outcome.__name__.lower(),
+            what_follows(change(status, reason).settlement),
+            REASONS[reason][1],
+        )
+        for status, reason, outcome in ROWS
+    ]
 
 
 def test_success_names_apples_id() -> None:
