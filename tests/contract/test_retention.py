@@ -43,6 +43,19 @@ async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench
     assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2
 
 
+async def test_what_was_made_long_ago_and_finished_lately_stays(bench: Bench) -> None:
+    """A schedule far ahead and a replayed dead letter can be asked for as long as anything else."""
+    made = made_now(bench, "ann")
+    await bench.accept(made)
+    bench.clock.advance(40 * DAY_MS)
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    assert await bench.store.retention.drop_before(later(bench.now, -30 * DAY_MS), 10) == 0
+    assert await bench.status(made) is NotificationStatus.SENT
+    bench.clock.advance(30 * DAY_MS + 1)
+    assert await bench.store.retention.drop_before(later(bench.now, -30 * DAY_MS), 10) == 1
+
+
 async def test_a_page_is_no_larger_than_asked(bench: Bench) -> None:
     """Three old ones leave in three steps of one."""
     for n in range(3):

@@ -16,7 +16,8 @@ class MemoryRetention:
     async def drop_before(self, before: Instant, n: int) -> int:
         """See Retention."""
         rows = self._store.rows
-        old = [one for one, row in rows.items() if row.is_final and created_at(one) < before][:n]
+        final = [one for one, row in rows.items() if row.finished_at is not None and row.finished_at < before]
+        old = [one for one in final if created_at(one) < before][:n]
         for one in old:
             del rows[one]
         return len(old)

@@ -15,7 +15,7 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import first_id_at
 from waypost.domain.time import Instant
 
-_OLD = "SELECT seq, id FROM notification WHERE id < ? AND status != 'pending' ORDER BY id LIMIT ?"
+_OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 
 
 class _Page(Struct, frozen=True):
@@ -42,7 +42,7 @@ def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
 
 def _drop_page(transaction: Transaction, page: _Page) -> int:
     connection = transaction.connection
-    rows = connection.execute(_OLD, (first_id_at(page.before), page.n)).fetchall()
+    rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
     connection.executemany("DELETE FROM receipt WHERE notification_id = ?", [(row[1],) for row in rows])
     connection.executemany("DELETE FROM content WHERE seq = ?", [(row[0],) for row in rows])
     connection.executemany("DELETE FROM notification WHERE seq = ?", [(row[0],) for row in rows])
