@@ -40,3 +40,18 @@ def test_answers_are_as_documented(case: schemathesis.Case) -> None:
     answers_each_item = case.path.endswith("/batch")  # a wrong item is refused inside a 200: no check knows that
     checks = [check for check in CHECKS if not answers_each_item or check is not negative_data_rejection]
     case.call_and_validate(headers=headers, checks=checks)
+
+
+def test_the_examples_of_answers_make_sense_where_they_stand() -> None:
+    shown = [
+        (status, content["example"])
+        for path in schema.raw_schema["paths"].values()
+        for operation in path.values()
+        for status, answer in operation["responses"].items()
+        for content in answer.get("content", {}).values()
+        if "example" in content
+    ]
+    assert all(str(example["status"]) == status for status, example in shown if status[0] in "45")
+    assert {("202", False), ("200", True)} == {
+        (status, example["deduplicated"]) for status, example in shown if status[0] == "2"
+    }

@@ -24,6 +24,8 @@ class Spoken(Struct, frozen=True):
     body_required: bool = True
     example: Any = None
     """A body worth starting from."""
+    shown: dict[int, Any] = {}
+    """An answer as it may look, by status, where the schema's own examples would make no sense together."""
     meanings: dict[int, str] = {}
     """What a status means here, where its own words do not say it."""
     codes: tuple[ErrorCode, ...] = ()

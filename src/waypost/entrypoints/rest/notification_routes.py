@@ -65,6 +65,11 @@ class Replayed(Struct, frozen=True):
     status: NotificationStatus = NotificationStatus.PENDING
 
 
+_FIRST_ID = "019c1234-5678-7abc-8def-0123456789ab"
+_NEW = {"id": _FIRST_ID, "status": "pending", "content_hash": "9f86d081884c7d65", "deduplicated": False}
+_REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c1234-9abc-7def-8012-3456789abcde"}
+
+
 @post(
     "/v1/notifications",
     tags=["Notifications"],
@@ -74,6 +79,7 @@ class Replayed(Struct, frozen=True):
         {202: Submitted, 200: Submitted},
         body=Submission,
         example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
+        shown={202: _NEW, 200: _REPEATED},
         meanings={202: "Accepted: durable, and will be sent.", 200: "Said before: the first one's id."},
         codes=(_E.IDEMPOTENCY_CONFLICT, _E.IN_PROGRESS, *_INTAKE_CODES),
     ),

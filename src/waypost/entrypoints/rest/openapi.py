@@ -12,10 +12,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 
 from waypost import __version__
-from waypost.domain.errors import ErrorCode
+from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken
 from waypost.entrypoints.rest.parameters import PATH_KINDS
-from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem
+from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
 
 DESCRIPTION = """
 Tell a user something, and every device of theirs gets it: durably, once, on time.
@@ -105,16 +105,22 @@ def _response(spoken: Spoken, status: int, by_kind: dict[Any, dict[str, Any]]) -
         return {"description": description}
     if kind is str:
         return {"description": description, "content": {"text/plain": {"schema": {"type": "string"}}}}
-    return {"description": description, "content": {JSON_TYPE: {"schema": by_kind[kind]}}}
+    shown = {"example": spoken.shown[status]} if status in spoken.shown else {}
+    return {"description": description, "content": {JSON_TYPE: {"schema": by_kind[kind], **shown}}}
 
 
 def _problems(spoken: Spoken, schema: dict[str, Any]) -> dict[str, Any]:
-    content = {PROBLEM_TYPE: {"schema": schema}}
-    by_status: dict[int, list[str]] = {}
+    by_status: dict[int, list[ErrorCode]] = {}
     for code in (*(() if spoken.public else COMMON_CODES), *spoken.codes):
-        by_status.setdefault(STATUS_OF[code], []).append(f"`{code}`")
+        by_status.setdefault(STATUS_OF[code], []).append(code)
     named = {
-        str(status): {"description": " or ".join(codes), "content": content}
+        str(status): _problem(" or ".join(f"`{code}`" for code in codes), codes[0], schema)
         for status, codes in sorted(by_status.items())
     }
-    return {**named, "default": {"description": "Any other problem.", "content": content}}
+    return {**named, "default": _problem("Any other problem.", ErrorCode.INTERNAL, schema)}
+
+
+def _problem(description: str, code: ErrorCode, schema: dict[str, Any]) -> dict[str, Any]:
+    """A problem answer, with *code* as its example."""
+    example = problem_of(WaypostError("why, in words for people", code))
+    return {"description": description, "content": {PROBLEM_TYPE: {"schema": schema, "example": example}}}
