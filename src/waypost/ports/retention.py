@@ -11,5 +11,5 @@ class Retention(Protocol):
     """Clears away finished notifications with their content and receipts; open ones stay, whatever their age."""
 
     async def drop_before(self, before: Instant, n: int) -> int:
-        """Delete at most *n* notifications that were made and finished before *before*, oldest first; how many it was."""
+        """Delete at most *n* notifications made and finished before *before*, oldest first; how many it was."""
         ...

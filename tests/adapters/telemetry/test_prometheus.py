@@ -81,6 +81,17 @@ def test_values_are_summed_over_workers_and_outlive_them(tmp_path: Path) -> None
     assert after["waypost_commit_operations_bucket le=50.0"] == 2
 
 
+def test_workers_that_die_leave_their_counts_and_no_files(tmp_path: Path) -> None:
+    """A worker that dies at every start must not fill the disk, nor make every reading slower than the last."""
+    for _ in range(3):
+        pid, _ = worker(tmp_path)
+        after = read(tmp_path, str(pid))
+        assert not list(tmp_path.glob(f"*_{pid}.db"))
+    assert after[ACCEPTED] == 9
+    assert IN_FLIGHT not in after
+    assert (after["waypost_commit_seconds_count"], after["waypost_commit_operations_bucket le=50.0"]) == (3, 3)
+
+
 def test_a_new_life_of_the_service_starts_at_zero(tmp_path: Path) -> None:
     """What an earlier life left behind does not grow without end."""
     worker(tmp_path)

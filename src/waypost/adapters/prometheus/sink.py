@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from waypost.telemetry import Metric, MetricKind, Silent
@@ -16,25 +20,28 @@ FILE_BYTES = 512 * 1024
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
-_FILE_KINDS = ("counter", "gauge_livesum", "histogram")
+_COUNTED_KINDS = ("counter", "histogram")
+_FILE_KINDS = (*_COUNTED_KINDS, "gauge_livesum")
+_DEAD = "dead"
+"""In the place of a process id: the counters of all workers that died, so that restarts do not add files."""
 
 _Series = Counter | Gauge | Histogram
 _Labels = tuple[tuple[str, str], ...]
 
 
 def start_over(directory: Path) -> None:
-    """Make *directory* an empty one: called once when a service starts, before its workers.
-
-    Within the life of a service the files of dead workers stay, so that counters never go back.
-    """
+    """Make *directory* an empty one: called once when a service starts, before its workers."""
     directory.mkdir(parents=True, exist_ok=True)
     for file in directory.glob("*.db"):
         file.unlink()
 
 
 def worker_died(directory: Path, pid: int) -> None:
-    """Take a dead worker's gauges out of the sums; its counters stay."""
+    """Take a dead worker's gauges out of the sums; its counters go to those of all dead, so that none goes back."""
     mark_process_dead(pid, str(directory))  # type: ignore[no-untyped-call] # it has no types
+    with suppress(OSError), _locked(directory, fcntl.LOCK_EX):  # with no room for that its files stay as they are
+        for kind in _COUNTED_KINDS:
+            _inherit(directory / f"{kind}_{pid}.db", directory / f"{kind}_{_DEAD}.db")
 
 
 class PrometheusSink(Silent):
@@ -75,7 +82,8 @@ class PrometheusSink(Silent):
         registry = CollectorRegistry()
         directory = str(self._directory)
         MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call] # it has no types
-        return generate_latest(registry)
+        with _locked(self._directory, fcntl.LOCK_SH):
+            return generate_latest(registry)
 
     def _labelled(self, metric: Metric, labels: dict[str, str]) -> _Series:
         key = (metric, tuple(labels.items()))
@@ -100,6 +108,32 @@ def _declared(metric: Metric, registry: CollectorRegistry) -> _Series:
 def _reserve(directory: Path) -> None:
     """Give the files real blocks: a write into a hole of a mapped file kills the process when the disk is full."""
     for kind in _FILE_KINDS:
-        with (directory / f"{kind}_{os.getpid()}.db").open("ab") as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, FILE_BYTES)
+        _allocate(directory / f"{kind}_{os.getpid()}.db")
+
+
+def _allocate(path: Path) -> None:
+    with path.open("ab") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, FILE_BYTES)
+
+
+def _inherit(left: Path, heir: Path) -> None:
+    """Add the values in *left* to those in *heir*, and delete it."""
+    if not left.exists():
+        return
+    _allocate(heir)
+    total = MmapedDict(str(heir))  # type: ignore[no-untyped-call] # it has no types
+    try:
+        for key, value, stamp, _ in MmapedDict.read_all_values_from_file(str(left)):  # type: ignore[no-untyped-call] # same
+            total.write_value(key, total.read_value(key)[0] + value, stamp)  # type: ignore[no-untyped-call] # same
+    finally:
+        total.close()  # type: ignore[no-untyped-call] # same
+    left.unlink()
+
+
+@contextmanager
+def _locked(directory: Path, how: int) -> Iterator[None]:
+    """Keep a dead worker's values from being read twice, or not at all, while they move."""
+    with (directory / "moving.lock").open("ab") as lock:
+        fcntl.flock(lock.fileno(), how)
+        yield
