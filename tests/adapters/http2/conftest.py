@@ -11,6 +11,8 @@ from tests.adapters.http2.client import Tls
 
 _ROWS: pytest.StashKey[dict[str, list[dict[str, object]]]] = pytest.StashKey()
 
+HOSTILE = ("test_hostile_server", "test_hostile_connections", "test_dial")
+
 AddRow = Callable[..., None]
 
 
@@ -43,6 +45,15 @@ def table(pytestconfig: pytest.Config) -> AddRow:
             rows.append(columns)
 
     return add
+
+
+@pytest.fixture(autouse=True)
+def hostile_row(request: pytest.FixtureRequest, table: AddRow) -> None:
+    """Makes a row of each test of a hostile moment: its name is the moment, its docstring what is required."""
+    function = request.function
+    if request.module.__name__.rpartition(".")[2] in HOSTILE:
+        moment = function.__name__.removeprefix("test_").replace("_", " ")
+        table("hostile HTTP/2 server", moment=moment, required=" ".join(function.__doc__.split()))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

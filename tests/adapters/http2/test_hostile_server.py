@@ -11,7 +11,6 @@ from tests.adapters.http2.scripted import Served, ordinary, scripted
 from tests.unit.http2 import peer
 from waypost.http2 import (
     Answer,
-    ConnectFailed,
     ConnectionClosed,
     ConnectionOpened,
     GoAwayReceived,
@@ -145,56 +144,6 @@ async def test_a_window_that_never_opens_ends_at_the_deadline(tls: Tls) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_silent_connection_is_asked_and_given_up(tls: Tls) -> None:
-    """No byte although a request waits: PING; no answer to it: the connection is cut long before the deadline."""
-
-    async def falls_silent(served: Served) -> None:
-        await served.greet(MAX_CONCURRENT_STREAMS=100)
-        await served.until(PingFrame)
-        await served.read_to_end()
-
-    settings: dict[str, Any] = {"ping_after_silence_s": 0.1, "ping_timeout_s": 0.1}
-    async with scripted(tls.server("h2"), falls_silent, ordinary) as port, client(port, tls, **settings) as one:
-        result = await one.ask()
-        assert isinstance(result, Unknown) and "PING not answered" in result.reason
-        assert await one.ask() == OK
-
-
-@pytest.mark.asyncio
-async def test_a_connection_that_answers_pings_is_kept(tls: Tls) -> None:
-    """Slow is not dead."""
-
-    async def is_slow(served: Served) -> None:
-        await served.greet(MAX_CONCURRENT_STREAMS=100)
-        stream_id = await served.request()
-        for _ in range(3):
-            asked = await served.until(PingFrame)
-            served.say(peer.raw(6, 1, 0, asked.opaque_data))
-        served.say(peer.answer(stream_id))
-        await served.read_to_end()
-
-    settings: dict[str, Any] = {"ping_after_silence_s": 0.05, "ping_timeout_s": 5.0}
-    async with scripted(tls.server("h2"), is_slow) as port, client(port, tls, **settings) as one:
-        assert await one.ask() == OK and one.pool.stats.opened_total == 1
-
-
-@pytest.mark.asyncio
-async def test_a_connection_cut_inside_an_answer(tls: Tls) -> None:
-    """What was written is Unknown, what still waited goes over the next connection."""
-
-    async def cuts(served: Served) -> None:
-        await served.greet(MAX_CONCURRENT_STREAMS=1)
-        stream_id = await served.request()
-        served.say(peer.head(stream_id), peer.data(stream_id, b"half"))
-        await served.writer.drain()
-        served.writer.close()
-
-    async with scripted(tls.server("h2"), cuts, ordinary) as port, client(port, tls) as one:
-        written, waiting = one.ask(), one.ask()
-        assert isinstance(await written, Unknown) and await waiting == OK
-
-
-@pytest.mark.asyncio
 async def test_protocol_faults_end_the_connection_with_goaway(tls: Tls) -> None:
     """PUSH_PROMISE although push is off: the server is told why, the next connection serves."""
     told: list[GoAwayFrame] = []
@@ -238,46 +187,78 @@ async def test_a_server_that_does_not_read_gets_no_more_requests(tls: Tls) -> No
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("protocols", [(), ("http/1.1",)], ids=["no ALPN", "HTTP/1.1 alone"])
-async def test_a_server_without_http2_is_named(tls: Tls, protocols: tuple[str, ...]) -> None:
-    """Unsent with a reason that an operator understands."""
-    async with scripted(tls.server(*protocols), Served.read_to_end) as port, client(port, tls) as one:
-        result = await one.ask()
-        assert isinstance(result, Unsent)
-        assert "does not speak HTTP/2: ALPN agreed on nothing" in result.reason or "NO_APPLICATION" in result.reason
-        assert (await one.saw(ConnectFailed)).reason == result.reason
+async def test_goaway_in_two_steps_loses_nothing(tls: Tls) -> None:
+    """First "no more" with the highest id, then the true one: what came between is resent once, the rest answered."""
 
-
-@pytest.mark.asyncio
-async def test_a_certificate_that_is_not_trusted_is_named(tls: Tls) -> None:
-    """The name does not match: Unsent, and the reason says certificate."""
-    async with scripted(tls.server("h2"), ordinary) as port, client(port, tls, server_name="elsewhere.test") as one:
-        result = await one.ask()
-        assert isinstance(result, Unsent) and "certificate" in result.reason.lower()
-
-
-@pytest.mark.asyncio
-async def test_a_server_that_is_away_comes_back(tls: Tls) -> None:
-    """Nobody listens: Unsent with the reason; when it listens again the pool finds it by itself."""
-    async with scripted(tls.server("h2"), ordinary) as port:
-        pass
-    async with client(port, tls) as one:
-        result = await one.ask()
-        assert isinstance(result, Unsent) and "cannot connect" in result.reason
-        assert (await one.saw(ConnectFailed, 3)).next_attempt_s == pytest.approx(0.04)
-        async with scripted(tls.server("h2"), ordinary, port=port):
-            await one.saw(ConnectionOpened)
-            assert await one.ask() == OK
-
-
-@pytest.mark.asyncio
-async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
-    """With prior knowledge there is no ALPN; the first bytes tell."""
-
-    async def speaks_http1(served: Served) -> None:
-        served.say(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+    async def goes_gracefully(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        first = await served.request()
+        served.say(peer.goaway(2**31 - 1), peer.ping(b"not new?"))
+        await served.until(PingFrame, "ACK")
+        served.say(peer.answer(first), peer.goaway(first))
         await served.read_to_end()
 
-    async with scripted(None, speaks_http1) as port, client(port, None) as one:
-        result = await one.ask()
-        assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
+    async with (
+        scripted(tls.server("h2"), goes_gracefully, ordinary) as port,
+        client(port, tls, initial_stream_limit=3) as one,
+    ):
+        assert await asyncio.gather(*[one.ask() for _ in range(3)]) == [OK] * 3
+        assert (await one.saw(GoAwayReceived, 2)).last_stream_id == 1
+        assert one.pool.stats.resent_total == 2
+
+
+@pytest.mark.asyncio
+async def test_a_window_below_zero_waits_for_what_is_owed(tls: Tls) -> None:
+    """The initial window falls under what was sent: nothing more goes out until the debt is paid (RFC 9113, 6.9.2)."""
+    written: list[int] = []
+
+    async def lowers_the_window(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100, INITIAL_WINDOW_SIZE=1000)
+        await served.until(DataFrame)
+        served.say(peer.settings(INITIAL_WINDOW_SIZE=100), peer.window(1, 900), peer.ping(b"nothing?"))
+        before = len(served.seen)
+        await served.until(PingFrame)
+        assert not any(isinstance(frame, DataFrame) for frame in served.seen[before:])
+        served.say(peer.window(1, 1))
+        written.append(len((await served.until(DataFrame)).data))
+        served.say(peer.settings(INITIAL_WINDOW_SIZE=10_000))
+        served.say(peer.answer(await served.request()))
+        await served.read_to_end()
+
+    async with (
+        scripted(tls.server("h2"), lowers_the_window) as port,
+        client(port, tls, initial_stream_limit=0) as one,
+    ):
+        assert await one.ask(b"x" * 5000) == OK
+    assert written == [1]
+
+
+@pytest.mark.asyncio
+async def test_an_answer_before_the_end_of_the_request_is_taken(tls: Tls) -> None:
+    """413 while the body still waits for the window: the answer counts, the stream is reset, the next is served."""
+
+    async def has_seen_enough(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100, INITIAL_WINDOW_SIZE=10)
+        await served.until(DataFrame)
+        served.say(peer.head(1, b"413", end=True))
+        assert (await served.until(RstStreamFrame)).error_code == CANCEL
+        await served.answer_all()
+
+    async with scripted(tls.server("h2"), has_seen_enough) as port, client(port, tls, initial_stream_limit=0) as one:
+        assert await one.ask(b"x" * 5000) == Answer(413, (), b"")
+        assert await one.ask(b"short") == OK and one.pool.stats.opened_total == 1
+
+
+@pytest.mark.asyncio
+async def test_an_unused_connection_is_asked_and_given_up(tls: Tls) -> None:
+    """No request, no byte for a while: PING; no answer to it: the connection is cut before anybody needs it."""
+
+    async def sleeps(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        await served.until(PingFrame)
+        await served.read_to_end()
+
+    settings: dict[str, Any] = {"ping_after_idle_s": 0.1, "ping_timeout_s": 0.1}
+    async with scripted(tls.server("h2"), sleeps, ordinary) as port, client(port, tls, **settings) as one:
+        assert "PING not answered" in (await one.saw(ConnectionClosed)).reason
+        assert await one.ask() == OK

@@ -1,0 +1,115 @@
+"""The pool against connections that fail, fall silent, or are none: over TLS on loopback."""
+
+from typing import Any
+
+import pytest
+from hyperframe.frame import PingFrame
+
+from tests.adapters.http2.client import Tls, client
+from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.unit.http2 import peer
+from waypost.http2 import (
+    Answer,
+    ConnectFailed,
+    ConnectionOpened,
+    Unknown,
+    Unsent,
+)
+
+OK = Answer(200, (), b"ok")
+
+
+@pytest.mark.asyncio
+async def test_a_silent_connection_is_asked_and_given_up(tls: Tls) -> None:
+    """No byte although a request waits: PING; no answer to it: the connection is cut long before the deadline."""
+
+    async def falls_silent(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        await served.until(PingFrame)
+        await served.read_to_end()
+
+    settings: dict[str, Any] = {"ping_after_silence_s": 0.1, "ping_timeout_s": 0.1}
+    async with scripted(tls.server("h2"), falls_silent, ordinary) as port, client(port, tls, **settings) as one:
+        result = await one.ask()
+        assert isinstance(result, Unknown) and "PING not answered" in result.reason
+        assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_answers_pings_is_kept(tls: Tls) -> None:
+    """Slow is not dead."""
+
+    async def is_slow(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        stream_id = await served.request()
+        for _ in range(3):
+            asked = await served.until(PingFrame)
+            served.say(peer.raw(6, 1, 0, asked.opaque_data))
+        served.say(peer.answer(stream_id))
+        await served.read_to_end()
+
+    settings: dict[str, Any] = {"ping_after_silence_s": 0.05, "ping_timeout_s": 5.0}
+    async with scripted(tls.server("h2"), is_slow) as port, client(port, tls, **settings) as one:
+        assert await one.ask() == OK and one.pool.stats.opened_total == 1
+
+
+@pytest.mark.asyncio
+async def test_a_connection_cut_inside_an_answer(tls: Tls) -> None:
+    """What was written is Unknown, what still waited goes over the next connection."""
+
+    async def cuts(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=1)
+        stream_id = await served.request()
+        served.say(peer.head(stream_id), peer.data(stream_id, b"half"))
+        await served.writer.drain()
+        served.writer.close()
+
+    async with scripted(tls.server("h2"), cuts, ordinary) as port, client(port, tls) as one:
+        written, waiting = one.ask(), one.ask()
+        assert isinstance(await written, Unknown) and await waiting == OK
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("protocols", [(), ("http/1.1",)], ids=["no ALPN", "HTTP/1.1 alone"])
+async def test_a_server_without_http2_is_named(tls: Tls, protocols: tuple[str, ...]) -> None:
+    """Unsent with a reason that an operator understands."""
+    async with scripted(tls.server(*protocols), Served.read_to_end) as port, client(port, tls) as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent)
+        assert "does not speak HTTP/2: ALPN agreed on nothing" in result.reason or "NO_APPLICATION" in result.reason
+        assert (await one.saw(ConnectFailed)).reason == result.reason
+
+
+@pytest.mark.asyncio
+async def test_a_certificate_that_is_not_trusted_is_named(tls: Tls) -> None:
+    """The name does not match: Unsent, and the reason says certificate."""
+    async with scripted(tls.server("h2"), ordinary) as port, client(port, tls, server_name="elsewhere.test") as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent) and "certificate" in result.reason.lower()
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_is_away_comes_back(tls: Tls) -> None:
+    """Nobody listens: Unsent with the reason; when it listens again the pool finds it by itself."""
+    async with scripted(tls.server("h2"), ordinary) as port:
+        pass
+    async with client(port, tls) as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent) and "cannot connect" in result.reason
+        assert (await one.saw(ConnectFailed, 3)).next_attempt_s == pytest.approx(0.04)
+        async with scripted(tls.server("h2"), ordinary, port=port):
+            await one.saw(ConnectionOpened)
+            assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
+    """With prior knowledge there is no ALPN; the first bytes tell."""
+
+    async def speaks_http1(served: Served) -> None:
+        served.say(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+        await served.read_to_end()
+
+    async with scripted(None, speaks_http1) as port, client(port, None) as one:
+        result = await one.ask()
+        assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
