@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from contextlib import suppress
 from typing import cast
 
 from waypost.lab.framing import WireRules
@@ -51,7 +52,8 @@ class Listener:
         if self._http1:
             await self._http1.stop()
         for transport in tuple(self._transports):
-            transport.abort()
+            with suppress(AttributeError):  # Python 3.11.2 has nothing to abort in one that was closed twice
+                transport.abort()
         self._transports.clear()
 
     def admit(self, transport: asyncio.Transport) -> asyncio.Protocol:
