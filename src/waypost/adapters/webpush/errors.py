@@ -1,10 +1,13 @@
-"""Every answer of a push service and what it means for a delivery: reasons first, then the status.
+"""Every answer of a push service and what it means for a delivery: its own word first, then the status.
 
-Sources: RFC 8030; developer.apple.com, "Sending web push notifications"; autopush's error table (Mozilla's service).
+Sources: RFC 8030; developer.apple.com, "Sending web push notifications in web apps and browsers"; autopush's error codes
+(Mozilla); learn.microsoft.com, "Push notification service request and response headers" (Windows). Google documents no
+words: those here were seen. docs/providers/webpush.md has the same table for operators.
 """
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 import msgspec
@@ -23,9 +26,9 @@ _OTHER_KEY = "the subscription was made with another VAPID key"
 _LARGE = "the message is too large for the push service"
 _FAILED = "the push service failed"
 _OVERLOADED = "the push service is not available"
+_MANY = "too many requests"
 
-REASONS: dict[str, tuple[Meaning, str]] = {
-    # Apple's "reason"
+APPLE: dict[str, tuple[Meaning, str]] = {
     "BadTtl": (Meaning.REFUSED, _FIX),
     "BadUrgency": (Meaning.REFUSED, _FIX),
     "BadWebPushRequest": (Meaning.REFUSED, _FIX),
@@ -36,20 +39,24 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "BadJwtToken": (Meaning.DENIED, _VAPID),
     "BadVapidPublicKey": (Meaning.DENIED, _VAPID),
     "BadPath": (Meaning.DEAD_TOKEN, "there is no such subscription"),
+    "Unregistered": (Meaning.DEAD_TOKEN, _GONE),
     "MethodNotAllowed": (Meaning.REFUSED, _FIX),
     "PayloadTooLarge": (Meaning.REFUSED, _LARGE),
-    "TooManyRequests": (Meaning.THROTTLED, "too many requests"),
+    "TooManyRequests": (Meaning.THROTTLED, _MANY),
     "InternalServerError": (Meaning.UNSURE, _FAILED),
     "ServiceUnavailable": (Meaning.UNSURE, _OVERLOADED),
     "Shutdown": (Meaning.UNSURE, _OVERLOADED),
-    # Mozilla's "errno"
+}
+"""The key ``reason`` of the answer's JSON."""
+
+MOZILLA: dict[str, tuple[Meaning, str]] = {
     "errno_101": (Meaning.REFUSED, _FIX),
-    "errno_102": (Meaning.DEAD_TOKEN, _GONE),
+    "errno_102": (Meaning.DEAD_TOKEN, "there is no such subscription"),
     "errno_103": (Meaning.DEAD_TOKEN, _GONE),
     "errno_104": (Meaning.REFUSED, _LARGE),
     "errno_105": (Meaning.DEAD_TOKEN, _GONE),
     "errno_106": (Meaning.DEAD_TOKEN, _GONE),
-    "errno_108": (Meaning.REFUSED, _FIX),
+    "errno_108": (Meaning.REFUSED, "the endpoint's path is damaged"),
     "errno_109": (Meaning.DENIED, _VAPID),
     "errno_110": (Meaning.REFUSED, _FIX),
     "errno_111": (Meaning.REFUSED, _FIX),
@@ -62,7 +69,26 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "errno_901": (Meaning.UNSURE, _FAILED),
     "errno_902": (Meaning.UNSURE, _FAILED),
     "errno_903": (Meaning.UNSURE, _FAILED),
+    "errno_999": (Meaning.UNSURE, _FAILED),
 }
+"""The key ``errno`` of the answer's JSON."""
+
+WINDOWS: dict[str, tuple[Meaning, str]] = {
+    "wns_dropped": (Meaning.REFUSED, "Windows took the request and dropped the message"),
+    "wns_channelthrottled": (Meaning.THROTTLED, _MANY),
+}
+"""The header ``x-wns-status``; it counts with a status of 2xx alone, the other statuses say it themselves."""
+
+PHRASES: dict[str, tuple[bytes, Meaning, str]] = {
+    "vapid_key_mismatch": (b"mismatch", Meaning.REFUSED, _OTHER_KEY),
+    "vapid_key_not_corresponding": (b"do not correspond", Meaning.REFUSED, _OTHER_KEY),
+    "unauthorized_registration": (
+        b"unauthorizedregistration",
+        Meaning.REFUSED,
+        "the subscription was made for a sender id of old, not for a VAPID key",
+    ),
+}
+"""What is said, with a 400, 401 or 403, of one subscription alone: in the body, by Windows in a header."""
 
 STATUSES: dict[int, tuple[Meaning, str]] = {
     400: (Meaning.REFUSED, _FIX),
@@ -71,10 +97,10 @@ STATUSES: dict[int, tuple[Meaning, str]] = {
     404: (Meaning.DEAD_TOKEN, _GONE),
     405: (Meaning.REFUSED, _FIX),
     # Windows throttles with it
-    406: (Meaning.THROTTLED, "too many requests"),
+    406: (Meaning.THROTTLED, _MANY),
     410: (Meaning.DEAD_TOKEN, _GONE),
     413: (Meaning.REFUSED, _LARGE),
-    429: (Meaning.THROTTLED, "too many requests"),
+    429: (Meaning.THROTTLED, _MANY),
     500: (Meaning.UNSURE, _FAILED),
     502: (Meaning.UNSURE, _FAILED),
     503: (Meaning.UNSURE, _OVERLOADED),
@@ -82,14 +108,21 @@ STATUSES: dict[int, tuple[Meaning, str]] = {
     # ntfy: nobody is subscribed at the moment
     507: (Meaning.UNSURE, _OVERLOADED),
 }
+"""For an answer without a word of its own; the code is then ``http_<status>``."""
 
-_OTHER_KEY_PHRASES = (b"mismatch", b"do not correspond")
-"""How services without a word of their own say, with 400, 401 or 403, that the subscription knows another key."""
+REDIRECTED = (Meaning.REFUSED, "redirects are not followed")
+_STATUS_DECIDES = (429,)
+"""Statuses that mean the same whatever the body says: Mozilla has one number for 429 and 503."""
+
+
+# A push service is not trusted: what it says is kept only where it has the form of a word, or of an address.
+_WORD = re.compile(r"[A-Za-z]{1,40}")
+_NAME_LIMIT = 1_000
 
 
 class _Body(Struct):
-    reason: str = ""
-    errno: int = 0
+    reason: str | None = None
+    errno: int | None = None
 
 
 _decoder = msgspec.json.Decoder(_Body)
@@ -99,7 +132,7 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
     """What one request came to."""
     match result:
         case Answer(status=200 | 201 | 202):
-            return Taken(_message_name(result))
+            return _taken(result, now)
         case Answer():
             return _refusal(result, now)
         case Unsent() | Unknown():
@@ -108,30 +141,40 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
             assert_never(result)
 
 
+def _taken(answer: Answer, now: Instant) -> Outcome:
+    headers = dict(answer.headers)
+    code = "wns_" + headers.get(b"x-wns-status", b"").decode("latin-1").lower()
+    if code in WINDOWS:
+        meaning, why = WINDOWS[code]
+        return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
+    name = headers.get(b"location", headers.get(b"apns-id", b""))
+    return Taken(name.decode("latin-1") if len(name) <= _NAME_LIMIT else "")
+
+
 def _refusal(answer: Answer, now: Instant) -> Outcome:
-    code = _code(answer)
-    meaning, why = _meaning(answer, code)
+    code, meaning, why = _read(answer)
     return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
 
 
-def _meaning(answer: Answer, code: str) -> tuple[Meaning, str]:
+def _read(answer: Answer) -> tuple[str, Meaning, str]:
+    """Code, meaning and reason of an answer that is no success."""
     status = answer.status
     if 300 <= status < 400:
-        return Meaning.REFUSED, "redirects are not followed"
-    if status in (400, 401, 403) and any(phrase in answer.body.lower() for phrase in _OTHER_KEY_PHRASES):
-        return Meaning.REFUSED, _OTHER_KEY
+        return f"http_{status}", *REDIRECTED
+    code = _word(answer)
+    # A mismatch is told by some with the number of a bad identity: it is said of one subscription alone.
+    if status in (400, 401, 403) and code not in APPLE:
+        text = (answer.body + dict(answer.headers).get(b"x-wns-error-description", b"")).lower()
+        for name, (phrase, meaning, why) in PHRASES.items():
+            if phrase in text:
+                return name, meaning, why
+    known = None if status in _STATUS_DECIDES else APPLE.get(code) or MOZILLA.get(code)
     unknown = (Meaning.UNSURE, f"an answer that no push service documents, status {status}")
-    return REASONS.get(code) or STATUSES.get(status, unknown)
+    return code, *(known or STATUSES.get(status, unknown))
 
 
-def _code(answer: Answer) -> str:
+def _word(answer: Answer) -> str:
     body = read_json(_decoder, answer.body) or _Body()
-    if body.reason:
+    if body.reason and _WORD.fullmatch(body.reason):
         return body.reason
     return f"errno_{body.errno}" if body.errno else f"http_{answer.status}"
-
-
-def _message_name(answer: Answer) -> str:
-    """The message's own address, or Apple's id for it."""
-    headers = dict(answer.headers)
-    return headers.get(b"location", headers.get(b"apns-id", b"")).decode("latin-1")

@@ -42,9 +42,10 @@ _PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")
 
 
 class Rendering(Struct, frozen=True):
-    """Headers beside the path and the authorization, and what will be encrypted."""
+    """Headers beside path, authorization and time to live (`families`), and what will be encrypted."""
 
     headers: tuple[tuple[str, str], ...]
+    ttl_s: int
     plaintext: bytes
 
 
@@ -53,12 +54,11 @@ def render(notification: Notification, now: Instant) -> Rendering:
     headers = [
         ("content-encoding", "aes128gcm"),
         ("content-type", "application/octet-stream"),
-        ("ttl", str(remaining_ttl_s(notification, now))),
         ("urgency", URGENCY[notification.kind][notification.urgency]),
     ]
     if notification.content.collapse_key:
         headers.append(("topic", fitted_topic(notification.content.collapse_key)))
-    return Rendering(tuple(headers), msgspec.json.encode(payload(notification)))
+    return Rendering(tuple(headers), remaining_ttl_s(notification, now), msgspec.json.encode(payload(notification)))
 
 
 def payload(notification: Notification) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, encrypt
 from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
 from waypost.adapters.webpush.errors import outcome_of
+from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
 from waypost.adapters.webpush.services import PushServices
 from waypost.adapters.webpush.settings import WebPushSettings
@@ -39,13 +40,27 @@ TURN = 32
 class _Shared:
     """What all devices of one notification have in common, ready for encryption and the wire."""
 
-    __slots__ = ("head", "notification", "plaintext", "refused")
+    __slots__ = ("_heads", "_rendering", "notification", "plaintext", "refused")
 
     def __init__(self, notification: Notification, rendering: Rendering) -> None:
         self.notification = notification
-        self.head = encode_headers([(name.encode(), value.encode()) for name, value in rendering.headers])
+        self._rendering = rendering
+        self._heads: dict[Family, bytes] = {}
         self.plaintext = rendering.plaintext
         self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
+
+    def head(self, family: Family) -> bytes:
+        """The header block that all devices at one family of push services share."""
+        head = self._heads.get(family)
+        if head is None:
+            fields = headers_for(family, self._rendering)
+            head = self._heads[family] = encode_headers([(name.encode(), value.encode()) for name, value in fields])
+        return head
+
+
+def headers_for(family: Family, rendering: Rendering) -> tuple[tuple[str, str], ...]:
+    """Everything a push service is told beside path and authorization."""
+    return rendering.headers + ttl_headers(family, rendering.ttl_s)
 
 
 class _Waiting(NamedTuple):
@@ -106,8 +121,9 @@ class WebPushSender:
         refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
         if refusal is None and isinstance(address, Refused):
             refusal = address
+        family = Family.ANY if isinstance(address, Refused) else family_of(address)
         return Rendered(
-            headers=dict(rendering.headers),
+            headers=dict(headers_for(family, rendering)),
             body=rendering.plaintext,
             size_bytes=len(rendering.plaintext),
             limit_bytes=PLAINTEXT_LIMIT_BYTES,
@@ -155,7 +171,7 @@ class WebPushSender:
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
         path = encode_headers(((b":path", endpoint.path.encode()),))
-        head = b"".join((service.pseudo_head, path, service.authorization(now), one.shared.head))
+        head = b"".join((service.pseudo_head, path, service.authorization(now), one.shared.head(service.family)))
         service.pool.request(head, body, one.deadline, partial(self._ended, one.delivery, one.report))
         return None
 

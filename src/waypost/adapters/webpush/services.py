@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 
 from waypost.adapters.push.origin import post_to
 from waypost.adapters.webpush.endpoints import Endpoint
+from waypost.adapters.webpush.families import family_of
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.adapters.webpush.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
 from waypost.domain.time import Instant, later
@@ -22,6 +23,7 @@ class PushService:
 
     def __init__(self, endpoint: Endpoint, vapid: Vapid, pool: Pool) -> None:
         self.pool = pool
+        self.family = family_of(endpoint)
         self.pseudo_head = post_to(endpoint.authority)
         self._audience = endpoint.origin
         self._vapid = vapid

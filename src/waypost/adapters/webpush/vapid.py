@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -14,6 +16,11 @@ from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
 LIFETIME_MS = 12 * HOUR_MS
 """The RFC allows 24 hours; clocks differ."""
 RENEW_BEFORE_MS = HOUR_MS
+
+
+_SUBJECT = re.compile(
+    r"mailto:[^:@\s]+@(?P<domain>[A-Za-z0-9.-]+)|https://(?P<host>[A-Za-z0-9.-]+)(?::[0-9]+)?(?:/\S*)?"
+)
 
 
 class Vapid:
@@ -30,9 +37,25 @@ class Vapid:
         return f"vapid t={signed_es256(self._key, {'typ': 'JWT'}, claims)}, k={self.public_key}"
 
 
+def subject_fault(subject: str) -> str:
+    """What is wrong with a contact, "" where nothing is.
+
+    RFC 8292 section 2.1 wants a mailto: or https: URI. Apple answers BadJwtToken, for every message, to a bare address,
+    to mailto: twice and to a host that is localhost.
+    """
+    if not subject.startswith(("mailto:", "https://")):
+        return "must begin with mailto: or https://"
+    found = _SUBJECT.fullmatch(subject)
+    if found is None:
+        return "must be one mail address after mailto:, or an https URL"
+    host = (found["domain"] or found["host"]).lower()
+    return "must not be at localhost: Apple refuses it" if host == "localhost" else ""
+
+
 def read_vapid(app: AppId, settings: WebPushSettings) -> Vapid:
     """The app's identity; ConfigurationError names ``apps.<app>.webpush.vapid_private_key_file`` or ``.subject``."""
     key = read_p256(f"apps.{app}.webpush.vapid_private_key_file", settings.vapid_private_key_file)
-    if not settings.subject.startswith(("mailto:", "https://")):
-        raise ConfigurationError(f"apps.{app}.webpush.subject", "must begin with mailto: or https://")
+    why = subject_fault(settings.subject)
+    if why:
+        raise ConfigurationError(f"apps.{app}.webpush.subject", why)
     return Vapid(key, settings.subject)

@@ -1,15 +1,46 @@
-"""Every answer of a push service has one outcome."""
+"""Every answer of a push service: outcome, settlement, what is stored, and what the operator's page says of it."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 import pytest
 
-from tests.unit.adapters.deliveries import NOW, answer
-from waypost.adapters.webpush.errors import REASONS, STATUSES, outcome_of
+from tests.unit.adapters.deliveries import NOW, answer, delivery
+from waypost.adapters.push.answers import Meaning
+from waypost.adapters.webpush.errors import APPLE, MOZILLA, PHRASES, REDIRECTED, STATUSES, WINDOWS, outcome_of
+from waypost.domain.delivery import Receipt
+from waypost.domain.device import Platform
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
-from waypost.http2 import Unknown, Unsent
+from waypost.domain.retry import EXPONENTIAL
+from waypost.domain.settlement import Change, Settlement, apply, decide
+from waypost.domain.status import DeliveryStatus
+from waypost.http2 import Answer, Unknown, Unsent
 
-APPLE: list[tuple[int, str, type[Outcome]]] = [
+PAGE = Path(__file__).parents[4] / "docs/providers/webpush.md"
+
+
+class Led(NamedTuple):
+    """Where a word of the table leads: the outcome, its settlement's name, and the receipt's status."""
+
+    outcome: type[Outcome]
+    settlement: str
+    status: DeliveryStatus
+    on_page: str
+
+
+LEADS = {
+    Meaning.DEAD_TOKEN: Led(Gone, "Forget", DeliveryStatus.FAILED, "gone"),
+    Meaning.REFUSED: Led(Refused, "Dead", DeliveryStatus.FAILED, "refused"),
+    Meaning.DENIED: Led(Denied, "Parked", DeliveryStatus.PENDING, "denied"),
+    Meaning.THROTTLED: Led(Throttled, "Again", DeliveryStatus.PENDING, "throttled"),
+    Meaning.UNSURE: Led(Unanswered, "Again", DeliveryStatus.PENDING, "unanswered"),
+}
+
+APPLE_ROWS = [
     (400, "BadTtl", Refused),
     (400, "BadUrgency", Refused),
     (400, "BadWebPushRequest", Refused),
@@ -21,6 +52,7 @@ APPLE: list[tuple[int, str, type[Outcome]]] = [
     (403, "BadJwtToken", Denied),
     (403, "BadVapidPublicKey", Denied),
     (404, "BadPath", Gone),
+    (410, "Unregistered", Gone),
     (405, "MethodNotAllowed", Refused),
     (413, "PayloadTooLarge", Refused),
     (429, "TooManyRequests", Throttled),
@@ -28,7 +60,7 @@ APPLE: list[tuple[int, str, type[Outcome]]] = [
     (503, "ServiceUnavailable", Unanswered),
     (503, "Shutdown", Unanswered),
 ]
-MOZILLA: list[tuple[int, int, type[Outcome]]] = [
+MOZILLA_ROWS = [
     (400, 101, Refused),
     (404, 102, Gone),
     (410, 103, Gone),
@@ -42,14 +74,27 @@ MOZILLA: list[tuple[int, int, type[Outcome]]] = [
     (400, 112, Refused),
     (400, 113, Refused),
     (400, 114, Refused),
+    (429, 201, Throttled),
     (503, 201, Unanswered),
     (503, 202, Unanswered),
     (502, 900, Unanswered),
     (502, 901, Unanswered),
     (502, 902, Unanswered),
     (502, 903, Unanswered),
+    (500, 999, Unanswered),
 ]
-PLAIN: list[tuple[int, type[Outcome]]] = [
+WINDOWS_ROWS = [(201, "dropped", Refused), (201, "channelthrottled", Throttled), (200, "Dropped", Refused)]
+PHRASE_ROWS = [
+    (401, '{"code":401,"errno":109,"message":"VAPID public key mismatch"}', "vapid_key_mismatch", Refused),
+    (
+        403,
+        "the VAPID credentials in the authorization header do not correspond to the credentials used",
+        "vapid_key_not_corresponding",
+        Refused,
+    ),
+    (400, "<HTML><TITLE>UnauthorizedRegistration</TITLE></HTML>", "unauthorized_registration", Refused),
+]
+PLAIN_ROWS = [
     (400, Refused),
     (401, Denied),
     (403, Denied),
@@ -68,53 +113,93 @@ PLAIN: list[tuple[int, type[Outcome]]] = [
     (307, Refused),
     (418, Unanswered),
 ]
+ROWS: list[tuple[Answer, str, type[Outcome]]] = [
+    *((answer(status, b'{"reason":"%s"}' % reason.encode()), reason, kind) for status, reason, kind in APPLE_ROWS),
+    *((answer(status, b'{"errno":%d}' % errno), f"errno_{errno}", kind) for status, errno, kind in MOZILLA_ROWS),
+    *((answer(status, x_wns_status=word), f"wns_{word.lower()}", kind) for status, word, kind in WINDOWS_ROWS),
+    *((answer(status, body.encode()), code, kind) for status, body, code, kind in PHRASE_ROWS),
+    *((answer(status, b"text"), f"http_{status}", kind) for status, kind in PLAIN_ROWS),
+]
+TABLE: dict[str, tuple[Meaning, str]] = {
+    **APPLE,
+    **MOZILLA,
+    **WINDOWS,
+    **{code: (meaning, why) for code, (_, meaning, why) in PHRASES.items()},
+    **{f"http_{status}": row for status, row in STATUSES.items()},
+    "http_3xx": REDIRECTED,
+}
 
 
-def check(got: Outcome, outcome: type[Outcome], code: str) -> None:
+def settled(outcome: Outcome) -> tuple[Settlement, Receipt]:
+    """What is decided from it, and the receipt that is stored."""
+    one = delivery(Platform.WEB, "https://push.example/x")
+    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
+    before = Receipt(
+        notification_id=one.notification.id,
+        n=0,
+        device_id=one.device.device_id,
+        channel=one.channel,
+        status=DeliveryStatus.PENDING,
+    )
+    stored = apply(before, Change(n=0, attempt=1, settlement=settlement, at=NOW))
+    assert stored is not None
+    return settlement, stored
+
+
+@pytest.mark.parametrize(("said", "code", "outcome"), ROWS, ids=[f"{row[0].status}-{row[1]}" for row in ROWS])
+def test_each_answer_leads_to_one_outcome_one_settlement_and_one_receipt(
+    said: Answer, code: str, outcome: type[Outcome]
+) -> None:
+    got = outcome_of(said, NOW)
     assert isinstance(got, outcome)
     assert not isinstance(got, Taken)
     assert got.code == code
-
-
-@pytest.mark.parametrize(("status", "reason", "outcome"), APPLE)
-def test_each_reason_of_apple(status: int, reason: str, outcome: type[Outcome]) -> None:
-    check(outcome_of(answer(status, b'{"reason":"%s"}' % reason.encode()), NOW), outcome, reason)
-
-
-@pytest.mark.parametrize(("status", "errno", "outcome"), MOZILLA)
-def test_each_errno_of_mozilla(status: int, errno: int, outcome: type[Outcome]) -> None:
-    body = b'{"code":%d,"errno":%d,"error":"x","message":"y"}' % (status, errno)
-    check(outcome_of(answer(status, body), NOW), outcome, f"errno_{errno}")
-
-
-@pytest.mark.parametrize(("status", "outcome"), PLAIN)
-def test_each_status_without_a_word(status: int, outcome: type[Outcome]) -> None:
-    check(outcome_of(answer(status, b"text"), NOW), outcome, f"http_{status}")
+    led = next(led for led in LEADS.values() if led.outcome is outcome)
+    settlement, stored = settled(got)
+    assert type(settlement).__name__ == led.settlement
+    assert stored.status is led.status
+    assert stored.code == code
+    if isinstance(got, Refused | Unanswered):
+        assert stored.reason == got.why
+    assert stored.parked == ("breaker:demo/webpush" if outcome is Denied else None)
 
 
 def test_the_rows_above_are_the_whole_table() -> None:
-    assert set(REASONS) == {reason for _, reason, _ in APPLE} | {f"errno_{errno}" for _, errno, _ in MOZILLA}
-    assert set(STATUSES) <= {status for status, _ in PLAIN}
+    tried = {code for _, code, _ in ROWS}
+    assert {code for code in TABLE if code != "http_3xx"} <= tried
+    assert tried - set(TABLE) == {"http_301", "http_307", "http_418"}
+
+
+def test_the_operators_page_has_the_same_table() -> None:
+    """Code, reason and what it leads to, row by row: docs/providers/webpush.md."""
+    section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
+    rows = re.findall(r"^\| `([A-Za-z0-9_]+)` \| (.*?) \| ([a-z]+) \|", section, re.MULTILINE)
+    assert len({code for code, _, _ in rows}) == len(rows)
+    assert {code: (why, word) for code, why, word in rows} == {
+        code: (why, LEADS[meaning].on_page) for code, (meaning, why) in TABLE.items()
+    }
 
 
 @pytest.mark.parametrize("status", [200, 201, 202])
 def test_success_names_the_message_where_the_service_does(status: int) -> None:
     assert outcome_of(answer(status, location="/m/1"), NOW) == Taken("/m/1")
     assert outcome_of(answer(status, apns_id="EC1B"), NOW) == Taken("EC1B")
+    assert outcome_of(answer(status, x_wns_status="received"), NOW) == Taken("")
     assert outcome_of(answer(status), NOW) == Taken("")
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (403, b"the VAPID credentials in the authorization header do not correspond to the credentials used"),
-        (401, b'{"code":401,"errno":109,"error":"Unauthorized","message":"VAPID public key mismatch"}'),
-    ],
-)
-def test_a_subscription_of_another_key_is_refused_alone_and_does_not_stop_the_credential(
-    status: int, body: bytes
-) -> None:
-    assert isinstance(outcome_of(answer(status, body), NOW), Refused)
+def test_windows_says_in_a_header_that_a_subscription_is_of_another_key() -> None:
+    said = answer(400, x_wns_error_description="VAPID key mismatch", x_wns_status="dropped")
+    got = outcome_of(said, NOW)
+    assert isinstance(got, Refused)
+    assert got.code == "vapid_key_mismatch"
+
+
+@pytest.mark.parametrize("body", [b'{"reason":null,"errno":null}', b"[]", b'{"errno":"x"}', b"<html>", b"\xff", b"{}"])
+def test_a_body_that_says_nothing_leaves_it_to_the_status(body: bytes) -> None:
+    got = outcome_of(answer(503, body), NOW)
+    assert isinstance(got, Unanswered)
+    assert got.code == "http_503"
 
 
 def test_retry_after_is_honoured() -> None:
@@ -122,6 +207,14 @@ def test_retry_after_is_honoured() -> None:
     got = outcome_of(answer(503, retry_after="120"), NOW)
     assert isinstance(got, Unanswered)
     assert got.wait_ms == 120_000
+
+
+def test_the_reason_never_quotes_the_answer() -> None:
+    """A push service is not trusted: what it writes reaches neither receipts nor logs, but for Apple's word."""
+    for status in (*STATUSES, 418, 301):
+        shown = msgspec.json.encode(outcome_of(answer(status, b"do not quote me", location="https://x"), NOW))
+        assert b"quote" not in shown
+        assert b"https" not in shown
 
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:

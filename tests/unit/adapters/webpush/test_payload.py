@@ -8,13 +8,16 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
+from waypost.adapters.webpush.families import Family
 from waypost.adapters.webpush.payload import faults, fitted_topic, render
+from waypost.adapters.webpush.sender import headers_for
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import HOUR_MS, later
 
 
 def headers(what: Notification) -> dict[str, str]:
-    return dict(render(what, NOW).headers)
+    rendering = render(what, NOW)
+    return dict(headers_for(Family.ANY, rendering))
 
 
 def document(what: Notification) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def test_urgency(kind: Kind, urgency: Urgency, word: str) -> None:
 
 
 def test_the_ttl_is_what_remains() -> None:
-    assert dict(render(notification(), later(NOW, HOUR_MS - 1_500)).headers)["ttl"] == "1"
+    assert render(notification(), later(NOW, HOUR_MS - 1_500)).ttl_s == 1
     assert headers(notification(ttl_ms=0))["ttl"] == "0"
 
 

@@ -51,9 +51,32 @@ def test_a_key_that_cannot_sign_names_its_setting(tmp_path: Path, content: bytes
     assert caught.value.path == "apps.demo.webpush.vapid_private_key_file"
 
 
-def test_a_subject_that_nobody_can_be_reached_at_names_its_setting(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "ops@example.com",
+        "mailto:mailto:ops@example.com",
+        "mailto:ops@localhost",
+        "https://localhost/contact",
+        "mailto:ops",
+        "https://",
+        "http://example.com",
+        "mailto:a@b c.com",
+    ],
+)
+def test_a_subject_that_nobody_can_be_reached_at_names_its_setting(tmp_path: Path, subject: str) -> None:
+    """Apple refuses every message with such a one."""
     file = tmp_path / "vapid.pem"
     file.write_bytes(pem(KEY))
     with pytest.raises(ConfigurationError) as caught:
-        read(file, "ops@example.com")
+        read(file, subject)
     assert caught.value.path == "apps.demo.webpush.subject"
+
+
+@pytest.mark.parametrize(
+    "subject", ["mailto:ops@example.com", "https://example.com", "https://example.com:8443/contact?x=1"]
+)
+def test_a_subject_may_be_a_mail_address_or_a_page(tmp_path: Path, subject: str) -> None:
+    file = tmp_path / "vapid.pem"
+    file.write_bytes(pem(KEY))
+    assert read(file, subject).public_key
