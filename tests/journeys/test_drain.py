@@ -30,7 +30,7 @@ async def test_sigterm_settles_what_is_in_flight(
         await audience.register(30)
         load = Load(service, audience, rng)
         await service.lab.script({"do": {"latency_ms": 500}})
-        callers = asyncio.create_task(load.run(16, limit=1_000_000, pause_s=0.02))
+        callers = asyncio.create_task(load.run(16, limit=400, pause_s=0.02))
         await load.grown(300)
         began_s = time.monotonic()
         os.kill(service.pid, signal.SIGTERM)

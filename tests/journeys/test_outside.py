@@ -117,6 +117,7 @@ async def test_refused_credentials_hold_their_deliveries_until_they_are_taken_ag
     """All three providers refuse the credential: nothing fails or spends a retry, and a probe finds it healed."""
     async with running(tmp_path, workers=1) as service:
         await service.lab.script(*REFUSALS)
+        await service.lab.ask("POST", "/oauth/revoke")  # the token that was fetched at the start
         load = await _told(service, rng)
 
         async def all_wait() -> bool:
