@@ -35,6 +35,7 @@ SHARES_S = 0.5
 REPORT_S = 0.25
 SWEEP_S = 60.0
 DEPTH_S = 1.0
+PARKED_S = 5.0
 RELEASE_PAGE = 1_000
 FAILED_DRAIN_S = 2.0
 """What a worker of which a stage failed gives the others to settle."""
@@ -145,6 +146,7 @@ class Worker:
             ("report", REPORT_S, self._report),
             ("sweep", SWEEP_S, self._sweep),
             ("depth", DEPTH_S, self._measure),
+            ("parked", PARKED_S, self._crew.gates.expect_parked),
         ]
         telemetry = self._crew.telemetry
         return [every(period_s, act, telemetry, name) for name, period_s, act in tickers]
@@ -208,7 +210,7 @@ class Worker:
             self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))
 
     async def _measure(self) -> None:
-        """Publish depths and what was attempted; decide which lanes are full."""
+        """Publish depths and what was attempted; decide which lanes are full, and wake one that missed the word."""
         telemetry = self._crew.telemetry
         full: set[Lane] = set()
         for lane, loop in self._lanes.items():
@@ -217,6 +219,8 @@ class Worker:
             loop.publish()
             if depth >= self._backlog_limit:
                 full.add(lane)
+            if depth and loop.is_idle:
+                loop.wake()
         self._full = frozenset(full)
         for credential, in_flight in self._crew.gates.in_flight().items():
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
