@@ -7,7 +7,8 @@ import msgspec
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from waypost.lab.apns import ApnsGateway, SigningKey
+from waypost.lab.apns_identity import EnvironmentReason, Providers, SigningKey
+from waypost.lab.client_certificates import issue
 from waypost.lab.credentials import pem
 from waypost.lab.faults import Faults, Rule, parse_rules
 from waypost.lab.jose import from_base64url
@@ -16,7 +17,7 @@ from waypost.lab.push_services import SERVICES, subscription_id
 from waypost.lab.received import counts, page, summary
 from waypost.lab.records import Records
 from waypost.lab.settings import LabSettings, LabUrls
-from waypost.lab.subscriptions import described
+from waypost.lab.subscriptions import Transport, described
 from waypost.lab.tokens import Platform, Tokens
 from waypost.lab.verification import Expectation, verify
 from waypost.lab.webpush import WebPushGateway
@@ -30,6 +31,7 @@ T = TypeVar("T")
 class _Subscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int | None = None
     service: str = "rfc"
+    transport: Transport = "h2"
     vapid_public_key: str | None = None
 
 
@@ -45,6 +47,13 @@ class _AddKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     team_id: str
     topics: tuple[str, ...]
     environment: Literal["production", "sandbox"] | None = None
+    environment_reason: EnvironmentReason = "BadEnvironmentKeyInToken"
+
+
+class _Certify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topics: tuple[str, ...]
+    environments: tuple[Literal["production", "sandbox"], ...] = ("production", "sandbox")
+    days: float = 365.0
 
 
 class _Kill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +69,7 @@ class Controls(Protocol):
     records: Records
     tokens: Tokens
     oauth: OAuthGateway
-    apns: ApnsGateway
+    providers: Providers
     webpush: WebPushGateway
 
     async def script(self, rules: list[Rule]) -> None:
@@ -81,6 +90,8 @@ class Admin:
                 web.post("/tokens/{token:.+}/kill", self._kill),
                 web.post("/apns/keys", self._add_key),
                 web.delete("/apns/keys/{key_id}", self._revoke_key),
+                web.post("/apns/certificates", self._certify),
+                web.delete("/apns/certificates/{serial}", self._revoke_certificate),
                 web.post("/oauth/revoke", self._revoke),
                 web.get("/faults", self._show_faults),
                 web.post("/faults", self._set_faults),
@@ -115,7 +126,7 @@ class Admin:
         count = _sane(1 if wanted.count is None else wanted.count)
         key = from_base64url(wanted.vapid_public_key) if wanted.vapid_public_key else None
         gateway = self._lab.webpush
-        made = gateway.subscriptions.make(count, service=wanted.service, vapid_key=key)
+        made = gateway.subscriptions.make(count, service=wanted.service, vapid_key=key, transport=wanted.transport)
         shown = [described(subscription, gateway.endpoint(subscription)) for subscription in made]
         return _json(shown[0] if wanted.count is None else {"subscriptions": shown}, status=201)
 
@@ -129,7 +140,7 @@ class Admin:
     async def _kill(self, request: web.Request) -> web.Response:
         at_ms = (await _body(request, _Kill)).at
         token = request.match_info["token"]
-        token = subscription_id(token) if token.startswith("https:") else token
+        token = subscription_id(token) if token.startswith("http") else token
         self._lab.tokens.deaths[token] = int(self._lab.settings.clock() * 1000) if at_ms is None else at_ms
         return _json({"token": token, "at": self._lab.tokens.deaths[token]})
 
@@ -137,12 +148,27 @@ class Admin:
         """Make a further provider key, as Apple's developer portal does, and hand out its private half."""
         wanted = await _body(request, _AddKey)
         private = ec.generate_private_key(ec.SECP256R1())
-        key = SigningKey(wanted.key_id, wanted.team_id, private.public_key(), wanted.topics, wanted.environment)
-        self._lab.apns.add_key(key)
+        key = SigningKey(
+            wanted.key_id, wanted.team_id, private.public_key(), wanted.topics, wanted.environment,
+            wanted.environment_reason,
+        )  # fmt: skip
+        self._lab.providers.add_key(key)
         return _json({"private_key": pem(private).decode()}, status=201)
 
     async def _revoke_key(self, request: web.Request) -> web.Response:
-        return _json({"revoked": self._lab.apns.revoke_key(request.match_info["key_id"])})
+        return _json({"revoked": self._lab.providers.revoke_key(request.match_info["key_id"])})
+
+    async def _certify(self, request: web.Request) -> web.Response:
+        """Make a client certificate, with its key and chain; with negative days it has ended already."""
+        wanted = await _body(request, _Certify)
+        if not wanted.topics:
+            raise ValueError("topics must name at least the bundle id")
+        serial, made = issue(self._lab.settings.directory, wanted.topics, wanted.environments, days=wanted.days)
+        return _json({"serial": str(serial), "certificate": made.decode()}, status=201)
+
+    async def _revoke_certificate(self, request: web.Request) -> web.Response:
+        self._lab.providers.revoked_certificates.add(int(request.match_info["serial"]))
+        return _json({"revoked": True})
 
     async def _revoke(self, _request: web.Request) -> web.Response:
         return _json({"revoked": self._lab.oauth.revoke_all()})
@@ -210,7 +236,7 @@ def _json(value: object, status: int = 200) -> web.Response:
 
 def _as_token(text: str | None) -> str | None:
     """Take an endpoint for the subscription it names."""
-    return subscription_id(text) if text and text.startswith("https:") else text
+    return subscription_id(text) if text and text.startswith("http") else text
 
 
 def _sane(count: int) -> int:

@@ -6,6 +6,7 @@ _LEVELS = ("passive", "active", "time-sensitive", "critical")
 _VISIBLE = ("alert", "badge", "sound")
 _NUMBER = (int, float)
 _TEXT_KEYS = ("thread-id", "category", "target-content-id", "filter-criteria", "attributes-type")
+_FLAT_LOCALISATION = ("loc-key", "loc-args", "title-loc-key", "title-loc-args")
 _SECONDS_KEYS = ("timestamp", "stale-date", "dismissal-date")
 
 
@@ -23,7 +24,7 @@ def aps_is_sound(payload: dict[str, Any], push_type: str) -> bool:
     if not isinstance(aps, dict):
         return False
     return (
-        _alert_is_sound(aps.get("alert"))
+        (_activity_alert_is_sound if push_type == "liveactivity" else _alert_is_sound)(aps.get("alert"))
         and _sound_is_sound(aps.get("sound"))
         and _number(aps.get("badge"), low=0)
         and _number(aps.get("content-available"), low=1, high=1)
@@ -55,6 +56,8 @@ def _live_activity_is_whole(aps: dict[str, Any]) -> bool:
     event = aps.get("event")
     if event not in ("start", "update", "end") or "timestamp" not in aps:
         return False
+    if aps.get("input-push-token", 1) != 1 or not isinstance(aps.get("input-push-channel", ""), str):
+        return False
     if event == "start":
         return all(key in aps for key in ("attributes-type", "attributes", "alert", "content-state"))
     return event == "end" or isinstance(aps.get("content-state"), dict)
@@ -69,6 +72,16 @@ def _alert_is_sound(alert: Any) -> bool:
         )
         return all(key in alert for arguments, key in paired if arguments in alert)
     return alert is None or isinstance(alert, str)
+
+
+def _activity_alert_is_sound(alert: Any) -> bool:
+    """A live activity's title and body are texts, or hold their own `loc-key` and `loc-args`."""
+    if not isinstance(alert, dict):
+        return alert is None
+    parts = [alert[key] for key in ("title", "body") if key in alert]
+    return not any(key in alert for key in _FLAT_LOCALISATION) and all(
+        isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("loc-key"), str)) for part in parts
+    )
 
 
 def _sound_is_sound(sound: Any) -> bool:

@@ -11,7 +11,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from waypost.lab import client_certificates
+
 CA, SERVER = "ca.pem", "server.pem"
+APNS_CERTIFICATE = "apns-client.pem"
 APNS_KEY, SERVICE_ACCOUNT, VAPID_KEY = "AuthKey.p8", "fcm.json", "vapid.pem"
 _VALID_DAYS = 3650
 
@@ -33,14 +36,20 @@ def pem(key: PrivateKey) -> bytes:
     )
 
 
-def write_missing(directory: Path, project_id: str) -> Credentials:
-    """Make what *directory* lacks and read the rest."""
+def write_missing(directory: Path, project_id: str, topics: tuple[str, ...] = ("com.example.demo",)) -> Credentials:
+    """Make what *directory* lacks and read the rest; *topics* are the client certificate's."""
     directory.mkdir(parents=True, exist_ok=True)
     if not (directory / CA).exists() or not (directory / SERVER).exists():
         _write_certificates(directory)
     for name in (APNS_KEY, VAPID_KEY):
         if not (directory / name).exists():
             _write_secret(directory / name, pem(ec.generate_private_key(ec.SECP256R1())))
+    client_certificates.write_authority(directory)
+    if not (directory / APNS_CERTIFICATE).exists():
+        both = ("production", "sandbox")
+        named = (*topics, *(f"{topic}.voip" for topic in topics))
+        _, certificate = client_certificates.issue(directory, named, both, days=_VALID_DAYS)
+        _write_secret(directory / APNS_CERTIFICATE, certificate)
     account = write_service_account(directory, project_id, None)
     apns_key = serialization.load_pem_private_key((directory / APNS_KEY).read_bytes(), None)
     account_key = serialization.load_pem_private_key(
@@ -53,12 +62,15 @@ def write_missing(directory: Path, project_id: str) -> Credentials:
     return Credentials(apns_key.public_key(), account_key.public_key(), account["client_email"])
 
 
-def tls_context(directory: Path, alpn: list[str]) -> ssl.SSLContext:
-    """Serve TLS 1.2 and later with the lab's certificate, offering *alpn*."""
+def tls_context(directory: Path, alpn: list[str], *, senders_ca: Path | None = None) -> ssl.SSLContext:
+    """Serve TLS 1.2 and later with the lab's certificate, offering *alpn*; a sender may show one of *senders_ca*."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(directory / SERVER)
     context.set_alpn_protocols(alpn)
+    if senders_ca is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(senders_ca)
     return context
 
 

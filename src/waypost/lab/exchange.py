@@ -24,6 +24,9 @@ class Connection(msgspec.Struct, kw_only=True):
     number: int
     gateway: str
     protocol: str
+    scheme: str = "https"
+    certificate: bytes | None = None
+    """The client's certificate, in DER."""
     opened_at: float
     closed_at: float | None = None
     requests: int = 0
@@ -32,6 +35,8 @@ class Connection(msgspec.Struct, kw_only=True):
     violations: Counter[str] = msgspec.field(default_factory=Counter)
     """Breaches of HTTP/2 or of the gateway's connection rules, by name."""
     session: ProviderSession | None = None
+    errors: int = 0
+    """What counts against a scripted error budget."""
     limit_streams: Callable[[int], None] = lambda _: None
 
 
@@ -90,5 +95,5 @@ class Gateway(Protocol):
     def judge(self, request: Request) -> Verdict:
         """Accept or refuse *request* as the real service would."""
 
-    def refuse(self, refusal: Refusal, *, gone_at_ms: int | None = None) -> Answer:
-        """Phrase *refusal* in this gateway's error format; *gone_at_ms* is when the token died."""
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+        """Phrase *refusal* of *request* in this gateway's error format; *gone_at_ms* is when the token died."""

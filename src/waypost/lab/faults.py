@@ -3,12 +3,13 @@
 import random
 import zlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import yaml
 
-GatewayName = Literal["apns", "fcm", "webpush", "oauth"]
+GatewayName = Literal["apns", "apns_sandbox", "apns_broadcast", "apns_channels", "fcm", "webpush", "oauth", "metadata"]
+GATEWAYS: tuple[str, ...] = get_args(GatewayName)
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -101,8 +102,21 @@ class SlowReader(_Part, frozen=True):
     pause_ms: int
 
 
+class ErrorBudget(_Part, frozen=True):
+    """Count a connection's answers of 4xx, all but 410, and punish it for too many, as Apple says it does."""
+
+    lower_after: int | None = None
+    """At so many errors SETTINGS lower the stream limit; the next accepted request lifts it again."""
+    lower_to: int = 1
+    lift_to: int = 1000
+    drop_after: int | None = None
+    """At so many errors the connection is closed behind its answer."""
+    bad_device_token_counts: int = 2
+    """A `BadDeviceToken` weighs more than other errors."""
+
+
 class Do(_Part, frozen=True):
-    """Exactly one action; `latency_ms` alone lets the next matching rule act as well."""
+    """Exactly one action; one that does not decide lets the next rule act as well."""
 
     latency_ms: int | None = None
     answer: AnswerFault | None = None
@@ -114,12 +128,18 @@ class Do(_Part, frozen=True):
     accept_then_drop: Literal[True] | None = None
     settings: SettingsChange | None = None
     slow_reader: SlowReader | None = None
+    error_budget: ErrorBudget | None = None
     refuse_connections: Literal[True] | None = None
     tls_fail: Literal[True] | None = None
 
     def __post_init__(self) -> None:
         if sum(getattr(self, name) is not None for name in self.__struct_fields__) != 1:
             raise ValueError(f"a rule does exactly one of {', '.join(self.__struct_fields__)}")
+
+    @property
+    def decides(self) -> bool:
+        """Whether it settles what becomes of the request, so that no further rule is asked."""
+        return not (self.latency_ms or self.settings or self.slow_reader or self.error_budget)
 
 
 class Rule(_Part, frozen=True):
@@ -168,7 +188,7 @@ class Faults:
                 for armed in self._armed
                 if armed.rule.where in (None, name) and not (armed.rule.do.refuse_connections or armed.rule.do.tls_fail)
             ]
-            for name in ("apns", "fcm", "webpush", "oauth")
+            for name in GATEWAYS
         }
 
     def meets_any(self, gateway: str) -> bool:
@@ -181,7 +201,7 @@ class Faults:
         for armed in self._requests.get(gateway, ()):
             if self._meets(armed, token):
                 chosen.append(armed.rule.do)
-                if not (armed.rule.do.latency_ms or armed.rule.do.settings or armed.rule.do.slow_reader):
+                if armed.rule.do.decides:
                     break
         return chosen
 

@@ -9,35 +9,15 @@ import msgspec
 
 from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal, Request, Verdict
 from waypost.lab.fcm_message import FieldViolation, message_violations, normalized, payload_bytes
+from waypost.lab.fcm_quota import Quota
+from waypost.lab.fcm_topics import TopicSubscriptions
+from waypost.lab.google_errors import BAD_REQUEST, envelope, fcm_error, html, quota_exceeded
 from waypost.lab.oauth import OAuthGateway
 from waypost.lab.tokens import Tokens
 
 STREAMS = 100
 _PATH = re.compile(r"/v1/projects/([^/]+)/messages:send\Z")
-_FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
-_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _INVALID_TOKEN = "The registration token is not a valid FCM registration token"
-
-STATUS_OF_CODE = {
-    "INVALID_ARGUMENT": "INVALID_ARGUMENT",
-    "THIRD_PARTY_AUTH_ERROR": "UNAUTHENTICATED",
-    "SENDER_ID_MISMATCH": "PERMISSION_DENIED",
-    "UNREGISTERED": "NOT_FOUND",
-    "QUOTA_EXCEEDED": "RESOURCE_EXHAUSTED",
-    "INTERNAL": "INTERNAL",
-    "UNAVAILABLE": "UNAVAILABLE",
-    "UNSPECIFIED_ERROR": "UNKNOWN",
-}
-STATUS_OF_HTTP = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-}
-"""The canonical status beside each HTTP status (captured answers say NOT_FOUND, not UNREGISTERED, for 404)."""
 
 
 class Send(msgspec.Struct):
@@ -69,6 +49,10 @@ class Check(msgspec.Struct, frozen=True):
     code: str
     text: str
     strict: bool = False
+
+
+def _is_about_topics(path: str) -> bool:
+    return not path.endswith(":send") and ("/topicSubscriptions" in path or path.startswith("/iid/"))
 
 
 def _authorized(send: Send) -> bool:
@@ -104,7 +88,7 @@ def _token_is_good(send: Send) -> bool:
 
 
 def _installation_is_known(send: Send) -> bool:
-    return "fid" not in send.message or send.gateway.tokens.good("android", send.target)
+    return "fid" not in send.message or send.gateway.tokens.good("fid", send.target)
 
 
 def _of_this_project(send: Send) -> bool:
@@ -127,6 +111,7 @@ CHECKS = (
         "authentication credential.",
     ),
     Check(_own_project, 403, "", "Permission 'cloudmessaging.messages.create' denied on resource."),
+    Check(lambda s: s.gateway.quota.take(), 429, "-quota", "QUOTA_EXCEEDED"),
     Check(
         lambda s: s.request.headers.get("content-type", "").startswith("application/json"),
         400, "", "Invalid content type.", strict=True,
@@ -139,16 +124,24 @@ CHECKS = (
     Check(_installation_is_known, 404, "UNREGISTERED", "Requested entity was not found."),
     Check(_of_this_project, 403, "SENDER_ID_MISMATCH", "SenderId mismatch"),
 )  # fmt: skip
-"""`-html` is answered by Google's front end, `-fields` names the fields; an empty code means no FcmError detail."""
+"""`-html` is answered by Google's front end, `-fields` names the fields, `-quota` the wait; an empty code means no
+FcmError detail."""
 
 
 class FcmGateway:
-    """fcm.googleapis.com."""
+    """fcm.googleapis.com, and iid.googleapis.com beside it."""
+
+    quota: Quota
 
     name = "fcm"
 
-    def __init__(self, project_id: str, oauth: OAuthGateway, tokens: Tokens, *, strict: bool) -> None:
+    def __init__(
+        self, project_id: str, oauth: OAuthGateway, tokens: Tokens, *, strict: bool, quota_per_minute: int,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
         self.project_id, self.oauth, self.tokens, self.strict = project_id, oauth, tokens, strict
+        self.quota = Quota(quota_per_minute, clock)
+        self._topics = TopicSubscriptions(project_id, oauth, tokens, clock)
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
 
     def token_of(self, request: Request) -> str:
@@ -158,6 +151,8 @@ class FcmGateway:
 
     def judge(self, request: Request) -> Verdict:
         """Run the table."""
+        if _is_about_topics(request.path):
+            return self._topics.judge(request)
         send = Send(request, self)
         for check in self._checks:
             if not check.holds(send):
@@ -167,22 +162,22 @@ class FcmGateway:
         body = msgspec.json.encode({"name": f"projects/{self.project_id}/messages/{message_id}"})
         return self._verdict(send, Answer(200, (JSON_CONTENT,), body), accepted=not dry, reason="validate_only" * dry)
 
-    def refuse(self, refusal: Refusal, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
         """Google's envelope; *reason* is FCM's errorCode, empty for none. A dead token is always UNREGISTERED."""
         if gone_at_ms is not None:
             refusal = Refusal(404, "UNREGISTERED", "Requested entity was not found.")
-        status = STATUS_OF_CODE.get(refusal.reason) or STATUS_OF_HTTP.get(refusal.status, "UNKNOWN")
-        details = [{"@type": _FCM_ERROR, "errorCode": refusal.reason}] if refusal.reason else []
-        return envelope(refusal.status, status, refusal.detail or refusal.reason, details)
+        return fcm_error(refusal)
 
     def _refusal(self, send: Send, check: Check) -> Answer:
         if check.code == "-html":
             return html(check.status, check.text)
+        if check.code == "-quota":
+            return quota_exceeded(self.quota.wait_s())
         if check.code != "-fields":
-            return self.refuse(Refusal(check.status, check.code, check.text))
+            return self.refuse(Refusal(check.status, check.code, check.text), send.request)
         violations = [{"field": v.field, "description": v.description} for v in send.violations]
         text = "; ".join(violation.description for violation in send.violations)
-        return envelope(400, "INVALID_ARGUMENT", text, [{"@type": _BAD_REQUEST, "fieldViolations": violations}])
+        return envelope(400, "INVALID_ARGUMENT", text, [{"@type": BAD_REQUEST, "fieldViolations": violations}])
 
     def _verdict(self, send: Send, answer: Answer, *, accepted: bool = False, reason: str = "") -> Verdict:
         data = send.message.get("data")
@@ -193,17 +188,3 @@ class FcmGateway:
             notification_id=notification_id if isinstance(notification_id, str) else "",
             push_type="notification" if "notification" in send.message else "data",
         )  # fmt: skip
-
-
-def envelope(code: int, status: str, text: str, details: list[dict[str, Any]]) -> Answer:
-    """The error body of every Google API; `details` is left out when there are none."""
-    error: dict[str, Any] = {"code": code, "message": text, "status": status}
-    if details:
-        error["details"] = details
-    return Answer(code, (JSON_CONTENT,), msgspec.json.encode({"error": error}))
-
-
-def html(status: int, text: str) -> Answer:
-    """An answer of Google's front end, which speaks HTML."""
-    body = f"<!DOCTYPE html>\n<html lang=en>\n<title>Error {status} ({text})!!1</title>\n<p><b>{status}.</b> {text}\n"
-    return Answer(status, (("content-type", "text/html; charset=UTF-8"),), body.encode())

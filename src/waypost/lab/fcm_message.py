@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from waypost.lab.fcm_condition import condition_fault
+
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _DURATION = re.compile(r"(\d{1,12})(\.\d{1,9})?s\Z")
 _TOPIC = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}\Z")
@@ -38,6 +40,10 @@ def _flag(value: Any) -> str:
 
 def _number(value: Any) -> str:
     return "" if isinstance(value, int | float) and not isinstance(value, bool) else "Invalid value (TYPE_DOUBLE)"
+
+
+def _integer(value: Any) -> str:
+    return "" if isinstance(value, int) and not isinstance(value, bool) else "Invalid value (TYPE_INT32)"
 
 
 def _object(value: Any) -> str:
@@ -80,6 +86,10 @@ def _ttl(value: Any) -> str:
     return "" if float(value[:-1]) <= _MAX_TTL_S else "Invalid ttl: must be between 0 and 2419200 seconds"
 
 
+def _condition(value: Any) -> str:
+    return condition_fault(value) if isinstance(value, str) else "Invalid value (TYPE_STRING)"
+
+
 def _link(value: Any) -> str:
     return "" if isinstance(value, str) and value.startswith("https://") else "Invalid link: must use HTTPS"
 
@@ -98,17 +108,18 @@ _ANDROID_NOTIFICATION: Schema = {
         "PRIORITY_UNSPECIFIED", "PRIORITY_MIN", "PRIORITY_LOW", "PRIORITY_DEFAULT", "PRIORITY_HIGH", "PRIORITY_MAX"
     ),
     "visibility": _one_of("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"),
-    "proxy": _one_of("PROXY_UNSPECIFIED", "ALLOW", "DENY", "IF_PRIORITY_LOWERED"), "id": _number,
+    "proxy": _one_of("PROXY_UNSPECIFIED", "ALLOW", "DENY", "IF_PRIORITY_LOWERED"),
 }  # fmt: skip
 _ANDROID_COMMON: Schema = {
     "collapse_key": _text, "ttl": _ttl, "restricted_package_name": _text, "data": _text_map, "direct_boot_ok": _flag,
     "fcm_options": {"analytics_label": _text}, "bandwidth_constrained_ok": _flag, "restricted_satellite_ok": _flag,
 }  # fmt: skip
 _REMOTE: Schema = {
-    "notification": _ANDROID_NOTIFICATION, "mutable_content": _flag, "use_as_v1_data_message": _flag,
+    "notification": {**_ANDROID_NOTIFICATION, "id": _integer}, "mutable_content": _flag,
+    "use_as_v1_data_message": _flag,
 }  # fmt: skip
 _MESSAGE: Schema = {
-    "token": _text, "fid": _text, "condition": _text, "data": _text_map, "notification": _NOTIFICATION,
+    "token": _text, "fid": _text, "condition": _condition, "data": _text_map, "notification": _NOTIFICATION,
     "topic": _pattern(_TOPIC, "Invalid topic name"),
     "android": {**_ANDROID_COMMON, "priority": _one_of("NORMAL", "HIGH"), "notification": _ANDROID_NOTIFICATION},
     "android_v2": {**_ANDROID_COMMON, "remote_notification": _REMOTE, "background_sync": {}},
@@ -145,6 +156,7 @@ def message_violations(body: dict[str, Any], *, strict: bool) -> list[FieldViola
     if targets != 1:
         text = "Recipient of the message is not set." if not targets else "Only one recipient may be set."
         found.append(FieldViolation("message", text))
+    found += _kind_violations(message.get("android_v2"))
     for part in (message, message.get("android"), message.get("android_v2")):
         data = part.get("data") if isinstance(part, dict) else None
         if isinstance(data, dict):
@@ -154,6 +166,20 @@ def message_violations(body: dict[str, Any], *, strict: bool) -> list[FieldViola
                 if _reserved(key, strict=strict)
             ]
     return found
+
+
+def _kind_violations(android: Any) -> Iterator[FieldViolation]:
+    """An `android_v2` block is one of two kinds, and a remote notification shows one with an id."""
+    if not isinstance(android, dict):
+        return
+    if sum(kind in android for kind in ("remote_notification", "background_sync")) != 1:
+        text = "Exactly one of remote_notification and background_sync must be set."
+        yield FieldViolation("message.android_v2", text)
+    remote = android.get("remote_notification")
+    if isinstance(remote, dict) and not (
+        isinstance(remote.get("notification"), dict) and "id" in remote["notification"]
+    ):
+        yield FieldViolation("message.android_v2.remote_notification.notification", "Notification with an id required.")
 
 
 def payload_bytes(message: dict[str, Any]) -> int:

@@ -6,6 +6,7 @@ from h2.connection import H2Connection
 from h2.settings import SettingCodes, Settings
 
 from waypost.lab.exchange import Connection, Request
+from waypost.lab.faults import SettingsChange
 
 _CONNECTION_HEADERS = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
 _PSEUDO = frozenset((b":method", b":path", b":scheme", b":authority"))
@@ -15,6 +16,10 @@ class WireRules(msgspec.Struct, frozen=True):
     """How one gateway behaves below its requests."""
 
     max_streams: int
+    max_streams_with_certificate: int = 1000
+    """From the start, for a client whose certificate says who it is (APNs)."""
+    ends_with_empty_data: bool = False
+    """Send END_STREAM on a DATA frame of its own, as FCM often does."""
     needs_alpn: bool = False
     max_unasked_pings: int | None = None
     """GOAWAY `too_many_pings` at this many PINGs without a request."""
@@ -44,6 +49,18 @@ class LenientHttp2(H2Connection):
     def sweep(self) -> None:
         """Let h2 forget closed streams, which it does only while it counts open ones."""
         _ = super().open_inbound_streams
+
+
+def setting_values(change: SettingsChange) -> dict[SettingCodes | int, int]:
+    """What a scripted change of settings sends."""
+    values = {
+        SettingCodes.MAX_CONCURRENT_STREAMS: change.max_concurrent_streams,
+        SettingCodes.INITIAL_WINDOW_SIZE: change.initial_window_size,
+        SettingCodes.MAX_FRAME_SIZE: change.max_frame_size,
+        SettingCodes.HEADER_TABLE_SIZE: change.header_table_size,
+        SettingCodes.MAX_HEADER_LIST_SIZE: change.max_header_list_size,
+    }
+    return {code: value for code, value in values.items() if value is not None}
 
 
 def read_request(raw: list[tuple[bytes, bytes]], body: bytes, connection: Connection) -> Request:

@@ -20,10 +20,10 @@ class Http1Service:
         self._connections: dict[asyncio.BaseProtocol, Connection] = {}
         self._server = web.Server(self._serve, access_log=None)
 
-    def protocol(self) -> asyncio.Protocol:
+    def protocol(self, scheme: str) -> asyncio.Protocol:
         """Make the protocol object of one new connection."""
         inner = self._server()
-        connection = self._connections[inner] = self._reception.connect("http/1.1")
+        connection = self._connections[inner] = self._reception.connect("http/1.1", scheme=scheme)
 
         def ended() -> None:
             del self._connections[inner]
@@ -37,7 +37,9 @@ class Http1Service:
 
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
         body = await incoming.content.read(_MAX_BODY_BYTES)
-        headers = {":authority": incoming.headers.get("Host", ""), ":method": incoming.method, ":scheme": "https"}
+        connection = self._connections[incoming.protocol]
+        headers = {":authority": incoming.headers.get("Host", ""), ":method": incoming.method}
+        headers[":scheme"] = connection.scheme
         repeated: list[str] = []
         for raw_name, value in incoming.headers.items():
             name = raw_name.lower()
@@ -46,7 +48,7 @@ class Http1Service:
             headers[name] = value
         request = Request(
             method=incoming.method, path=incoming.raw_path, headers=headers, repeated=tuple(repeated), body=body,
-            connection=self._connections[incoming.protocol],
+            connection=connection,
         )  # fmt: skip
         reply = self._reception.receive(request)
         pause_s = sum(change.pause_ms / 1000 for change in reply.first if isinstance(change, SlowReader))
@@ -58,7 +60,10 @@ class Http1Service:
             if incoming.transport is not None:  # GOAWAY and RST have no HTTP/1.1 form: the connection goes
                 incoming.transport.abort()
             return web.Response(status=503)
-        return web.Response(status=reply.answer.status, headers=dict(reply.answer.headers), body=reply.answer.body)
+        answered = web.Response(status=reply.answer.status, headers=dict(reply.answer.headers), body=reply.answer.body)
+        if reply.ends:
+            answered.force_close()
+        return answered
 
 
 class _Watched(asyncio.Protocol):

@@ -6,14 +6,19 @@ import sys
 
 import msgspec
 
-from waypost.lab import apns, credentials, fcm, webpush
+from waypost.lab import credentials, fcm, webpush
 from waypost.lab.admin import Admin
 from waypost.lab.apns import ApnsGateway
+from waypost.lab.apns_broadcast import BroadcastGateway
+from waypost.lab.apns_channels import Channels, ChannelsGateway
+from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
+from waypost.lab.client_certificates import CLIENT_CA
 from waypost.lab.exchange import Gateway
 from waypost.lab.faults import Faults, Rule, read_rules
 from waypost.lab.fcm import FcmGateway
 from waypost.lab.framing import WireRules
 from waypost.lab.listeners import Listener
+from waypost.lab.metadata import MetadataGateway
 from waypost.lab.oauth import TOKEN_PATH, OAuthGateway, ServiceAccount
 from waypost.lab.reception import Reception
 from waypost.lab.records import Records
@@ -22,7 +27,8 @@ from waypost.lab.subscriptions import Subscriptions
 from waypost.lab.tokens import Tokens
 from waypost.lab.webpush import WebPushGateway
 
-_DUAL, _HTTP2 = ["h2", "http/1.1"], ["h2"]
+_DUAL, _HTTP2, _HTTP1, _PLAIN = ["h2", "http/1.1"], ["h2"], ["http/1.1"], list[str]()
+"""What a port negotiates by ALPN; without TLS there is nothing to negotiate."""
 
 
 class Lab:
@@ -31,7 +37,7 @@ class Lab:
     urls: LabUrls
     records: Records
     oauth: OAuthGateway
-    apns: ApnsGateway
+    providers: Providers
     fcm: FcmGateway
     webpush: WebPushGateway
 
@@ -50,35 +56,70 @@ class Lab:
         self.records = Records(max_records=settings.max_records, max_bodies=settings.max_bodies, journal=journal)
         if settings.faults is not None:
             self.faults.replace(read_rules(settings.faults))
-        self._make_gateways(credentials.write_missing(settings.directory, settings.project_id))
-        oauth = await self._open(self.oauth, WireRules(max_streams=100), settings.oauth_port, _DUAL)
-        self.oauth.url = oauth + TOKEN_PATH
-        credentials.write_service_account(settings.directory, settings.project_id, self.oauth.url)
-        apns_rules = WireRules(max_streams=apns.STREAMS_BEFORE_TOKEN)
-        apns_url = await self._open(self.apns, apns_rules, settings.apns_port, _HTTP2)
-        fcm_rules = WireRules(
-            max_streams=fcm.STREAMS, needs_alpn=True, max_unasked_pings=3,
-            idle_s=settings.fcm_idle_s, max_age_s=settings.fcm_max_age_s,
-        )  # fmt: skip
-        fcm_url = await self._open(self.fcm, fcm_rules, settings.fcm_port, _HTTP2)
-        webpush_rules = WireRules(max_streams=webpush.STREAMS)
-        self.webpush.origin = await self._open(self.webpush, webpush_rules, settings.webpush_port, _DUAL)
-        self._admin = Admin(self)
-        admin_url = await self._admin.open(settings.host, settings.admin_port)
-        self.urls = LabUrls(apns_url, fcm_url, self.oauth.url, self.webpush.origin, admin_url)
+        self._make_gateways(credentials.write_missing(settings.directory, settings.project_id, settings.topics))
+        self.urls = await self._open_gateways()
         self._flusher = asyncio.create_task(self._flush_journal())
 
     def _make_gateways(self, made: credentials.Credentials) -> None:
-        settings = self.settings
+        settings, strict, clock = self.settings, self.settings.strict, self.settings.clock
         account = ServiceAccount(made.service_account_email, made.service_account_key)
-        self.oauth = OAuthGateway(account, lifetime_s=settings.access_token_lifetime_s, clock=settings.clock)
-        key = apns.SigningKey(settings.key_id, settings.team_id, made.apns_key, settings.topics)
-        self.apns = ApnsGateway(
-            [key], self.tokens, environment=settings.environment, strict=settings.strict, clock=settings.clock
+        self.oauth = OAuthGateway(account, lifetime_s=settings.access_token_lifetime_s, clock=clock)
+        self._metadata = MetadataGateway(self.oauth, project_id=settings.project_id, email=account.email)
+        key = SigningKey(settings.key_id, settings.team_id, made.apns_key, settings.topics)
+        self.providers = Providers([key])
+        self._apns = {
+            name: ApnsGateway(name, self.providers, self.tokens, environment=environment, strict=strict, clock=clock)
+            for name, environment in (("apns", settings.environment), ("apns_sandbox", "sandbox"))
+        }
+        channels = Channels(limit=settings.channel_limit, enabled=settings.broadcast_topics)
+        environment = settings.environment
+        self._channels = ChannelsGateway(self.providers, channels, environment=environment, strict=strict, clock=clock)
+        self._broadcast = BroadcastGateway(
+            self.providers, channels, environment=environment, strict=strict, clock=clock
         )
-        self.fcm = FcmGateway(settings.project_id, self.oauth, self.tokens, strict=settings.strict)
+        self.fcm = FcmGateway(
+            settings.project_id, self.oauth, self.tokens, strict=strict,
+            quota_per_minute=settings.fcm_quota_per_minute, clock=clock,
+        )  # fmt: skip
         subscriptions = Subscriptions(settings.directory / "subscriptions.ndjson")
-        self.webpush = WebPushGateway(subscriptions, self.tokens.deaths, strict=settings.strict, clock=settings.clock)
+        self.webpush = WebPushGateway(
+            subscriptions, self.tokens.deaths, strict=strict, max_ttl_s=settings.webpush_max_ttl_s, clock=clock
+        )
+
+    async def _open_gateways(self) -> LabUrls:
+        settings = self.settings
+        apple = WireRules(max_streams=STREAMS_BEFORE_TOKEN, max_streams_with_certificate=STREAMS)
+        google = WireRules(
+            max_streams=fcm.STREAMS, needs_alpn=True, max_unasked_pings=3, ends_with_empty_data=True,
+            idle_s=settings.fcm_idle_s, max_age_s=settings.fcm_max_age_s,
+        )  # fmt: skip
+        plenty, push = WireRules(max_streams=100), WireRules(max_streams=webpush.STREAMS)
+        oauth = await self._open("oauth", self.oauth, plenty, settings.oauth_port, _DUAL)
+        self.oauth.url = oauth + TOKEN_PATH
+        credentials.write_service_account(settings.directory, settings.project_id, self.oauth.url)
+        self.webpush.origins = {
+            "h2": await self._open("webpush", self.webpush, push, settings.webpush_port, _DUAL),
+            "http1": await self._open("webpush_http1", self.webpush, push, settings.webpush_http1_port, _HTTP1),
+            "plain": await self._open("webpush_plain", self.webpush, push, settings.webpush_plain_port, _PLAIN),
+        }
+        self._admin = Admin(self)
+        return LabUrls(
+            apns=await self._open("apns", self._apns["apns"], apple, settings.apns_port, _HTTP2),
+            apns_sandbox=await self._open(
+                "apns_sandbox", self._apns["apns_sandbox"], apple, settings.apns_sandbox_port, _HTTP2
+            ),
+            apns_broadcast=await self._open(
+                "apns_broadcast", self._broadcast, apple, settings.apns_broadcast_port, _HTTP2
+            ),
+            apns_channels=await self._open("apns_channels", self._channels, apple, settings.apns_channels_port, _HTTP2),
+            fcm=await self._open("fcm", self.fcm, google, settings.fcm_port, _HTTP2),
+            oauth=self.oauth.url,
+            metadata=await self._open("metadata", self._metadata, plenty, settings.metadata_port, _PLAIN),
+            webpush=self.webpush.origins["h2"],
+            webpush_http1=self.webpush.origins["http1"],
+            webpush_plain=self.webpush.origins["plain"],
+            admin=await self._admin.open(settings.host, settings.admin_port),
+        )
 
     async def stop(self) -> None:
         """Close every port and connection and finish the journal."""
@@ -95,15 +136,19 @@ class Lab:
         for listener in self._listeners.values():
             await listener.follow_script()
 
-    async def _open(self, gateway: Gateway, rules: WireRules, port: int, alpn: list[str]) -> str:
+    async def _open(self, name: str, gateway: Gateway, rules: WireRules, port: int, alpn: list[str]) -> str:
+        """Open one port; with nothing to negotiate it is a plain one."""
         reception = Reception(gateway, self.faults, self.records, self.settings.clock)
-        context = credentials.tls_context(self.settings.directory, alpn)
-        listener = Listener(reception, rules, context, host=self.settings.host, port=port, http1="http/1.1" in alpn)
-        self._listeners[gateway.name] = listener
+        directory = self.settings.directory
+        senders_ca = directory / CLIENT_CA if name.startswith("apns") else None
+        context = credentials.tls_context(directory, alpn, senders_ca=senders_ca) if alpn else None
+        http1 = "h2" not in alpn or "http/1.1" in alpn
+        listener = Listener(reception, rules, context, host=self.settings.host, port=port, http1=http1)
+        self._listeners[name] = listener
         await listener.open()
         await listener.follow_script()
         host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
-        return f"https://{host}:{listener.port}"
+        return f"{'https' if alpn else 'http'}://{host}:{listener.port}"
 
     async def _flush_journal(self) -> None:
         while True:
@@ -138,7 +183,7 @@ def _ready_text(lab: Lab) -> str:
     urls, settings = lab.urls, lab.settings
     names = (credentials.CA, credentials.APNS_KEY, credentials.SERVICE_ACCOUNT, credentials.VAPID_KEY)
     lines = ["The provider lab is ready.", ""]
-    lines += [f"  {name:<8} {url}" for name, url in msgspec.structs.asdict(urls).items()]
+    lines += [f"  {name:<14} {url}" for name, url in msgspec.structs.asdict(urls).items()]
     lines += ["", f"  APNs key {settings.key_id}, team {settings.team_id}, topics {', '.join(settings.topics)}"]
     lines += [f"  {settings.directory / name}" for name in names]
     return "\n".join([*lines, "", "Stop with Ctrl-C.", ""])

@@ -1,4 +1,4 @@
-"""The listening sockets: TLS with ALPN, closed or failing its handshakes while the script says so."""
+"""The listening sockets: TLS with ALPN or plain, closed or failing its handshakes while the script says so."""
 
 import asyncio
 import ssl
@@ -12,17 +12,19 @@ from waypost.lab.server import Http2Connection
 
 
 class Listener:
-    """One gateway's port."""
+    """One port of a gateway; without a TLS context it is plain HTTP/1.1."""
 
     def __init__(
-        self, reception: Reception, rules: WireRules, context: ssl.SSLContext, *, host: str, port: int, http1: bool
-    ) -> None:
+        self, reception: Reception, rules: WireRules, context: ssl.SSLContext | None, *, host: str, port: int,
+        http1: bool,
+    ) -> None:  # fmt: skip
         self.port = port
         self._reception, self._rules, self._context, self._host = reception, rules, context, host
         self._http1 = Http1Service(reception) if http1 else None
         self._server: asyncio.Server | None = None
         self._transports: set[asyncio.Transport] = set()
-        context.sni_callback = self._before_handshake
+        if context is not None:
+            context.sni_callback = self._before_handshake
 
     async def open(self) -> None:
         """Listen; a port of 0 becomes a real one and stays the same when reopened."""
@@ -60,9 +62,9 @@ class Listener:
         """Choose the protocol the client negotiated; without ALPN a gateway that can speaks HTTP/1.1."""
         self._transports = {standing for standing in self._transports if not standing.is_closing()}
         self._transports.add(transport)
-        alpn = cast(ssl.SSLObject, transport.get_extra_info("ssl_object")).selected_alpn_protocol()
-        if self._http1 and alpn != "h2":
-            return self._http1.protocol()
+        tls = cast(ssl.SSLObject | None, transport.get_extra_info("ssl_object"))
+        if self._http1 and (tls is None or tls.selected_alpn_protocol() != "h2"):
+            return self._http1.protocol("http" if tls is None else "https")
         return Http2Connection(self._reception, self._rules)
 
     def _before_handshake(self, _tls: object, _name: str | None, _context: ssl.SSLContext) -> int | None:

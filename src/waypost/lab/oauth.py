@@ -123,15 +123,19 @@ class OAuthGateway:
         grant = Grant(request, form, self, self._clock())
         for check in CHECKS:
             if not check.holds(grant):
-                answer = self.refuse(Refusal(check.status, check.error, check.description))
+                answer = self.refuse(Refusal(check.status, check.error, check.description), request)
                 return Verdict(answer=answer, reason=check.error)
-        token = "ya29.c." + secrets.token_urlsafe(96)
-        self._expiries = {known: expiry for known, expiry in self._expiries.items() if expiry > grant.now}
-        self._expiries[token] = grant.now + self._lifetime_s
-        body = {"access_token": token, "expires_in": self._lifetime_s, "token_type": "Bearer"}
-        return Verdict(answer=Answer(200, (JSON_CONTENT,), msgspec.json.encode(body)), accepted=True)
+        return Verdict(answer=Answer(200, (JSON_CONTENT,), msgspec.json.encode(self.issue())), accepted=True)
 
-    def refuse(self, refusal: Refusal, *, gone_at_ms: int | None = None) -> Answer:
+    def issue(self) -> dict[str, object]:
+        """Make an access token, and say it as Google does."""
+        now = self._clock()
+        token = "ya29.c." + secrets.token_urlsafe(96)
+        self._expiries = {known: expiry for known, expiry in self._expiries.items() if expiry > now}
+        self._expiries[token] = now + self._lifetime_s
+        return {"access_token": token, "expires_in": self._lifetime_s, "token_type": "Bearer"}
+
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
         """RFC 6749 section 5.2 with Google's texts."""
         body = {"error": refusal.reason or "internal_failure", "error_description": refusal.detail}
         return Answer(refusal.status, (JSON_CONTENT,), msgspec.json.encode(body))

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from waypost.lab import declarative
 from waypost.lab.records import Record, Records
 
 _HIDDEN = ("authorization",)
@@ -33,7 +34,7 @@ def counts(records: Records) -> dict[str, Any]:
     shown = []
     for connection in connections:
         fields = msgspec.structs.asdict(connection)
-        del fields["session"], fields["limit_streams"]
+        del fields["session"], fields["limit_streams"], fields["certificate"]
         shown.append(fields)
     gateways = {name: msgspec.structs.asdict(count) for name, count in records.counts.items()}
     return {**gateways, "connections": shown, "evicted": records.evicted}
@@ -52,6 +53,8 @@ def _shown(record: Record, records: Records) -> dict[str, Any]:
         shown["headers"] = {name: value for name, value in content.headers.items() if name not in _HIDDEN}
         shown["payload"] = _decoded(content.body if content.plaintext is None else content.plaintext)
         shown["bytes"] = len(content.body)
+        if content.plaintext is not None:
+            shown["declarative"] = declarative.verdict(content.plaintext)
     return shown
 
 

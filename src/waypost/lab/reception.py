@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from waypost.lab.exchange import Answer, Connection, Gateway, Refusal, Request, Verdict
-from waypost.lab.faults import AnswerFault, BlackHole, Do, Faults, Goaway, Rst, SettingsChange, SlowReader
+from waypost.lab.faults import AnswerFault, BlackHole, Do, ErrorBudget, Faults, Goaway, Rst, SettingsChange, SlowReader
 from waypost.lab.records import Records
 
 
@@ -26,6 +26,8 @@ class Reply(msgspec.Struct, frozen=True):
     delay_s: float = 0.0
     first: tuple[SettingsChange | SlowReader, ...] = ()
     """Done to the connection before the answer."""
+    ends: bool = False
+    """Close the connection behind the answer."""
 
 
 class Reception:
@@ -34,9 +36,11 @@ class Reception:
     def __init__(self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float]) -> None:
         self.gateway, self.faults, self.records, self.clock = gateway, faults, records, clock
 
-    def connect(self, protocol: str) -> Connection:
+    def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> Connection:
         """Register a connection whose TLS handshake is done."""
-        return self.records.open_connection(self.gateway.name, protocol, self.clock())
+        return self.records.open_connection(
+            self.gateway.name, protocol, self.clock(), scheme=scheme, certificate=certificate
+        )
 
     def disconnect(self, connection: Connection) -> None:
         """Note that a connection has ended."""
@@ -51,9 +55,11 @@ class Reception:
         actions = self.faults.choose(self.gateway.name, token)
         delay_s = sum(action.latency_ms or 0 for action in actions) / 1000
         first = tuple(change for action in actions if (change := action.settings or action.slow_reader))
-        if actions and (final := self._final(request, token, actions[-1])):
-            return msgspec.structs.replace(final, delay_s=delay_s, first=first)
-        return Reply(self._judge(request), delay_s=delay_s, first=first)
+        final = self._final(request, token, actions[-1]) if actions else None
+        reply = final or Reply(self._judge(request))
+        budget = next((action.error_budget for action in actions if action.error_budget), None)
+        ends = budget is not None and reply.answer is not None and _charge(request.connection, reply.answer, budget)
+        return msgspec.structs.replace(reply, delay_s=delay_s, first=first, ends=ends)
 
     def _final(self, request: Request, token: str, action: Do) -> Reply | None:
         """Carry out a rule that decides; None when it leaves the request to the gateway."""
@@ -61,7 +67,7 @@ class Reception:
             return Reply(self._scripted_answer(request, token, action.answer))
         if action.gone:
             at_ms = int(self.clock() * 1000) if action.gone.at_ms is None else action.gone.at_ms
-            answer = self.gateway.refuse(Refusal(action.gone.status, action.gone.reason), gone_at_ms=at_ms)
+            answer = self.gateway.refuse(Refusal(action.gone.status, action.gone.reason), request, gone_at_ms=at_ms)
             self._record(request, Verdict(answer=answer, reason=action.gone.reason, token=token))
             return Reply(answer)
         if action.goaway:
@@ -75,7 +81,7 @@ class Reception:
         return None
 
     def _scripted_answer(self, request: Request, token: str, fault: AnswerFault) -> Answer:
-        answer = self.gateway.refuse(Refusal(fault.status, fault.reason))
+        answer = self.gateway.refuse(Refusal(fault.status, fault.reason), request)
         headers = dict(answer.headers)
         body = answer.body
         if fault.body is not None:
@@ -106,3 +112,18 @@ class Reception:
         if verdict.keep:
             answered = verdict.answer.status if status is None else status
             self.records.add(request, verdict, answered, self.clock())
+
+
+def _charge(connection: Connection, answer: Answer, budget: ErrorBudget) -> bool:
+    """Count *answer* against the connection's budget; true when the connection has used it up."""
+    if answer.status < 400:
+        if budget.lower_after is not None and connection.errors >= budget.lower_after:
+            connection.limit_streams(budget.lift_to)
+        connection.errors = 0
+        return False
+    if answer.status == 410 or answer.status >= 500:
+        return False
+    connection.errors += budget.bad_device_token_counts if b"BadDeviceToken" in answer.body else 1
+    if budget.lower_after is not None and connection.errors >= budget.lower_after:
+        connection.limit_streams(budget.lower_to)
+    return budget.drop_after is not None and connection.errors >= budget.drop_after

@@ -8,6 +8,7 @@ from typing import BinaryIO
 import msgspec
 
 from waypost.lab.exchange import Connection, Request, Verdict
+from waypost.lab.faults import GATEWAYS
 
 _MAX_CONNECTIONS = 10_000
 
@@ -67,13 +68,18 @@ class Records:
         self.seq = 0
         self.evicted = 0
         self.copies: dict[str, dict[str, int]] = {}
-        self.counts = {name: GatewayCounts() for name in ("apns", "fcm", "webpush", "oauth")}
+        self.counts = {name: GatewayCounts() for name in GATEWAYS}
         self.connections = {number: c for number, c in self.connections.items() if c.closed_at is None}
 
-    def open_connection(self, gateway: str, protocol: str, now: float) -> Connection:
+    def open_connection(
+        self, gateway: str, protocol: str, now: float, *, scheme: str = "https", certificate: bytes | None = None
+    ) -> Connection:
         """Give a new connection its number."""
         self._connection_numbers += 1
-        connection = Connection(number=self._connection_numbers, gateway=gateway, protocol=protocol, opened_at=now)
+        connection = Connection(
+            number=self._connection_numbers, gateway=gateway, protocol=protocol, opened_at=now, scheme=scheme,
+            certificate=certificate,
+        )  # fmt: skip
         self.connections[connection.number] = connection
         if len(self.connections) > _MAX_CONNECTIONS:
             closed = next((n for n, c in self.connections.items() if c.closed_at is not None), None)

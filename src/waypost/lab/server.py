@@ -1,6 +1,7 @@
 """One HTTP/2 server connection, on the h2 library, with every way of misbehaving the fault script can order."""
 
 import asyncio
+import ssl
 from typing import assert_never, cast
 
 import msgspec
@@ -18,16 +19,16 @@ from h2.events import (
 )
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
-from hyperframe.frame import GoAwayFrame
 
+from waypost.lab.departure import LAST_POSSIBLE_STREAM, Departure, debug_data, goaway
 from waypost.lab.exchange import Answer
 from waypost.lab.faults import BlackHole, Goaway, Rst, SettingsChange, SlowReader
-from waypost.lab.framing import LenientHttp2, WireRules, malformed, read_request
+from waypost.lab.framing import LenientHttp2, WireRules, malformed, read_request, setting_values
+from waypost.lab.lifetime import Lifetime
 from waypost.lab.reception import Drop, Reception, Reply
 
 _MAX_BODY_BYTES = 256 * 1024
 _CONNECTION_WINDOW = 2**24
-_LAST_POSSIBLE_STREAM = 2**31 - 1
 _SWEEP_EVERY = 64
 
 
@@ -47,13 +48,9 @@ class Http2Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Incoming] = {}
         self._unsent: dict[int, bytes] = {}
-        self._held: list[int] = []
-        self._going: Goaway | None = None
-        self._last_allowed: int | None = None
-        self._last_processed = 0
+        self._departure = Departure()
         self._limit = self._acknowledged_limit = rules.max_streams
         self._limit_acknowledged = False
-        self._pings = 0
         self._received = 0
         self._silent = False
         self._timers: list[asyncio.TimerHandle] = []
@@ -62,20 +59,19 @@ class Http2Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._connection = self._reception.connect("h2")
+        tls = cast(ssl.SSLObject, transport.get_extra_info("ssl_object"))
+        self._connection = self._reception.connect("h2", certificate=tls.getpeercert(binary_form=True))
         self._connection.limit_streams = self._limit_streams
-        self._last_request_at = self._loop.time()
-        self._h2 = LenientHttp2(self._rules.max_streams)
+        self._lifetime = Lifetime(self._rules, busy=lambda: bool(self._open), end=self._announce_end)
+        if self._connection.certificate is not None:
+            self._limit = self._acknowledged_limit = self._rules.max_streams_with_certificate
+        self._h2 = LenientHttp2(self._limit)
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_CONNECTION_WINDOW)
         self._flush()
-        if self._rules.needs_alpn and transport.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+        if self._rules.needs_alpn and tls.selected_alpn_protocol() != "h2":
             self._violation("no ALPN")
             self._close_with(ErrorCodes.PROTOCOL_ERROR, b"")
-        if self._rules.max_age_s is not None:
-            self._timers.append(self._loop.call_later(self._rules.max_age_s, self._announce_end, "max_age"))
-        if self._rules.idle_s is not None:
-            self._timers.append(self._loop.call_later(self._rules.idle_s, self._end_when_idle))
 
     def data_received(self, data: bytes) -> None:
         if self._silent:
@@ -94,6 +90,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in self._timers:
             timer.cancel()
+        self._lifetime.stop()
         self._open.clear()
         self._reception.disconnect(self._connection)
 
@@ -139,12 +136,11 @@ class Http2Connection(asyncio.Protocol):
                 pass
 
     def _begin(self, stream_id: int, headers: list[tuple[bytes, bytes]]) -> None:
-        self._pings = 0
         self._received += 1
-        self._last_request_at = self._loop.time()
+        self._lifetime.request()
         if self._received % _SWEEP_EVERY == 0:
             self._h2.sweep()
-        if self._last_allowed is not None and stream_id > self._last_allowed:
+        if self._departure.turns_away(stream_id):
             return
         if len(self._open) >= self._limit:
             if self._limit_acknowledged and len(self._open) >= self._acknowledged_limit:
@@ -159,10 +155,10 @@ class Http2Connection(asyncio.Protocol):
         self._connection.peak_streams = max(self._connection.peak_streams, len(self._open))
 
     def _complete(self, stream_id: int) -> None:
-        if self._going is not None:
-            self._held.append(stream_id)
+        if self._departure.fault is not None:
+            self._departure.hold(stream_id)
             return
-        self._process(stream_id, scripted=self._last_allowed is None)
+        self._process(stream_id, scripted=self._departure.last_allowed is None)
 
     def _process(self, stream_id: int, *, scripted: bool) -> None:
         incoming = self._open[stream_id]
@@ -172,7 +168,7 @@ class Http2Connection(asyncio.Protocol):
         for change in reply.first:
             self._change(change)
         if not isinstance(reply.instead, Goaway):
-            self._last_processed = max(self._last_processed, stream_id)
+            self._departure.last_processed = max(self._departure.last_processed, stream_id)
         if reply.delay_s:
             self._loop.call_later(reply.delay_s, self._carry_out_late, stream_id, reply)
         else:
@@ -188,6 +184,9 @@ class Http2Connection(asyncio.Protocol):
     def _carry_out(self, stream_id: int, reply: Reply) -> None:
         if reply.answer is not None:
             self._answer(stream_id, reply.answer)
+            if reply.ends:
+                self._flush()
+                self._transport.close()
             return
         match reply.instead:
             case Goaway() as fault:
@@ -213,7 +212,7 @@ class Http2Connection(asyncio.Protocol):
         self._h2.send_headers(stream_id, headers, end_stream=not answer.body)
         if answer.body:
             self._send_body(stream_id, answer.body)
-        if self._last_allowed is not None:
+        if self._departure.last_allowed is not None:
             self._close_when_drained()
 
     def _send_body(self, stream_id: int, body: bytes) -> None:
@@ -223,7 +222,10 @@ class Http2Connection(asyncio.Protocol):
             if room <= 0:
                 self._unsent[stream_id] = body
                 return
-            self._h2.send_data(stream_id, body[:room], end_stream=len(body) <= room)
+            last = len(body) <= room
+            self._h2.send_data(stream_id, body[:room], end_stream=last and not self._rules.ends_with_empty_data)
+            if last and self._rules.ends_with_empty_data:
+                self._h2.send_data(stream_id, b"", end_stream=True)
             body = body[room:]
 
     def _change(self, change: SettingsChange | SlowReader) -> None:
@@ -233,24 +235,16 @@ class Http2Connection(asyncio.Protocol):
             return
         if change.max_concurrent_streams is not None:
             self._limit = change.max_concurrent_streams
-        values = {
-            SettingCodes.MAX_CONCURRENT_STREAMS: change.max_concurrent_streams,
-            SettingCodes.INITIAL_WINDOW_SIZE: change.initial_window_size,
-            SettingCodes.MAX_FRAME_SIZE: change.max_frame_size,
-            SettingCodes.HEADER_TABLE_SIZE: change.header_table_size,
-            SettingCodes.MAX_HEADER_LIST_SIZE: change.max_header_list_size,
-        }
-        self._h2.update_settings({code: value for code, value in values.items() if value is not None})
+        self._h2.update_settings(setting_values(change))
 
     def _limit_streams(self, limit: int) -> None:
         if limit != self._limit:
             self._change(SettingsChange(max_concurrent_streams=limit))
 
     def _start_going(self, stream_id: int, fault: Goaway) -> None:
-        self._going = fault
-        self._held = [stream_id]
+        self._departure.begin(stream_id, fault)
         if fault.graceful:
-            self._send_goaway(_LAST_POSSIBLE_STREAM, fault)
+            self._send_goaway(LAST_POSSIBLE_STREAM, fault.code, debug_data(fault))
         if fault.hold_ms:
             self._timers.append(self._loop.call_later(fault.hold_ms / 1000, self._finish_going))
         else:
@@ -258,29 +252,24 @@ class Http2Connection(asyncio.Protocol):
 
     def _finish_going(self) -> None:
         """Send the GOAWAY that counts; process what it covers, forget what it does not."""
-        fault, held = self._going, sorted(stream_id for stream_id in self._held if stream_id in self._open)
+        fault = self._departure.fault
         if fault is None or self._transport.is_closing():
             return
-        covered = {"all": len(held), "none": 0, "half": len(held) // 2}[fault.last_stream]
-        last = max(held[:covered], default=0)
-        self._last_allowed = max(last, self._last_processed)
-        self._going, self._held = None, []
-        self._send_goaway(self._last_allowed, fault)
-        for stream_id in [number for number in self._open if number > self._last_allowed]:
+        covered = self._departure.decide(self._open)
+        last_allowed = self._departure.last_allowed or 0
+        self._send_goaway(last_allowed, fault.code, debug_data(fault))
+        for stream_id in [number for number in self._open if number > last_allowed]:
             del self._open[stream_id]
-        for stream_id in held:
-            if stream_id <= self._last_allowed:
-                self._process(stream_id, scripted=False)
+        for stream_id in covered:
+            self._process(stream_id, scripted=False)
         self._close_when_drained()
 
-    def _send_goaway(self, last_stream_id: int, fault: Goaway) -> None:
-        debug = msgspec.json.encode({"reason": fault.reason}) if fault.reason else b""
+    def _send_goaway(self, last_stream_id: int, code: int, debug: bytes) -> None:
         self._flush()
-        frame = GoAwayFrame(0, last_stream_id=last_stream_id, error_code=fault.code, additional_data=debug)
-        self._transport.write(frame.serialize())
+        self._transport.write(goaway(last_stream_id, code, debug))
 
     def _close_when_drained(self) -> None:
-        if self._last_allowed is not None and not self._open and not self._unsent:
+        if self._departure.last_allowed is not None and not self._open and not self._unsent:
             self._flush()
             self._transport.close()
 
@@ -291,25 +280,12 @@ class Http2Connection(asyncio.Protocol):
 
     def _announce_end(self, debug: str) -> None:
         """End the connection in good order, as FCM does: what is in flight is still answered."""
-        if self._last_allowed is None:
-            self._flush()
-            self._last_allowed = max(self._open, default=self._last_processed)
-            frame = GoAwayFrame(0, last_stream_id=self._last_allowed, additional_data=debug.encode())
-            self._transport.write(frame.serialize())
+        if self._departure.last_allowed is None:
+            self._send_goaway(self._departure.end_with(self._open), ErrorCodes.NO_ERROR, debug.encode())
             self._close_when_drained()
 
-    def _end_when_idle(self) -> None:
-        assert self._rules.idle_s is not None
-        quiet_s = self._loop.time() - self._last_request_at
-        if quiet_s >= self._rules.idle_s and not self._open:
-            self._announce_end("session_timeout")
-            return
-        wait_s = max(self._rules.idle_s - quiet_s, 0.01)
-        self._timers.append(self._loop.call_later(wait_s, self._end_when_idle))
-
     def _count_ping(self) -> None:
-        self._pings += 1
-        if self._rules.max_unasked_pings is not None and self._pings >= self._rules.max_unasked_pings:
+        if not self._lifetime.ping():
             self._violation("too many pings")
             self._close_with(ErrorCodes.ENHANCE_YOUR_CALM, b"too_many_pings")
 

@@ -19,6 +19,16 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     webpush_port: int = 2199
     oauth_port: int = 2191
     admin_port: int = 2190
+    apns_sandbox_port: int = 0
+    """Apple's other environment; this port and those below are any free one unless they are chosen."""
+    apns_broadcast_port: int = 0
+    apns_channels_port: int = 0
+    webpush_http1_port: int = 0
+    """A push service that speaks HTTP/1.1 alone (by ALPN)."""
+    webpush_plain_port: int = 0
+    """A push service without TLS, as on a private network."""
+    metadata_port: int = 0
+    """The metadata server of a Google machine, which hands out access tokens."""
 
     faults: Path | None = None
     """A YAML file with a list of fault rules that hold from the start."""
@@ -34,6 +44,15 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ("com.example.demo",)
     environment: Literal["production", "sandbox"] = "production"
     project_id: str = "lab-project"
+
+    broadcast_topics: tuple[str, ...] | None = None
+    """The bundle ids broadcast is enabled for; absent: all."""
+    channel_limit: int = 10_000
+    """Channels an app may have (Apple: 10,000 in each environment)."""
+    fcm_quota_per_minute: int = 600_000
+    """Messages a project may send; the bucket holds one minute's."""
+    webpush_max_ttl_s: int = 30 * 86400
+    """Push services keep a message no longer, and say so in `TTL`."""
 
     max_records: int = 1_000_000
     max_bodies: int = 10_000
@@ -55,3 +74,9 @@ class LabUrls(msgspec.Struct, frozen=True):
     oauth: str
     webpush: str
     admin: str
+    apns_sandbox: str
+    apns_broadcast: str
+    apns_channels: str
+    webpush_http1: str
+    webpush_plain: str
+    metadata: str

@@ -3,6 +3,7 @@
 import functools
 import secrets
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
@@ -11,6 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from waypost.lab.jose import to_base64url
 
 _SCALAR_BYTES = 32
+
+
+Transport = Literal["h2", "http1", "plain"]
+"""How the push service is reached: HTTP/2 or 1.1 by ALPN, HTTP/1.1 alone, or without TLS."""
 
 
 class Subscription(msgspec.Struct, frozen=True, gc=False):
@@ -24,6 +29,7 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     auth: bytes
     vapid_key: bytes | None = None
     """The only sender key allowed, when the subscription was restricted (RFC 8292 section 4)."""
+    transport: Transport = "h2"
 
 
 class Subscriptions:
@@ -41,9 +47,11 @@ class Subscriptions:
         """Find one by its id."""
         return self._known.get(subscription_id)
 
-    def make(self, count: int, *, service: str, vapid_key: bytes | None) -> list[Subscription]:
+    def make(
+        self, count: int, *, service: str, vapid_key: bytes | None, transport: Transport = "h2"
+    ) -> list[Subscription]:
         """Make subscriptions as browsers do: a fresh P-256 pair and 16 octets of shared secret for each."""
-        made = [_subscription(service, vapid_key) for _ in range(count)]
+        made = [_subscription(service, vapid_key, transport) for _ in range(count)]
         self._known.update((subscription.id, subscription) for subscription in made)
         self._path.touch(mode=0o600)
         with self._path.open("ab") as file:
@@ -63,8 +71,9 @@ def described(subscription: Subscription, endpoint: str) -> dict[str, object]:
     return {"endpoint": endpoint, "expirationTime": None, "keys": keys, "token": subscription.id}
 
 
-def _subscription(service: str, vapid_key: bytes | None) -> Subscription:
+def _subscription(service: str, vapid_key: bytes | None, transport: Transport) -> Subscription:
     key = ec.generate_private_key(ec.SECP256R1())
     point = key.public_key().public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
     scalar = key.private_numbers().private_value.to_bytes(_SCALAR_BYTES)
-    return Subscription(secrets.token_urlsafe(24), service, point, scalar, secrets.token_bytes(16), vapid_key)
+    auth = secrets.token_bytes(16)
+    return Subscription(secrets.token_urlsafe(24), service, point, scalar, auth, vapid_key, transport)

@@ -2,13 +2,16 @@
 
 import re
 import secrets
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-Platform = Literal["ios", "android"]
+Platform = Literal["ios", "android", "fid"]
+"""A `fid` is a Firebase installation id: what FCM calls a device by without a token."""
 
 _IOS_FORM = re.compile(r"(?:[0-9a-fA-F]{2}){32,100}\Z")
+_FID_FORM = re.compile(r"[c-f][A-Za-z0-9_-]{21}\Z")
 _ANDROID_FORM = re.compile(r"[A-Za-z0-9_:%.-]{20,4096}\Z")
 
 
@@ -31,7 +34,7 @@ class Tokens:
 
     def make(self, platform: Platform, count: int, *, topic: str | None, environment: str | None) -> list[str]:
         """Make tokens as the platform's do look."""
-        made = [_ios_token() if platform == "ios" else _android_token() for _ in range(count)]
+        made = [_MAKERS[platform]() for _ in range(count)]
         device = Device(platform, topic, environment)
         self.devices.update((token, device) for token in made)
         return made
@@ -41,8 +44,7 @@ class Tokens:
         device = self.devices.get(token)
         if device is not None:
             return device.platform == platform
-        form = _IOS_FORM if platform == "ios" else _ANDROID_FORM
-        return self.accept_any and form.match(token) is not None
+        return self.accept_any and _FORMS[platform].match(token) is not None
 
 
 def _ios_token() -> str:
@@ -52,3 +54,12 @@ def _ios_token() -> str:
 def _android_token() -> str:
     """An installation id, a colon, and the opaque part (142 to 163 characters in all)."""
     return f"{secrets.token_urlsafe(16)}:APA91b{secrets.token_urlsafe(100)}"
+
+
+def _installation_id() -> str:
+    """22 characters of base64url, of which the first four bits are 0111."""
+    return secrets.choice("cdef") + secrets.token_urlsafe(16)[:21]
+
+
+_MAKERS: dict[Platform, Callable[[], str]] = {"ios": _ios_token, "android": _android_token, "fid": _installation_id}
+_FORMS: dict[Platform, re.Pattern[str]] = {"ios": _IOS_FORM, "android": _ANDROID_FORM, "fid": _FID_FORM}

@@ -28,7 +28,7 @@ def verify(expectation: Expectation, records: Records) -> dict[str, Any]:
     A notification that is only in `at_most_once` may have arrived or not.
     """
     expected = {
-        item.notification_id: {subscription_id(t) if t.startswith("https:") else t for t in item.tokens}
+        item.notification_id: {subscription_id(t) if t.startswith("http") else t for t in item.tokens}
         for item in expectation.expected
     }
     once = None if expectation.at_most_once is None else set(expectation.at_most_once)

@@ -5,29 +5,21 @@ import secrets
 from collections.abc import Callable
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.lab import ece
 from waypost.lab.exchange import Answer, Refusal, Request, Verdict
-from waypost.lab.jose import es256_holds, from_base64url, parse_jwt
 from waypost.lab.push_services import SERVICES, PushService, subscription_id
-from waypost.lab.subscriptions import Subscription, Subscriptions, private_key
+from waypost.lab.subscriptions import Subscription, Subscriptions, Transport, private_key
+from waypost.lab.vapid import Vapid, parameters, public_key, read_vapid
 
 STREAMS = 100
 _MAX_BODY_BYTES = 4096
-_DAY_S, _MAX_TTL_S = 86400, 30 * 86400
+_DAY_S = 86400
+_MAX_RECEIPTS = 10_000
+_RECEIPT_PATH = "/receipt/"
 _URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}\Z")
 _SUBJECT = re.compile(r"(?:mailto:[^:\s@]+@(?!localhost)[^\s@]+|https://\S+)\Z")
-
-
-class Vapid(msgspec.Struct, frozen=True):
-    """A sender's verified identity."""
-
-    public_key: bytes
-    audience: str
-    expires_at: float
-    subject: object
 
 
 class Delivery(msgspec.Struct):
@@ -43,6 +35,11 @@ class Delivery(msgspec.Struct):
     def header(self, name: str) -> str | None:
         """The value of a header, None when it was not sent."""
         return self.request.headers.get(name)
+
+    @property
+    def service(self) -> PushService:
+        """Whose subscription it is for."""
+        return SERVICES[self.subscription.service if self.subscription else "rfc"]
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -62,8 +59,15 @@ def _vapid_holds(delivery: Delivery) -> bool:
     return delivery.vapid is not None
 
 
+def _vapid_key_is_point(delivery: Delivery) -> bool:
+    """A header of another form altogether is not judged here."""
+    key = parameters(delivery.header("authorization") or "").get("k")
+    return key is None or public_key(key) is not None
+
+
 def _audience_is_origin(delivery: Delivery) -> bool:
-    return delivery.vapid is None or delivery.vapid.audience == f"https://{delivery.header(':authority')}"
+    origin = f"{delivery.request.connection.scheme}://{delivery.header(':authority')}"
+    return delivery.vapid is None or delivery.vapid.audience == origin
 
 
 def _not_expired(delivery: Delivery) -> bool:
@@ -75,7 +79,10 @@ def _expires_within_a_day(delivery: Delivery) -> bool:
 
 
 def _subject_is_contact(delivery: Delivery) -> bool:
-    return delivery.vapid is None or bool(_SUBJECT.match(str(delivery.vapid.subject)))
+    vapid = delivery.vapid
+    if vapid is None or (not vapid.subject and not delivery.service.wants_subject):
+        return True
+    return bool(_SUBJECT.match(str(vapid.subject)))
 
 
 def _sender_is_the_subscribed(delivery: Delivery) -> bool:
@@ -102,8 +109,17 @@ def _one_time_key_is_not_identity(delivery: Delivery) -> bool:
 
 
 def _ttl_suits_service(delivery: Delivery) -> bool:
-    service = delivery.gateway.service_of(delivery.subscription)
-    return service.takes_zero_ttl or int(delivery.header("ttl") or 0) > 0
+    """Windows takes 0 from a sender that also says not to keep it."""
+    is_windows = delivery.subscription is not None and delivery.subscription.service == "windows"
+    if is_windows and delivery.header("x-wns-cache-policy") == "no-cache":
+        return True
+    return delivery.service.takes_zero_ttl or _ttl_s(delivery) > 0
+
+
+def _ttl_s(delivery: Delivery) -> int:
+    """The TTL asked for; what no one can count is 2^31 (RFC 8030 section 5.2)."""
+    text = delivery.header("ttl") or "0"
+    return min(int(text[:12]), 2**31) if len(text) <= 12 else 2**31
 
 
 def _alive(delivery: Delivery) -> bool:
@@ -115,6 +131,8 @@ CHECKS = (
     Check(lambda d: d.subscription is not None, 404, "unknown_subscription"),
     Check(_alive, 410, "gone"),
     Check(lambda d: d.header("authorization") is not None, 401, "vapid_missing", strict=True),
+    Check(lambda d: not (d.header("authorization") or "").startswith("key="), 403, "vapid_legacy"),
+    Check(_vapid_key_is_point, 403, "vapid_key_invalid"),
     Check(_vapid_holds, 403, "vapid_invalid"),
     Check(_audience_is_origin, 403, "vapid_audience"),
     Check(_not_expired, 403, "vapid_expired"),
@@ -140,13 +158,15 @@ class WebPushGateway:
     name = "webpush"
 
     def __init__(
-        self, subscriptions: Subscriptions, deaths: dict[str, int], *, strict: bool, clock: Callable[[], float]
-    ) -> None:
-        self.origin = ""
+        self, subscriptions: Subscriptions, deaths: dict[str, int], *, strict: bool, max_ttl_s: int,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self.origins: dict[Transport, str] = {}
         self.deaths, self.subscriptions = deaths, subscriptions
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
-        self._clock = clock
+        self._max_ttl_s, self._clock = max_ttl_s, clock
         self._verified: dict[str, Vapid] = {}
+        self._receipts: dict[str, str] = {}
 
     def subscribe(self, *, service: str, vapid_key: bytes | None) -> Subscription:
         """Make one subscription."""
@@ -154,17 +174,13 @@ class WebPushGateway:
 
     def endpoint(self, subscription: Subscription) -> str:
         """The URL a sender is given."""
-        return self.origin + SERVICES[subscription.service].path + subscription.id
-
-    def service_of(self, subscription: Subscription | None) -> PushService:
-        """Whose manners to show."""
-        return SERVICES[subscription.service if subscription else "rfc"]
+        return self.origins[subscription.transport] + SERVICES[subscription.service].path + subscription.id
 
     def identify(self, header: str) -> Vapid | None:
         """Verify `vapid t=..., k=...` once; later requests with the same header are looked up."""
         if known := self._verified.get(header):
             return known
-        vapid = _read_vapid(header)
+        vapid = read_vapid(header)
         if vapid is not None:
             if len(self._verified) > 1000:
                 self._verified = {}
@@ -177,20 +193,42 @@ class WebPushGateway:
 
     def judge(self, request: Request) -> Verdict:
         """Run the table."""
+        if request.path.startswith(_RECEIPT_PATH):
+            return Verdict(answer=self._receipt(request), keep=False)
         token = subscription_id(request.path)
         delivery = Delivery(request, self, self._clock(), self.subscriptions.get(token))
-        service = self.service_of(delivery.subscription)
         for check in self._checks:
             if not check.holds(delivery):
-                answer = service.refuse(Refusal(check.status, check.reason))
+                answer = delivery.service.refuse(Refusal(check.status, check.reason))
                 return self._verdict(delivery, token, answer, reason=check.reason)
-        ttl = min(int(request.headers["ttl"]), _MAX_TTL_S)
-        headers = (("location", f"{self.origin}/message/{secrets.token_urlsafe(18)}"), ("ttl", str(ttl)))
-        return self._verdict(delivery, token, Answer(201, headers), accepted=True)
+        return self._verdict(delivery, token, self._taken(delivery, token), accepted=True)
 
-    def refuse(self, refusal: Refusal, *, gone_at_ms: int | None = None) -> Answer:
-        """A scripted failure, in the words of RFC 8030 alone."""
-        return SERVICES["rfc"].refuse(refusal)
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+        """A scripted failure, in the words of the subscription's service."""
+        if gone_at_ms is not None:
+            refusal = Refusal(refusal.status, "gone" if refusal.status == 410 else "unknown_subscription")
+        return Delivery(request, self, 0, self.subscriptions.get(subscription_id(request.path))).service.refuse(refusal)
+
+    def _taken(self, delivery: Delivery, token: str) -> Answer:
+        """201; or 202 with the address of a receipt, where the sender asks for one and the service has them."""
+        subscription = delivery.subscription
+        origin = self.origins[subscription.transport if subscription else "h2"]
+        headers = delivery.service.taken(origin, min(_ttl_s(delivery), self._max_ttl_s))
+        if delivery.header("prefer") != "respond-async" or not delivery.service.receipts:
+            return Answer(201, headers)
+        if len(self._receipts) >= _MAX_RECEIPTS:
+            self._receipts.clear()
+        receipt = secrets.token_urlsafe(18)
+        self._receipts[receipt] = token
+        link = f'<{origin}{_RECEIPT_PATH}{receipt}>; rel="urn:ietf:params:push:receipt"'
+        return Answer(202, (*headers, ("link", link)))
+
+    def _receipt(self, request: Request) -> Answer:
+        """What became of a message: 204 delivered, as all are that a living browser is sent, or 410."""
+        token = self._receipts.get(request.path.removeprefix(_RECEIPT_PATH))
+        if token is None or request.method != "GET":
+            return SERVICES["rfc"].refuse(Refusal(404, "unknown_receipt"))
+        return Answer(410 if token in self.deaths else 204)
 
     def _verdict(
         self, delivery: Delivery, token: str, answer: Answer, *, accepted: bool = False, reason: str = ""
@@ -209,21 +247,3 @@ def _notification_id(plaintext: bytes | None) -> str:
         return ""
     found = value.get("waypost_id") if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
-
-
-def _read_vapid(header: str) -> Vapid | None:
-    """Parse and verify RFC 8292 section 3; parameters it does not know are ignored."""
-    scheme, _, rest = header.partition(" ")
-    parameters = dict(part.strip().partition("=")[::2] for part in rest.split(","))
-    jwt = parse_jwt(parameters.get("t", ""))
-    if scheme.lower() != "vapid" or jwt is None:
-        return None
-    try:
-        point = from_base64url(parameters.get("k", ""))
-        key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
-    except ValueError:
-        return None
-    expires_at = jwt.claims.get("exp")
-    if len(point) != 65 or not isinstance(expires_at, int) or not es256_holds(jwt, key):
-        return None
-    return Vapid(point, str(jwt.claims.get("aud")), expires_at, jwt.claims.get("sub", ""))

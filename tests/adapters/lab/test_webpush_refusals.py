@@ -21,7 +21,8 @@ HEADERS: list[tuple[dict[str, Any], int, str]] = [
     ({"content-encoding": "aesgcm"}, 400, "encoding_invalid"),
     ({"content-encoding": None}, 400, "encoding_invalid"),
     ({"authorization": None}, 401, "vapid_missing"),
-    ({"authorization": "vapid t=a.b.c, k=x"}, 403, "vapid_invalid"),
+    ({"authorization": "vapid t=a.b.c, k=x"}, 403, "vapid_key_invalid"),
+    ({"authorization": "key=AAAA"}, 403, "vapid_legacy"),
     ({"authorization": "bearer x"}, 403, "vapid_invalid"),
 ]
 

@@ -31,10 +31,12 @@ class Wire:
         self.closed = False
 
     @classmethod
-    async def dial(cls, url: str, directory: Path, *, alpn: bool = True) -> "Wire":
+    async def dial(
+        cls, url: str, directory: Path, *, alpn: bool = True, context: ssl.SSLContext | None = None
+    ) -> "Wire":
         """Connect and start HTTP/2."""
         wire = cls()
-        context = ssl.create_default_context(cafile=directory / "ca.pem")
+        context = context or ssl.create_default_context(cafile=directory / "ca.pem")
         if alpn:
             context.set_alpn_protocols(["h2"])
         host, _, port = url.removeprefix("https://").partition(":")

@@ -1,14 +1,22 @@
 """docs/lab.md names every fault, every refusal and every request of the admin API."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from waypost.lab import apns, faults, oauth, push_services, webpush
+from waypost.lab import apns, apns_broadcast, apns_channels, apns_identity, faults, oauth, push_services, webpush
 
 DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 ADMIN = (Path(__file__).parents[3] / "src" / "waypost" / "lab" / "admin.py").read_text(encoding="utf-8")
+
+
+APPLE: list[Sequence[apns_identity.Check[Any]]] = [
+    apns_identity.BY_TOKEN, apns_identity.BY_CERTIFICATE,
+    *(table for host in (apns, apns_channels, apns_broadcast) for table in (host.LINE, host.CONTENT)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", faults.Do.__struct_fields__ + faults.Match.__struct_fields__)
@@ -19,7 +27,7 @@ def test_every_fault_is_documented(name: str) -> None:
 @pytest.mark.parametrize(
     "reason",
     sorted(
-        {check.reason for check in apns.CHECKS}
+        {check.reason for table in APPLE for check in table}
         | {check.reason for check in webpush.CHECKS}
         | {check.error for check in oauth.CHECKS} - {"not_found", "invalid_request"}
     ),
