@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
@@ -39,6 +40,8 @@ PARKED_S = 5.0
 RELEASE_PAGE = 1_000
 FAILED_DRAIN_S = 2.0
 """What a worker of which a stage failed gives the others to settle."""
+LAST_WORDS_S = 1.0
+"""For the senders to report what is still in flight, and for that to be written."""
 WORK_TOPIC = "work"
 """Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
 
@@ -240,7 +243,10 @@ class Worker:
                 await self._crew.settler.drained()
         except TimeoutError:
             pass  # what is still in flight is leased again by whoever comes next
-        await asyncio.gather(*(sender.stop(1.0) for sender in self._crew.senders.values()))
+        await asyncio.gather(*(sender.stop(LAST_WORDS_S) for sender in self._crew.senders.values()))
+        with contextlib.suppress(TimeoutError):  # a store that is away: it is leased again
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._crew.settler.drained()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

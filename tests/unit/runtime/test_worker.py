@@ -69,14 +69,14 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
 
 
 @asynccontextmanager
-async def at_work(bench: LaneBench) -> AsyncIterator[Worker]:
+async def at_work(bench: LaneBench, drain_timeout_s: float = 5.0) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = bench.crew()
     place = Place(0, bench.board, NoPeers(), OwnsAll(), lambda: None)
     chores = Chores(bench.journal, MemoryDedup(bench.store, bench.clock), MemoryRetention(bench.store), 30)
     worker = Worker(bench.made, place, chores, backlog_limit=1_000)
     stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(worker.run(NoServer(), stop, ready.set, 5.0))
+    running = asyncio.create_task(worker.run(NoServer(), stop, ready.set, drain_timeout_s))
     await ready.wait()
     try:
         yield worker
@@ -105,3 +105,20 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
         bench.made.gates.nothing_came({f"breaker:{APNS}": 1, f"room:normal/{APNS}": 1})
         bench.clock.advance(6_000)
         await until(lambda: bench.statuses(told) == {Channel.APNS: DeliveryStatus.SENT})
+
+
+async def test_what_a_sender_reports_when_it_is_stopped_is_written(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time for the drain is over, the provider had it all along: it is not sent again after the start."""
+
+    async def stop(timeout_s: float) -> None:
+        bench.apns.finish(Taken("id"))
+
+    monkeypatch.setattr(bench.apns, "stop", stop)
+    await bench.register("ann", Channel.APNS)
+    bench.apns.answer = lambda delivery: None
+    async with at_work(bench, drain_timeout_s=0.01):
+        told = await bench.accept("ann")
+        await until(lambda: bool(bench.apns.open))
+    assert bench.statuses(told) == {Channel.APNS: DeliveryStatus.SENT}
