@@ -115,7 +115,8 @@ class Connection:
         try:
             self._reader.read(data)
         except ConnectionFault as fault:
-            self._out.pieces.append(frames.goaway(0, fault.code))
+            # Instead of what still waits to be written: its requests are given back.
+            self._out.pieces = [frames.goaway(0, fault.code)]
             self.lost(f"{frames.error_name(fault.code)}: {fault.reason}")
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:

@@ -1,12 +1,13 @@
 """What a server may not do, case by case: what ends its stream alone, and what ends the connection."""
 
 import pytest
-from hyperframe.frame import PriorityFrame, RstStreamFrame
+from hyperframe.frame import GoAwayFrame, PriorityFrame, RstStreamFrame
 
 from tests.unit.http2.faults import OF_A_STREAM, OF_THE_CONNECTION, Fault
 from tests.unit.http2.peer import (
     Driven,
     answer,
+    raw,
     rst,
     window,
 )
@@ -42,6 +43,16 @@ def test_a_fault_of_the_connection_ends_it(fault: Fault) -> None:
     driven.hear(answer(1))
     driven.connection.lost("closed")
     assert driven.ended() == [] and driven.refused() == []
+
+
+def test_what_is_given_back_after_a_fault_is_not_written() -> None:
+    """A request that waits to be written when the server breaks the protocol is refused; its bytes go nowhere."""
+    driven = Driven()
+    driven.send(b"x")
+    waiting = driven.send(b"x", flush=False)
+    (goaway,) = driven.hear(raw(5, 4, 1, bytes(4)))
+    assert isinstance(goaway, GoAwayFrame)
+    assert driven.refused() == [waiting]
 
 
 def test_what_comes_late_on_a_stream_that_was_reset_is_let_pass() -> None:
