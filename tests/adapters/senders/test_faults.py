@@ -45,14 +45,22 @@ ANSWERS: list[tuple[str, dict[str, Any], Outcome]] = [
         Unreachable("ServiceUnavailable", "Apple is not available", 7_000),
     ),
     ("apns", {"status": 500, "reason": "InternalServerError"}, Unanswered("InternalServerError", "Apple failed")),
-    ("fcm", {"status": 429, "reason": "QUOTA_EXCEEDED", "retry_after": 7}, Throttled("QUOTA_EXCEEDED", 7_000)),
-    ("fcm", {"status": 429, "reason": "QUOTA_EXCEEDED"}, Throttled("QUOTA_EXCEEDED", 60_000)),
+    (
+        "fcm",
+        {"status": 429, "reason": "QUOTA_EXCEEDED", "retry_after": 7},
+        Throttled("QUOTA_EXCEEDED", 7_000, whole=True),
+    ),
+    ("fcm", {"status": 429, "reason": "QUOTA_EXCEEDED"}, Throttled("QUOTA_EXCEEDED", 60_000, whole=True)),
     (
         "fcm",
         {"status": 503, "reason": "UNAVAILABLE", "retry_after": 7},
         Unanswered("UNAVAILABLE", "FCM is not available", 7_000),
     ),
-    ("fcm", {"status": 502, "body": "<html>"}, Unanswered("http_502", "FCM is not available", 30_000)),
+    (
+        "fcm",
+        {"status": 502, "body": "<html>", "retry_after": 7},
+        Unanswered("http_502", "FCM is not available", 7_000),
+    ),
     ("webpush", {"status": 429, "retry_after": 7}, Throttled("http_429", 7_000)),
     (
         "webpush",

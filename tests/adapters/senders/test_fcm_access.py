@@ -9,11 +9,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from tests.adapters.senders.bench import SystemClock, accepted, outcome, outcomes, script, to_android
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_android
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
+from waypost.domain.notification import Channel, Content
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Unreachable
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
@@ -127,12 +128,10 @@ async def test_stopping_reports_what_waits_for_an_access_token(lab: Lab, unstart
 
 
 @pytest.mark.asyncio
-async def test_a_malformed_token_is_forgotten_only_where_fcm_names_it(lab: Lab, fcm: FcmSender) -> None:
-    assert isinstance(await outcome(fcm, to_android(lab, token="no token")), Refused)
-    violation = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "message.token"}]}
-    body = msgspec.json.encode({"error": {"code": 400, "status": "INVALID_ARGUMENT", "details": [violation]}}).decode()
-    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 400, "body": body}}}))
-    assert isinstance(await outcome(fcm, to_android(lab)), Gone)
+async def test_a_malformed_token_is_forgotten_and_a_malformed_message_is_not(lab: Lab, fcm: FcmSender) -> None:
+    assert isinstance(await outcome(fcm, to_android(lab, token="no token")), Gone)
+    broken = fresh(Content(title="x", overrides={Channel.FCM: {"android": {"ttl": "soon"}}}))
+    assert isinstance(await outcome(fcm, to_android(lab, broken)), Refused)
 
 
 @pytest.mark.asyncio

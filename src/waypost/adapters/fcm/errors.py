@@ -7,16 +7,20 @@ top-level status says less, and sometimes something else.
 from __future__ import annotations
 
 from typing import assert_never
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.fcm.settings import TokenRules
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
 from waypost.adapters.push.retry_after import retry_after_ms
 from waypost.domain.delivery import Delivery
-from waypost.domain.outcome import Outcome, Taken, Throttled
+from waypost.domain.outcome import Outcome, Taken, Throttled, Unanswered
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
+
+DEFAULT_RULES = TokenRules()
 
 UNAUTHENTICATED = "UNAUTHENTICATED"
 """Our access token is not accepted; the sender renews it and tries again, once."""
@@ -51,16 +55,23 @@ CODES: dict[str, tuple[Meaning, str]] = {
     "http_500": (Meaning.UNSURE, _FAILED),
     "http_502": (Meaning.UNSURE, _OVERLOADED),
     "http_503": (Meaning.UNSURE, _OVERLOADED),
+    "http_504": (Meaning.UNSURE, _OVERLOADED),
 }
 
-WAIT_MS = {"http_502": 30 * SECOND_MS}
-"""What to wait where no header says; Google's page for this one suggests it."""
+FIRST_WAIT_MS = 10 * SECOND_MS
+"""Before the first retry where no header says ("Scale FCM": at least 10 s); doubled with each, up to an hour."""
+FIRST_WAITS_MS = {"http_502": 30 * SECOND_MS}
+"""The codes with another first wait: the page that comes with this one suggests it."""
+_SPREAD = 0.3
+"""Waits are longer by up to this part, each delivery's by its own, so that what failed together comes back apart."""
 QUOTA_WAIT_MS = MINUTE_MS
 """The least wait after a quota error without Retry-After; doubled with each."""
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
-_TOKEN_FIELD = "message.token"  # noqa: S105 - the name of a field
+_SAYS_THE_TOKEN = "not a valid FCM registration token"  # noqa: S105 - a text
+"""FCM's sentence for a token that cannot be one; no field is named with it."""
+_TOKEN_FIELDS = ("message.token", "message.fid")
 
 
 class _Violation(Struct):
@@ -75,6 +86,7 @@ class _Detail(Struct):
 
 class _Error(Struct):
     status: str = ""
+    message: str = ""
     details: list[_Detail] = []
 
 
@@ -90,15 +102,17 @@ _errors = msgspec.json.Decoder(_Envelope)
 _messages = msgspec.json.Decoder(_Message)
 
 
-def outcome_of(result: Result, delivery: Delivery, now: Instant) -> Outcome:
+def outcome_of(result: Result, delivery: Delivery, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
     """What one request came to."""
     match result:
         case Answer(status=200, body=body):
             return Taken((read_json(_messages, body) or _Message()).name)
         case Answer():
-            return _refusal(result, delivery, now)
-        case Unsent() | Unknown():
+            return _refusal(result, delivery, now, rules)
+        case Unsent():
             return outcome_without_answer(result)
+        case Unknown(reason, kind):
+            return Unanswered(kind.value, reason, _backoff_ms(kind.value, delivery))
         case _:
             assert_never(result)
 
@@ -110,18 +124,40 @@ def asks_for_a_new_access_token(result: Result) -> bool:
     )
 
 
-def _refusal(answer: Answer, delivery: Delivery, now: Instant) -> Outcome:
+def _refusal(answer: Answer, delivery: Delivery, now: Instant, rules: TokenRules) -> Outcome:
     error = _error(answer)
     code = _code(error, answer.status)
     meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer that FCM does not document, status {answer.status}"))
-    if code == "INVALID_ARGUMENT" and _names_the_token(error):
+    if _forgets_the_token(code, error, rules):
         meaning = Meaning.DEAD_TOKEN
     wait_ms = retry_after_ms(answer, now)
-    if wait_ms is None:
-        wait_ms = _quota_wait_ms(delivery) if meaning is Meaning.THROTTLED else WAIT_MS.get(code)
     if meaning is Meaning.THROTTLED:
-        return Throttled(code, wait_ms, whole=True)
-    return outcome_of_meaning(meaning, code, why, wait_ms)
+        return Throttled(code, _quota_wait_ms(delivery) if wait_ms is None else wait_ms, whole=True)
+    return outcome_of_meaning(meaning, code, why, _backoff_ms(code, delivery) if wait_ms is None else wait_ms)
+
+
+def _forgets_the_token(code: str, error: _Error | None, rules: TokenRules) -> bool:
+    """What the app's settings say of the two codes that do not always speak of the token."""
+    if code == "SENDER_ID_MISMATCH":
+        return rules.sender_id_mismatch == "remove"
+    if code != "INVALID_ARGUMENT":
+        return False
+    match rules.invalid_argument:
+        case "remove":
+            return True
+        case "refuse":
+            return False
+        case "smart":
+            return _names_the_token(error)
+        case _:
+            assert_never(rules.invalid_argument)
+
+
+def _backoff_ms(code: str, delivery: Delivery) -> int:
+    first_ms = FIRST_WAITS_MS.get(code, FIRST_WAIT_MS)
+    wait_ms = min(first_ms << min(delivery.retries_made, 16), HOUR_MS)
+    chance = crc32(delivery.notification.id + delivery.n.to_bytes(4)) / 2**32
+    return wait_ms + int(wait_ms * _SPREAD * chance)
 
 
 def _quota_wait_ms(delivery: Delivery) -> int:
@@ -141,10 +177,11 @@ def _code(error: _Error | None, status: int) -> str:
 
 
 def _names_the_token(error: _Error | None) -> bool:
-    details = error.details if error is not None else []
-    return any(
-        violation.field == _TOKEN_FIELD
-        for detail in details
-        if detail.type == _BAD_REQUEST
-        for violation in detail.violations
-    )
+    if error is None:
+        return False
+    fields = [
+        violation.field for detail in error.details if detail.type == _BAD_REQUEST for violation in detail.violations
+    ]
+    if fields:
+        return any(field in _TOKEN_FIELDS for field in fields)
+    return _SAYS_THE_TOKEN in error.message

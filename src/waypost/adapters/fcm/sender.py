@@ -39,6 +39,7 @@ class FcmSender:
         self._app = app
         self._settings = settings
         self._clock = clock
+        self._rules = settings.token_rules()
         self.credential: Final = CredentialId(f"{app}/{Channel.FCM}")
         self.capabilities: Final = Capabilities(
             channel=Channel.FCM,
@@ -165,6 +166,6 @@ class FcmSender:
             self._access.renew(renewable)
             self._access.then(partial(self._request, [(delivery, rendering)], report, deadline, again=True))
             return
-        outcome = outcome_of(result, delivery, self._clock.now())
+        outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
         self._watch.heed(outcome)
         report(delivery, outcome)

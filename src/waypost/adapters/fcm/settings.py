@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
+
+
+class TokenRules(Struct, frozen=True, kw_only=True):
+    """When an answer that does not always speak of the token forgets it."""
+
+    invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
+    sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
 
 
 class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,3 +25,11 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Trust these authorities alone, instead of the system's; also for the token endpoint."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 10
     """At most; each carries up to 100 requests at once."""
+    invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
+    """What ``INVALID_ARGUMENT`` does: ``smart`` forgets the token where it is at fault, else refuses the message."""
+    sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
+    """What a token of another project leads to: the message is refused, or the token is forgotten, too."""
+
+    def token_rules(self) -> TokenRules:
+        """The two settings that decide when a token is forgotten."""
+        return TokenRules(invalid_argument=self.invalid_argument, sender_id_mismatch=self.sender_id_mismatch)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery
+from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery, fresh_ids, notification
+from tests.unit.adapters.push.test_watch import Told
 from waypost.adapters.fcm.errors import CODES, asks_for_a_new_access_token, outcome_of
+from waypost.adapters.fcm.settings import TokenRules
+from waypost.adapters.push.answers import Meaning
+from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Platform
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.retry import EXPONENTIAL
+from waypost.domain.settlement import Change, apply, decide
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import DAY_MS
 from waypost.http2 import Answer, Result, Unknown, Unsent
+from waypost.telemetry.events import Event
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -34,6 +46,7 @@ ROWS: list[tuple[int, str, str, type[Outcome]]] = [
     (400, "INVALID_ARGUMENT", "", Refused),
     (503, "UNAVAILABLE", "", Unanswered),
     (500, "INTERNAL", "", Unanswered),
+    (404, "UNREGISTERED", "", Gone),
     (409, "ABORTED", "", Unanswered),
 ]
 HTML_ROWS: list[tuple[int, type[Outcome]]] = [
@@ -55,8 +68,16 @@ def error(status: int, canonical: str, *details: dict[str, Any], **headers: str)
     return answer(status, msgspec.json.encode(body), **headers)
 
 
-def read(result: Result, throttles: int = 0) -> Outcome:
-    return outcome_of(result, delivery(Platform.ANDROID, ANDROID_TOKEN, throttles=throttles), NOW)
+def read(result: Result, rules: TokenRules | None = None, **spent: Any) -> Outcome:
+    return outcome_of(result, delivery(Platform.ANDROID, ANDROID_TOKEN, **spent), NOW, rules or TokenRules())
+
+
+def says(code: str, status: int, text: str = "text", field: str = "") -> Answer:
+    details: list[dict[str, Any]] = [{"@type": FCM_ERROR, "errorCode": code}]
+    if field:
+        details.append({"@type": BAD_REQUEST, "fieldViolations": [{"field": field}]})
+    body = {"error": {"code": status, "message": text, "status": "X", "details": details}}
+    return answer(status, msgspec.json.encode(body))
 
 
 @pytest.mark.parametrize(("status", "canonical", "code", "outcome"), ROWS)
@@ -88,24 +109,13 @@ def test_success_names_the_message() -> None:
     assert read(answer(200, b"")) == Taken("")
 
 
-@pytest.mark.parametrize(
-    ("field", "outcome"),
-    [("message.token", Gone), ("message.android.ttl", Refused), ("message.data[0].value", Refused)],
-)
-def test_an_invalid_argument_forgets_the_token_only_where_the_token_is_named(
-    field: str, outcome: type[Outcome]
-) -> None:
-    violation = {"@type": BAD_REQUEST, "fieldViolations": [{"field": field, "description": "x"}]}
-    fcm = {"@type": FCM_ERROR, "errorCode": "INVALID_ARGUMENT"}
-    assert isinstance(read(error(400, "INVALID_ARGUMENT", violation, fcm)), outcome)
-    assert isinstance(read(error(400, "INVALID_ARGUMENT", violation)), outcome)
-
-
 def test_a_quota_waits_as_told_or_at_least_a_minute_and_then_longer() -> None:
     assert read(error(429, "RESOURCE_EXHAUSTED", retry_after="5")) == Throttled("RESOURCE_EXHAUSTED", 5_000, whole=True)
     assert read(error(429, "RESOURCE_EXHAUSTED")) == Throttled("RESOURCE_EXHAUSTED", 60_000, whole=True)
     assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=2) == Throttled("RESOURCE_EXHAUSTED", 240_000, whole=True)
-    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=50) == Throttled("RESOURCE_EXHAUSTED", 3_600_000, whole=True)
+    assert read(error(429, "RESOURCE_EXHAUSTED"), throttles=50) == Throttled(
+        "RESOURCE_EXHAUSTED", 3_600_000, whole=True
+    )
 
 
 def test_retry_after_may_be_a_date() -> None:
@@ -118,7 +128,133 @@ def test_retry_after_may_be_a_date() -> None:
 def test_a_retry_after_that_is_no_time_is_no_hint(hint: str) -> None:
     got = read(error(503, "UNAVAILABLE", retry_after=hint))
     assert isinstance(got, Unanswered)
-    assert got.wait_ms is None
+    assert got == read(error(503, "UNAVAILABLE"))
+
+
+@pytest.mark.parametrize(
+    ("result", "first_s"),
+    [
+        (error(500, "INTERNAL"), 10),
+        (error(503, "UNAVAILABLE"), 10),
+        (error(400, "UNKNOWN", {"@type": FCM_ERROR, "errorCode": "UNSPECIFIED_ERROR"}), 10),
+        (answer(500, b"<html>"), 10),
+        (answer(503, b"<html>"), 10),
+        (answer(504, b"<html>"), 10),
+        (answer(418), 10),
+        (Unknown("connection lost"), 10),
+        (answer(502, b"<html>"), 30),
+    ],
+)
+def test_the_first_retry_waits_as_google_asks_and_each_further_one_twice_as_long(result: Result, first_s: int) -> None:
+    """Google's page on scale: not before 10 s, doubled, with jitter, an hour at most."""
+    for retries_made, wait_s in [(0, first_s), (1, 2 * first_s), (3, 8 * first_s), (200, 3600)]:
+        got = read(result, retries_made=retries_made)
+        assert isinstance(got, Unanswered)
+        assert got.wait_ms is not None
+        assert wait_s * 1000 <= got.wait_ms <= wait_s * 1300
+
+
+def test_what_failed_together_comes_back_apart() -> None:
+    waits = set()
+    for one in fresh_ids(1000):
+        to = delivery(Platform.ANDROID, ANDROID_TOKEN, notification(notification_id=one))
+        got = outcome_of(error(503, "UNAVAILABLE"), to, NOW)
+        assert isinstance(got, Unanswered)
+        assert got.wait_ms is not None
+        waits.add(got.wait_ms // 100)
+    assert len(waits) > 25
+
+
+INVALID_TOKEN = "The registration token is not a valid FCM registration token"
+
+
+@pytest.mark.parametrize(
+    ("result", "smart", "remove", "refuse"),
+    [
+        (says("INVALID_ARGUMENT", 400, field="message.token"), Gone, Gone, Refused),
+        (says("INVALID_ARGUMENT", 400, field="message.fid"), Gone, Gone, Refused),
+        (says("INVALID_ARGUMENT", 400, INVALID_TOKEN), Gone, Gone, Refused),
+        (says("INVALID_ARGUMENT", 400, INVALID_TOKEN, field="message.android.ttl"), Refused, Gone, Refused),
+        (says("INVALID_ARGUMENT", 400), Refused, Gone, Refused),
+        (error(400, "INVALID_ARGUMENT"), Refused, Gone, Refused),
+    ],
+)
+def test_the_app_says_when_an_invalid_argument_forgets_the_token(
+    result: Result, smart: type[Outcome], remove: type[Outcome], refuse: type[Outcome]
+) -> None:
+    assert isinstance(read(result, TokenRules(invalid_argument="smart")), smart)
+    assert isinstance(read(result, TokenRules(invalid_argument="remove")), remove)
+    assert isinstance(read(result, TokenRules(invalid_argument="refuse")), refuse)
+
+
+def test_the_app_says_whether_a_token_of_another_project_is_forgotten() -> None:
+    mismatch = says("SENDER_ID_MISMATCH", 403)
+    assert isinstance(read(mismatch), Refused)
+    assert isinstance(read(mismatch, TokenRules(sender_id_mismatch="remove")), Gone)
+    assert isinstance(read(error(403, "PERMISSION_DENIED"), TokenRules(sender_id_mismatch="remove")), Denied)
+
+
+# What each outcome leaves in the receipt and what an operator is told.
+STORED: dict[type[Outcome], tuple[DeliveryStatus, FailureClass | None, bool]] = {
+    Gone: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
+    Refused: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
+    Denied: (DeliveryStatus.PENDING, None, False),
+    Throttled: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
+    Unanswered: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
+}
+EACH = [
+    *(
+        (error(status, name, *([{"@type": FCM_ERROR, "errorCode": code}] if code else [])), code or name, outcome)
+        for status, name, code, outcome in ROWS
+    ),
+    *((answer(status, b"<html>"), f"http_{status}", outcome) for status, outcome in HTML_ROWS),
+]  # fmt: skip - one line a source of rows
+
+
+@pytest.mark.parametrize(("result", "code", "outcome"), EACH, ids=[code for _, code, _ in EACH])
+def test_each_error_is_settled_stored_and_told(result: Result, code: str, outcome: type[Outcome]) -> None:
+    one = delivery(Platform.ANDROID, ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
+    got = outcome_of(result, one, NOW)
+    settlement = decide(got, one, EXPONENTIAL, NOW, 0.0)
+    pending = Receipt(one.notification.id, 0, one.device.device_id, one.channel, DeliveryStatus.PENDING)
+    stored = apply(pending, Change(0, 1, settlement, NOW, Attempt(NOW, "x", code, "", b"")))
+    assert stored is not None
+    status, failure_class, dead = STORED[outcome]
+    assert (stored.status, stored.failure_class, stored.dead, stored.code) == (status, failure_class, dead, code)
+    if outcome is Gone:
+        assert stored.reason == "gone"
+    elif outcome is Refused:
+        assert stored.reason == CODES[code][1]
+    elif outcome is Denied:
+        assert stored.parked == "breaker:demo/fcm"
+    else:
+        assert stored.due_at is not None and stored.due_at >= NOW + 10_000
+    told = Told()
+    CredentialWatch(one.credential, told, lambda: 0).heed(got)
+    assert [event for event, _ in told.events] == ([Event.CREDENTIAL_DENIED] if outcome is Denied else [])
+
+
+WORDS = {
+    Meaning.DEAD_TOKEN: "forgets the token",
+    Meaning.REFUSED: "refuses the message",
+    Meaning.DENIED: "stops the credential",
+    Meaning.THROTTLED: "waits",
+    Meaning.UNSURE: "tries again",
+}
+
+
+def test_the_page_for_operators_has_the_same_table() -> None:
+    """docs/providers/fcm.md, section "Errors": each code with our words for it and what Waypost does."""
+    page = (Path(__file__).parents[4] / "docs" / "providers" / "fcm.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
+    documented = {code: (why, does) for code, why, does, _, _ in rows}
+    ours = {code: (why, WORDS[meaning]) for code, (meaning, why) in CODES.items()}
+    assert set(ours) <= set(documented)
+    for code, (why, does) in ours.items():
+        assert documented[code][0] == why
+        assert documented[code][1].startswith(does)
+    codes_of_others = {"not_sent", "timeout", "connection_lost", "payload_too_large", "oauth_unavailable"}
+    assert codes_of_others <= set(documented)
 
 
 def test_only_our_own_access_token_is_renewed() -> None:
@@ -132,7 +268,9 @@ def test_only_our_own_access_token_is_renewed() -> None:
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
     assert read(Unsent("queue full")) == Unreachable("not_sent", "queue full")
-    assert read(Unknown("connection lost")) == Unanswered("connection_lost", "connection lost")
+    lost = read(Unknown("connection lost"))
+    assert isinstance(lost, Unanswered)
+    assert (lost.code, lost.why) == ("connection_lost", "connection lost")
 
 
 @pytest.mark.parametrize("body", [b'{"error":7}', b'{"error":{"details":"x"}}', b"[]", b"\xff", b'{"error":{}}'])
