@@ -119,11 +119,15 @@ class Receipt(Struct, frozen=True):
         return self.device_id == NOBODY
 
 
+def starts_before(notification: Notification, attempt: int) -> Instant:
+    """When it is too late for attempt number *attempt* to start; a TTL of 0 allows exactly one, at once."""
+    is_now_or_never = notification.ttl_ms == 0 and attempt == 1
+    return later(notification.expires_at, NOW_OR_NEVER_MS if is_now_or_never else 0)
+
+
 def is_expired(notification: Notification, attempt: int, now: Instant) -> bool:
-    """Whether attempt number *attempt* may no longer start; a TTL of 0 allows exactly one, at once."""
-    if notification.ttl_ms == 0 and attempt == 1:
-        return now >= later(notification.expires_at, NOW_OR_NEVER_MS)
-    return now >= notification.expires_at
+    """Whether attempt number *attempt* may no longer start."""
+    return now >= starts_before(notification, attempt)
 
 
 def remaining_ttl_s(notification: Notification, now: Instant) -> int:

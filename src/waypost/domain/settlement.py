@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt
+from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt, starts_before
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import Exhausted, RetryPolicy
@@ -104,7 +104,7 @@ def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Insta
         case Refused(code, why):
             return Dead(code, why, FailureClass.TERMINAL, letter)
         case Denied(code):
-            return parked_or_expired(delivery, f"breaker:{delivery.credential}", now, code)
+            return parked_or_expired(delivery, f"breaker:{delivery.credential}", now, delivery.attempt + 1, code)
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
@@ -131,10 +131,12 @@ def again_or_expired(
     return Again(due_at, spends_attempt, code, why)
 
 
-def parked_or_expired(delivery: Delivery, condition: str, now: Instant, code: str | None = None) -> Settlement:
-    """Wait for *condition*, unless the notification is over already."""
-    expires_at = delivery.notification.expires_at
-    return Expired(code) if now >= expires_at else Parked(condition, expires_at, code)
+def parked_or_expired(
+    delivery: Delivery, condition: str, now: Instant, attempt: int, code: str | None = None
+) -> Settlement:
+    """Wait for *condition* with attempt number *attempt*, unless it is too late for that already."""
+    until = starts_before(delivery.notification, attempt)
+    return Expired(code) if now >= until else Parked(condition, until, code)
 
 
 def _out_of_retries(delivery: Delivery, policy: RetryPolicy, now: Instant) -> bool:

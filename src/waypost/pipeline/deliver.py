@@ -34,7 +34,7 @@ def admit(
         if condition is None:
             going.append(delivery)
         else:
-            settlement = parked_or_expired(delivery, condition, now)
+            settlement = parked_or_expired(delivery, condition, now, delivery.attempt)
             parked.append(Change(delivery.n, delivery.attempt, settlement, now))
     return going, parked
 
