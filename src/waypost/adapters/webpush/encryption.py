@@ -23,20 +23,52 @@ _LAST_RECORD = b"\x02"
 class InvalidKeys(Exception):
     """The subscription's keys are no keys: of the wrong length, or not a point on the curve."""
 
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(f"{key} {why}")
+        self.key = key
+        self.why = why
 
-def encrypt(plaintext: bytes, keys: SubscriptionKeys) -> bytes:
-    """The body for one subscription, with a new key pair and salt; InvalidKeys."""
-    return encrypt_with(plaintext, keys, ec.generate_private_key(CURVE), os.urandom(16))
+
+class SenderKeys:
+    """The sender's key pair of each message: a new one, or one for *reuse_s* seconds.
+
+    RFC 8291 section 3.1 has a new pair for each message. With the same pair the content keys still differ, by the salt
+    and by the browser's own key; but whoever learns the private half reads all messages of that time.
+    """
+
+    def __init__(self, reuse_s: float) -> None:
+        self._reuse_s = reuse_s
+        self._key: ec.EllipticCurvePrivateKey | None = None
+        self._renew_at_s = 0.0
+
+    def next(self, now_s: float) -> ec.EllipticCurvePrivateKey:
+        """For one message, at *now_s* of a monotonic clock."""
+        if self._key is None or now_s >= self._renew_at_s:
+            self._key = ec.generate_private_key(CURVE)
+            self._renew_at_s = now_s + self._reuse_s
+        return self._key
 
 
-def encrypt_with(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
-    """The body for one subscription; *own* and *salt* must never be used again."""
+def new_salt() -> bytes:
+    """For one message."""
+    return os.urandom(16)
+
+
+def public_key_of(keys: SubscriptionKeys) -> ec.EllipticCurvePublicKey:
+    """The browser's key; InvalidKeys names ``p256dh`` or ``auth`` and what is wrong with it."""
     if len(keys.auth) != 16:
-        raise InvalidKeys("auth must be 16 bytes")
+        raise InvalidKeys("auth", "must be 16 bytes")
+    if len(keys.p256dh) != 65:
+        raise InvalidKeys("p256dh", "must be an uncompressed point of 65 bytes")
     try:
-        theirs = ec.EllipticCurvePublicKey.from_encoded_point(CURVE, keys.p256dh)
+        return ec.EllipticCurvePublicKey.from_encoded_point(CURVE, keys.p256dh)
     except ValueError:
-        raise InvalidKeys("p256dh is not a point on P-256") from None
+        raise InvalidKeys("p256dh", "is not a point on P-256") from None
+
+
+def encrypt(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
+    """The body for one subscription; InvalidKeys. *own* and *salt* must never be used together again."""
+    theirs = public_key_of(keys)
     own_public = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     secret = _expand(
         hmac.digest(keys.auth, own.exchange(ec.ECDH(), theirs), "sha256"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -37,6 +38,10 @@ URGENCY: dict[Kind, dict[Urgency, str]] = {
 }
 """RFC 8030 section 5.3."""
 
+DECLARATIVE = 8030
+"""What marks a declarative push: the number of the RFC."""
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+
 # The RFC allows "-" and "_", too, but one service was seen to refuse "-".
 _PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")
 
@@ -49,7 +54,7 @@ class Rendering(Struct, frozen=True):
     plaintext: bytes
 
 
-def render(notification: Notification, now: Instant) -> Rendering:
+def render(notification: Notification, now: Instant, *, declarative: bool = False) -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
     headers = [
         ("content-encoding", "aes128gcm"),
@@ -58,7 +63,10 @@ def render(notification: Notification, now: Instant) -> Rendering:
     ]
     if notification.content.collapse_key:
         headers.append(("topic", fitted_topic(notification.content.collapse_key)))
-    return Rendering(tuple(headers), remaining_ttl_s(notification, now), msgspec.json.encode(payload(notification)))
+    document = payload(notification)
+    if declarative:
+        document = declared(document)
+    return Rendering(tuple(headers), remaining_ttl_s(notification, now), msgspec.json.encode(document))
 
 
 def payload(notification: Notification) -> dict[str, Any]:
@@ -74,6 +82,75 @@ def payload(notification: Notification) -> dict[str, Any]:
         document = overlaid(document, override)
     document[ID_KEY] = format_id(notification.id)
     return document
+
+
+def declared(document: dict[str, Any]) -> dict[str, Any]:
+    """*document* as a declarative push, or as it is where it lacks what one needs: a title, and a link to open.
+
+    Source: the W3C Push API, "declarative push message", and WebKit's parser: one value of a wrong type, and it is no
+    declarative push at all. A browser that does not know it hands the same JSON to the service worker.
+    """
+    title, link = document.get("title"), document.get("link")
+    if not title or not isinstance(title, str) or not isinstance(link, str) or not _is_url(link):
+        return document
+    shown = {key: document[key] for key in document if key in _OPTIONS and _fits(key, document[key])}
+    shown["navigate"] = link
+    actions = document.get("actions")
+    if isinstance(actions, list) and all(map(_is_action, actions)):
+        shown["actions"] = [_declared_action(action, link) for action in actions]
+    own = {key: value for key, value in document.items() if key not in shown}
+    message: dict[str, Any] = {"web_push": DECLARATIVE, ID_KEY: document[ID_KEY], "notification": shown | {"data": own}}
+    if _is_badge(document.get("badge")):
+        message["app_badge"] = document["badge"]
+    return message
+
+
+def _is_action(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("action")) and _is_text(value.get("title"))
+
+
+def _declared_action(action: dict[str, Any], link: str) -> dict[str, Any]:
+    """With something to open, which is required: the action's own link, else the notification's."""
+    navigate = action.get("link")
+    shown = {key: action[key] for key in ("action", "title") if key in action}
+    icon = {"icon": action["icon"]} if _is_url(action.get("icon")) else {}
+    return shown | icon | {"navigate": navigate if _is_url(navigate) else link}
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether WebKit takes an option of this value."""
+    return _OPTIONS[key](value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_url(value: Any) -> bool:
+    return isinstance(value, str) and _URL.match(value) is not None
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_badge(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+_OPTIONS: dict[str, Callable[[Any], bool]] = {
+    "title": _is_text,
+    "body": _is_text,
+    "lang": _is_text,
+    "tag": _is_text,
+    "dir": lambda value: value in ("auto", "ltr", "rtl"),
+    "icon": _is_url,
+    "image": _is_url,
+    "silent": _is_bool,
+    "requireInteraction": _is_bool,
+    "renotify": _is_bool,
+}
+"""What a declarative notification may say beside ``navigate``, ``actions`` and ``data``, and of which form."""
 
 
 def fitted_topic(collapse_key: str) -> str:

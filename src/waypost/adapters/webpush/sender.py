@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from waypost.adapters.push.origin import trust
 from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.watch import CredentialWatch
-from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, encrypt
+from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
 from waypost.adapters.webpush.errors import outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
@@ -35,6 +35,10 @@ MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 TURN = 32
 """Messages encrypted in one turn of the loop: each takes about 0.15 ms, and others want their turn, too."""
+
+
+REUSE_S = 3600.0
+"""How long one sender key is used where the setting allows it."""
 
 
 class _Shared:
@@ -87,6 +91,7 @@ class WebPushSender:
             payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
         )
         self._guard = EndpointGuard(app, ())
+        self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
         self._loop: asyncio.AbstractEventLoop
         self._services: PushServices | None = None
         self._watch = CredentialWatch(
@@ -111,12 +116,12 @@ class WebPushSender:
             self._loop.call_soon(self._take_turn)
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
-                shared = _Shared(delivery.notification, render(delivery.notification, now))
+                shared = _Shared(delivery.notification, self._rendering(delivery.notification, now))
             self._waiting.append(_Waiting(delivery, shared, deadline, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
-        rendering = render(delivery.notification, self._clock.now())
+        rendering = self._rendering(delivery.notification, self._clock.now())
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
         if refusal is None and isinstance(address, Refused):
@@ -167,13 +172,16 @@ class WebPushSender:
         if service is None:
             return Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
         try:
-            body = encrypt(one.shared.plaintext, device.keys)
+            body = encrypt(one.shared.plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
         path = encode_headers(((b":path", endpoint.path.encode()),))
         head = b"".join((service.pseudo_head, path, service.authorization(now), one.shared.head(service.family)))
         service.pool.request(head, body, one.deadline, partial(self._ended, one.delivery, one.report))
         return None
+
+    def _rendering(self, notification: Notification, now: Instant) -> Rendering:
+        return render(notification, now, declarative=self._settings.declarative)
 
     def _address(self, device: Device) -> Endpoint | Refused:
         endpoint = self._guard.admit(device.token)

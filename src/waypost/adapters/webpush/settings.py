@@ -24,6 +24,10 @@ class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
     allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
     """Where subscriptions may point: host names, ``*.`` for any label in front, or ``https://host:port[/path]``."""
+    declarative: bool = False
+    """Whether a message with a title and a link is written so that Safari shows it without a service worker."""
+    reuse_sender_key: bool = False
+    """Whether one sender key encrypts an hour's messages, instead of a new one each: less work, less secrecy."""
     ca_file: str | None = None
     """Trust these authorities alone, instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4

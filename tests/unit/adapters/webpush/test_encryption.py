@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, encrypt, encrypt_with
+from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.domain.device import SubscriptionKeys
 
 
@@ -37,25 +37,44 @@ def private_key(scalar: bytes) -> ec.EllipticCurvePrivateKey:
     return ec.derive_private_key(int.from_bytes(scalar, "big"), ec.SECP256R1())
 
 
+def sealed(plaintext: bytes, own: ec.EllipticCurvePrivateKey | None = None) -> bytes:
+    """For the browser of the vectors."""
+    return encrypt(plaintext, KEYS, own or SenderKeys(reuse_s=0).next(0.0), new_salt())
+
+
 def test_the_example_of_the_rfc_comes_out_octet_for_octet() -> None:
-    assert encrypt_with(PLAINTEXT, KEYS, private_key(AS_PRIVATE), SALT) == BODY
+    assert encrypt(PLAINTEXT, KEYS, private_key(AS_PRIVATE), SALT) == BODY
     assert len(BODY) == 144
 
 
 @given(st.binary(max_size=PLAINTEXT_LIMIT_BYTES))
 def test_another_library_reads_what_we_encrypt(plaintext: bytes) -> None:
-    body = encrypt(plaintext, KEYS)
+    body = sealed(plaintext)
     assert len(body) == len(plaintext) + 103
     read = http_ece.decrypt(body, private_key=private_key(UA_PRIVATE), auth_secret=AUTH_SECRET, version="aes128gcm")
     assert read == plaintext
 
 
 def test_the_largest_plaintext_fills_what_every_push_service_must_take() -> None:
-    assert len(encrypt(b"x" * PLAINTEXT_LIMIT_BYTES, KEYS)) == 4096
+    assert len(sealed(b"x" * PLAINTEXT_LIMIT_BYTES)) == 4096
 
 
 def test_key_pair_and_salt_are_new_for_each_message() -> None:
-    assert encrypt(PLAINTEXT, KEYS)[:86] != encrypt(PLAINTEXT, KEYS)[:86]
+    keys = SenderKeys(reuse_s=0)
+    first, second = sealed(PLAINTEXT, keys.next(1.0)), sealed(PLAINTEXT, keys.next(1.0))
+    assert first[:16] != second[:16]
+    assert first[21:86] != second[21:86]
+
+
+def test_a_key_pair_is_used_for_an_hour_where_the_setting_says_so_and_the_salt_never_again() -> None:
+    keys = SenderKeys(reuse_s=3600)
+    first, second = sealed(PLAINTEXT, keys.next(1.0)), sealed(PLAINTEXT, keys.next(3600.0))
+    assert first[21:86] == second[21:86]
+    assert first[:16] != second[:16]
+    assert first[86:] != second[86:]
+    assert sealed(PLAINTEXT, keys.next(3601.0))[21:86] != first[21:86]
+    read = http_ece.decrypt(second, private_key=private_key(UA_PRIVATE), auth_secret=AUTH_SECRET, version="aes128gcm")
+    assert read == PLAINTEXT
 
 
 @pytest.mark.parametrize(
@@ -65,13 +84,14 @@ def test_key_pair_and_salt_are_new_for_each_message() -> None:
         (UA_PUBLIC[:-1], AUTH_SECRET),
         (b"\x04" + b"\x01" * 64, AUTH_SECRET),
         (b"", AUTH_SECRET),
+        (private_key(UA_PRIVATE).public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint), AUTH_SECRET),
         (
             private_key(UA_PRIVATE).public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
             AUTH_SECRET,
         ),
     ],
-    ids=["auth of another length", "cut off", "not on the curve", "empty", "another encoding"],
+    ids=["auth of another length", "cut off", "not on the curve", "empty", "compressed", "another encoding"],
 )
 def test_keys_that_are_no_keys_are_refused(p256dh: bytes, auth: bytes) -> None:
     with pytest.raises(InvalidKeys):
-        encrypt(PLAINTEXT, SubscriptionKeys(p256dh=p256dh, auth=auth))
+        encrypt(PLAINTEXT, SubscriptionKeys(p256dh=p256dh, auth=auth), private_key(AS_PRIVATE), SALT)

@@ -40,7 +40,7 @@ LEADS = {
     Meaning.UNSURE: Led(Unanswered, "Again", DeliveryStatus.PENDING, "unanswered"),
 }
 
-APPLE_ROWS = [
+APPLE_ROWS: list[tuple[int, str, type[Outcome]]] = [
     (400, "BadTtl", Refused),
     (400, "BadUrgency", Refused),
     (400, "BadWebPushRequest", Refused),
@@ -60,7 +60,7 @@ APPLE_ROWS = [
     (503, "ServiceUnavailable", Unanswered),
     (503, "Shutdown", Unanswered),
 ]
-MOZILLA_ROWS = [
+MOZILLA_ROWS: list[tuple[int, int, type[Outcome]]] = [
     (400, 101, Refused),
     (404, 102, Gone),
     (410, 103, Gone),
@@ -83,8 +83,12 @@ MOZILLA_ROWS = [
     (502, 903, Unanswered),
     (500, 999, Unanswered),
 ]
-WINDOWS_ROWS = [(201, "dropped", Refused), (201, "channelthrottled", Throttled), (200, "Dropped", Refused)]
-PHRASE_ROWS = [
+WINDOWS_ROWS: list[tuple[int, str, type[Outcome]]] = [
+    (201, "dropped", Refused),
+    (201, "channelthrottled", Throttled),
+    (200, "Dropped", Refused),
+]
+PHRASE_ROWS: list[tuple[int, str, str, type[Outcome]]] = [
     (401, '{"code":401,"errno":109,"message":"VAPID public key mismatch"}', "vapid_key_mismatch", Refused),
     (
         403,
@@ -94,7 +98,7 @@ PHRASE_ROWS = [
     ),
     (400, "<HTML><TITLE>UnauthorizedRegistration</TITLE></HTML>", "unauthorized_registration", Refused),
 ]
-PLAIN_ROWS = [
+PLAIN_ROWS: list[tuple[int, type[Outcome]]] = [
     (400, Refused),
     (401, Denied),
     (403, Denied),
