@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from waypost.cli.doors import config_option, read_config
-from waypost.cli.printing import as_json_option, console, print_json
+from waypost.cli.printing import as_json_option, console, plain, print_json
 
 if TYPE_CHECKING:
     from waypost.config import Config
@@ -40,7 +40,7 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
         print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
     else:
         out = console()
-        out.print(f"configuration  {path or 'the environment'}")
+        out.print(f"configuration  {plain(str(path or 'the environment'))}")
         out.print(f"listen         {config.listen}, {config.workers} workers")
         out.print(f"store          {engine}, opened")
         for name, problem in credentials.items():

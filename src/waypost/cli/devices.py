@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from waypost.cli.doors import api_options
-from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
 
 if TYPE_CHECKING:
     from waypost.client import Client
@@ -53,7 +53,7 @@ def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
         )
         for each in answer["items"]
     ]
-    console().print(table(columns, rows) if rows else f"{user_id} has no device")
+    console().print(table(columns, rows) if rows else f"{plain(user_id)} has no device")
 
 
 @devices.command()
@@ -91,9 +91,9 @@ def add(
     if as_json:
         print_json(answer)
         return
-    console().print(f"{device_id} {'added' if answer['created'] else 'refreshed'}")
+    console().print(f"{plain(device_id)} {'added' if answer['created'] else 'refreshed'}")
     for pushed_out in answer["pushed_out"]:
-        console().print(f"{pushed_out} deactivated: the cap of devices is reached")
+        console().print(f"{plain(pushed_out)} deactivated: the cap of devices is reached")
 
 
 @devices.command()
@@ -112,4 +112,4 @@ def remove(client: Client, user_id: str, device_id: str, as_json: bool) -> None:
     if as_json:
         print_json({"removed": device_id})
     else:
-        console().print(f"{device_id} removed")
+        console().print(f"{plain(device_id)} removed")

@@ -8,7 +8,7 @@ import click
 
 from waypost.cli.composing import composed, notification_options
 from waypost.cli.doors import api_options
-from waypost.cli.printing import as_json_option, console, print_json
+from waypost.cli.printing import as_json_option, console, plain, print_json
 
 if TYPE_CHECKING:
     from waypost.client import Client
@@ -42,13 +42,13 @@ def explain(client: Client, as_json: bool, **fields: Any) -> None:
 def _print_target(target: dict[str, Any]) -> None:
     out = console()
     if target["suppressed"]:
-        out.print(f"[bold]{target['device_id']}[/]  [yellow]left out[/]: {target['suppressed']}", markup=True)
+        out.print(f"[bold]{plain(target['device_id'])}[/]  [yellow]left out[/]: {plain(target['suppressed'])}")
         return
     rendered = target["rendered"]
     size = f"{rendered['size_bytes']} of {rendered['limit_bytes']} bytes"
     refused = rendered.get("refused")
-    verdict = f"[red]refused[/]: {refused}" if refused else "[green]would be sent[/]"
-    out.print(f"[bold]{target['device_id']}[/]  {target['credential']}  {verdict}  {size}")
+    verdict = f"[red]refused[/]: {plain(refused)}" if refused else "[green]would be sent[/]"
+    out.print(f"[bold]{plain(target['device_id'])}[/]  {target['credential']}  {verdict}  {size}")
     for name, value in rendered["headers"].items():
         out.print(f"  {name}: {value}", markup=False)
     body = rendered.get("body") or f"{rendered.get('body_base64', '')} (base64)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.tree import Tree
 
-from waypost.cli.printing import colored, console, elapsed_ms, short_time
+from waypost.cli.printing import colored, console, elapsed_ms, plain, short_time
 
 if TYPE_CHECKING:
     from waypost.client import Client
@@ -36,8 +36,8 @@ def tree(story: dict[str, Any]) -> Tree:
     notification, receipts = story["notification"], story["receipts"]
     start = notification["created_at"]
     title = story["content"].get("title") or story["content"].get("body") or notification["kind"]
-    top = Tree(f"[bold]{_plain(title)}[/]  {notification['id']}  {colored(notification['status'])}")
-    whose = f"for {_plain(notification['user_id'])}, by {_plain(notification['caller'])}"
+    top = Tree(f"[bold]{plain(title)}[/]  {notification['id']}  {colored(notification['status'])}")
+    whose = f"for {plain(notification['user_id'])}, by {plain(notification['caller'])}"
     top.add(f"accepted  {short_time(start)}  {whose}, lane {notification['lane']}, round {notification['round']}")
     if notification["scheduled_at"]:
         top.add(f"scheduled for {short_time(notification['scheduled_at'])}")
@@ -50,7 +50,7 @@ def tree(story: dict[str, Any]) -> Tree:
         if any(receipt["dead"] for receipt in receipts):
             top.add(f"kept as a dead letter; to send it again: waypost dead replay {notification['id']}")
     if notification["finished_at"]:
-        why = f" ({_plain(notification['reason'])})" if notification["reason"] else ""
+        why = f" ({plain(notification['reason'])})" if notification["reason"] else ""
         after = elapsed_ms(start, notification["finished_at"])
         top.add(f"{colored(notification['status'])}{why} after {after}")
     for duplicate in story["duplicates"]:
@@ -60,26 +60,21 @@ def tree(story: dict[str, Any]) -> Tree:
 
 def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
     provider = PROVIDER_OF.get(receipt["channel"], "no channel")
-    branch = routed.add(f"[bold]{_plain(receipt['device_id'])}[/]  {provider}  {colored(receipt['status'])}")
+    branch = routed.add(f"[bold]{plain(receipt['device_id'])}[/]  {provider}  {colored(receipt['status'])}")
     for number, attempt in enumerate(receipt["attempts"], start=1):
         words = (f"attempt {number}: {colored(attempt['status'])}", attempt["code"], attempt["message"])
-        said = "  ".join(_plain(word) if place else word for place, word in enumerate(words) if word)
+        said = "  ".join(plain(word) if place else word for place, word in enumerate(words) if word)
         branch.add(f"+{elapsed_ms(start, attempt['at'])}  {said}  token {attempt['token_hash']}")
     if receipt["next_retry_at"]:
         branch.add(f"again at {short_time(receipt['next_retry_at'])}")
     if receipt["parked"]:
-        branch.add(f"waits for {_plain(receipt['parked'])}")
+        branch.add(f"waits for {plain(receipt['parked'])}")
     if receipt["resolved_at"]:
-        known = f", known there as {_plain(receipt['provider_id'])}" if receipt["provider_id"] else ""
-        why = f" ({_plain(receipt['reason'])})" if receipt["reason"] else ""
+        known = f", known there as {plain(receipt['provider_id'])}" if receipt["provider_id"] else ""
+        why = f" ({plain(receipt['reason'])})" if receipt["reason"] else ""
         after = elapsed_ms(start, receipt["resolved_at"])
         branch.add(f"+{after}  receipt: {colored(receipt['status'])}{why}{known}")
 
 
 def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices"
-
-
-def _plain(text: str) -> str:
-    """Text from outside, its brackets not taken for markup."""
-    return text.replace("[", r"\[")

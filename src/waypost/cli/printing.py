@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -52,6 +53,11 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def plain(text: str) -> str:
+    """Text from outside: its brackets are no markup, and its control characters reach no terminal."""
+    return escape("".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text))
+
+
 def colored(status: str) -> str:
     """A status in the colour of its meaning."""
     color = COLOR_OF.get(status)
@@ -64,7 +70,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*("–" if cell is None or cell == "" else str(cell) for cell in row))
+        made.add_row(*("–" if cell is None or cell == "" else plain(str(cell)) for cell in row))
     return made
 
 

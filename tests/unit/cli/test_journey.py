@@ -82,3 +82,10 @@ def test_a_failure_says_why_and_how_to_replay_it() -> None:
     text = drawn("failed", [failed])
     assert "receipt: failed (BadDeviceToken)" in text
     assert "waypost dead replay 019c1234-5678-7abc-8def-0123456789ab" in text
+
+
+def test_text_from_outside_neither_colours_nor_commands_the_terminal() -> None:
+    story = drawn("sent", [receipt("[/]\x1b[2J", reason="[red]\x07")])
+    assert "[/]\\x1b[2J" in story
+    assert "([red]\\x07)" in story
+    assert "\x1b" not in story
