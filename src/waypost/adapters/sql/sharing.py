@@ -34,6 +34,7 @@ class SqlOwnership:
         free = self._offered - self._work.busy_shards()
         for shard in free:
             self._shards.release(shard)
+        self._work.lease_again(free)
         self._offered -= free
         return len(free)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -69,6 +70,8 @@ class Withdrawals:
         self._look_again = look_again
         self._asked: dict[bytes, _Asked] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._deciding: Counter[int] = Counter()
+        """How many decisions are being written, by shard."""
         if peers is not None:
             peers.on(_ASKED, self._on_question)
             peers.on(_ANSWERED, self._on_answer)
@@ -82,7 +85,8 @@ class Withdrawals:
             decidable = owned | borrowed.shards
             elsewhere = [one for one, shard in shard_of.items() if shard not in decidable]
             answers = await self._ask(app, elsewhere, why) if elsewhere else {}
-            answers |= await self._decide(app, [one for one, shard in shard_of.items() if shard in decidable], why)
+            here = {one: shard for one, shard in shard_of.items() if shard in decidable}
+            answers |= await self._decide(app, here, why)
         finally:
             borrowed.close()
         return [answers.get(one, NotOpen(None)) for one in ids]
@@ -91,24 +95,31 @@ class Withdrawals:
         rows = self._database.read_here(lambda connection: list(select_in(connection, _FIND, ids)))
         return {row[0]: row[1] for row in rows}
 
-    async def _decide(self, app: AppId, ids: Sequence[NotificationId], why: str) -> _Answers:
-        """Write what is decided; until then nothing of *ids* is leased."""
+    def busy_shards(self) -> set[int]:
+        """The shards of which a withdrawal is being written."""
+        return set(self._deciding)
+
+    async def _decide(self, app: AppId, shard_of: Mapping[NotificationId, int], why: str) -> _Answers:
+        """Write what is decided; until then nothing of it is leased, and its shards stay."""
+        ids = list(shard_of)
         if not ids:
             return {}
         orders = [TakeBack(app, one, why, *self._holdings.held_of(one)) for one in ids]
         future = self._database.commits.submit(WITHDRAW, orders, len(orders))
         for one in ids:
             self._holdings.block(one)
-        future.add_done_callback(partial(self._decided, ids))
+        self._deciding.update(shard_of.values())
+        future.add_done_callback(partial(self._decided, shard_of))
         return dict(zip(ids, await asyncio.shield(future), strict=True))
 
-    def _decided(self, ids: Sequence[NotificationId], future: asyncio.Future[list[Withdrawal]]) -> None:
-        for one in ids:
+    def _decided(self, shard_of: Mapping[NotificationId, int], future: asyncio.Future[list[Withdrawal]]) -> None:
+        self._deciding -= Counter(shard_of.values())
+        for one in shard_of:
             self._holdings.unblock(one)
         if future.cancelled() or future.exception() is not None:
             self._look_again()
             return
-        for one, answer in zip(ids, future.result(), strict=True):
+        for one, answer in zip(shard_of, future.result(), strict=True):
             if isinstance(answer, TooLate) and not self._holdings.note_withdrawn(one):
                 self._holdings.forget_ready(one)  # given back meanwhile: the next release closes it
 
@@ -131,13 +142,13 @@ class Withdrawals:
     def _on_question(self, body: bytes) -> None:
         question = msgspec.msgpack.decode(body, type=_Question)
         shard_of = self._shards_of(question.ids)
-        mine = [one for one, shard in shard_of.items() if shard in self._shards.owned]
+        mine = {one: shard for one, shard in shard_of.items() if shard in self._shards.owned}
         if mine:
             task = asyncio.get_running_loop().create_task(self._reply(question, mine))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _reply(self, question: _Question, mine: Sequence[NotificationId]) -> None:
+    async def _reply(self, question: _Question, mine: Mapping[NotificationId, int]) -> None:
         try:
             answers = await self._decide(question.app, mine, question.why)
         except Unavailable:

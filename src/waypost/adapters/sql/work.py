@@ -114,13 +114,17 @@ class SqlWork:
         return max(0, rows + self._holdings.ready_beside(lane))
 
     def busy_shards(self) -> set[int]:
-        """The shards of which something is leased: not to be handed to another process yet."""
-        return self._holdings.busy_shards()
+        """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
+        return self._holdings.busy_shards() | self._withdrawals.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
         """Lease nothing more of *shards*, so that they become free to be handed over."""
         self._stopped |= frozenset(shards)
         self._look_again()
+
+    def lease_again(self, shards: Collection[int]) -> None:
+        """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
+        self._stopped -= frozenset(shards)
 
     def _rooms(self) -> dict[Lane, int]:
         """How much more of each lane may be released; another lane comes first each time."""

@@ -1,0 +1,52 @@
+"""Shards come and go: what was theirs is neither decided without an owner nor forgotten by one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.contract.bench import notification
+from waypost.adapters.sql.sharing import SqlOwnership
+from waypost.adapters.sql.write_lock import WriteLock
+from waypost.domain.ids import SHARDS, shard_of
+from waypost.domain.notification import Lane
+from waypost.domain.time import MINUTE_MS, later
+from waypost.ports.work import Arrival, Withdrawn
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_shards_that_come_back_at_once_are_leased_from_again(tmp_path: Path, open_at: OpenStore) -> None:
+    """Handed over to a worker that died before it took them, with no lease between."""
+    store = await open_at(tmp_path / "waypost.db")
+    ownership = SqlOwnership(store.shards, store.work)
+    made = notification(WallClock().now())
+    await store.work.accept([Arrival(made)])
+    ownership.offer(SHARDS)
+    assert ownership.hand_over() == SHARDS
+    assert ownership.acquire(SHARDS) == SHARDS
+    lease = await store.work.lease(Lane.NORMAL, 10, later(WallClock().now(), MINUTE_MS))
+    assert [item.notification.id for item in lease.items] == [made.id]
+
+
+async def test_a_shard_is_not_handed_over_while_a_withdrawal_in_it_is_written(
+    tmp_path: Path, open_at: OpenStore
+) -> None:
+    """Its next owner would send what the caller is about to be told is cancelled."""
+    store = await open_at(tmp_path / "waypost.db")
+    ownership = SqlOwnership(store.shards, store.work)
+    made = notification(WallClock().now())
+    await store.work.accept([Arrival(made)])
+    somebody_else = WriteLock(store.database.run_dir)
+    with somebody_else.hold(1.0):
+        withdrawing = asyncio.create_task(store.work.withdraw(made.app, [made.id], "cancelled", WallClock().now()))
+        await asyncio.sleep(0)
+        ownership.offer(SHARDS)
+        assert ownership.hand_over() == SHARDS - 1
+        assert store.shards.owned == {shard_of(made.app, made.user_id)}
+    somebody_else.close()
+    assert await withdrawing == [Withdrawn(0)]
+    assert ownership.hand_over() == 1
