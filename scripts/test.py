@@ -39,9 +39,13 @@ class Group:
 SET_UP = Group("set-up", 180, ())
 GROUPS = (
     Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture")),
-    Group("protocols", 120, ("tests/adapters",)),
+    Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
+    Group("engines", 300, ("tests/adapters/sql",)),
+    Group("doors", 120, ("tests/adapters/rest", "tests/adapters/telemetry")),
     Group("journeys", 240, ("tests/journeys",)),
 )
+SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
+"""Two files at a time: most tests wait for somebody, and the machine has two cores."""
 
 
 @dataclass
@@ -129,7 +133,7 @@ def run_group(group: Group) -> Result:
         return Result(group, 0.0, ok=False, last_line="no tests found")
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch) / "results.xml"
-        code, last_line = pass_on([PYTHON, "-m", "pytest", "-q", f"--junitxml={record}", *present])
+        code, last_line = pass_on([PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE, f"--junitxml={record}", *present])
         counts = read_counts(record)
     return Result(group, time.monotonic() - started, code == 0 and not absent, counts, last_line)
 

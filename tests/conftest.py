@@ -1,9 +1,11 @@
-"""What all tests share: a mark for each folder, and hypothesis without deadlines (a busy machine is no bug)."""
+"""What all tests share: a mark for each folder, tables, hypothesis without deadlines (a busy machine is no bug)."""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.tables import AddRow, adder, collected, drawn
 
 TESTS = Path(__file__).parent
 
@@ -17,3 +19,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
             item.add_marker(getattr(pytest.mark, folder))
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest) -> AddRow:
+    """Adds a row to a table of the terminal summary."""
+    return adder(request.node)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the tables."""
+    reports = [
+        report
+        for found in terminalreporter.stats.values()
+        for report in found
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+    ]
+    for title, rows in collected(reports).items():
+        terminalreporter.section(title)
+        for line in drawn(rows):
+            terminalreporter.write_line(line)

@@ -1,4 +1,4 @@
-"""The engines that every suite runs on, and the kill table at the end of a run."""
+"""The engines that every suite runs on."""
 
 from __future__ import annotations
 
@@ -13,32 +13,6 @@ import pytest_asyncio
 from tests.contract.bench import Bench
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
-
-KillRow = tuple[str, str, int, str]
-"""Engine, row of the table, how often it was killed, what was found afterwards."""
-
-KILL_ROWS: pytest.StashKey[list[KillRow]] = pytest.StashKey()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin with an empty table."""
-    config.stash[KILL_ROWS] = []
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the kill table."""
-    rows = config.stash.get(KILL_ROWS, [])
-    if not rows:
-        return
-    terminalreporter.section("killed between every two steps")
-    for engine, row, kills, found in sorted(rows):
-        terminalreporter.write_line(f"{engine:7} {row:48} {kills:3} kills  {found}")
-
-
-@pytest.fixture
-def kill_rows(request: pytest.FixtureRequest) -> list[KillRow]:
-    """The kill table; each test adds its row."""
-    return request.config.stash[KILL_ROWS]
 
 
 @pytest.fixture(scope="session")

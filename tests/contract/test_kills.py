@@ -14,13 +14,14 @@ import pytest
 
 from tests.contract import victim
 from tests.contract.bench import Bench
-from tests.contract.conftest import KillRow
 from tests.contract.kills import Scenario
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
+from tests.tables import AddRow
 from waypost.ports.work import Work
 
+TABLE = "killed between every two steps"
 MOST_STEPS = 200
 PATIENCE_S = 30
 
@@ -35,7 +36,7 @@ def victims() -> ForkServerContext:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sqlite_killed_before_every_statement(
-    name: str, tmp_path: Path, empty_database: Path, victims: ForkServerContext, kill_rows: list[KillRow]
+    name: str, tmp_path: Path, empty_database: Path, victims: ForkServerContext, table: AddRow
 ) -> None:
     """SIGKILL before each statement, before COMMIT, and after COMMIT before the answer."""
     prepared = _prepared(SCENARIOS[name], tmp_path, empty_database)
@@ -54,7 +55,7 @@ def test_sqlite_killed_before_every_statement(
     assert "COMMIT" in steps, "the last statement of a transaction is a step too"
     assert victim.ANSWER in steps
     assert steps[-1] == victim.ANSWER, "walked to the end"
-    kill_rows.append(("sqlite", SCENARIOS[name].row, len(steps), " | ".join(dict.fromkeys(found))))
+    table(TABLE, engine="sqlite", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
@@ -120,7 +121,7 @@ class _Mortal:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_memory_gone_between_every_two_calls(name: str, kill_rows: list[KillRow]) -> None:
+def test_memory_gone_between_every_two_calls(name: str, table: AddRow) -> None:
     """A call of the memory adapter is one step of the loop: between two calls is all there is."""
     found: list[str] = []
     for n in range(1, MOST_STEPS):
@@ -129,7 +130,7 @@ def test_memory_gone_between_every_two_calls(name: str, kill_rows: list[KillRow]
         if went_through:
             break
     assert len(found) >= 2
-    kill_rows.append(("memory", SCENARIOS[name].row, len(found), " | ".join(dict.fromkeys(found))))
+    table(TABLE, engine="memory", row=SCENARIOS[name].row, kills=len(found), found=" | ".join(dict.fromkeys(found)))
 
 
 async def _gone_before(scenario: Scenario, n: int) -> tuple[str, bool]:

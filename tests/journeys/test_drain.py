@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import balance
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import running
 from tests.journeys.load import Audience, Load
+from tests.tables import AddRow
 
 DRAIN_TIMEOUT_S = 20.0
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import OPEN, final_stories
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Ledger, Load
+from tests.tables import AddRow
 
 PLATFORMS = ("ios", "android", "web")
 RETRIES = {"max_retries": 50, "delays_ms": [500]}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import balance
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.tables import AddRow
 
 KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "20"))
 """In all; half of them with one worker, half with two."""

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.journeys.balance import balance
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Load
+from tests.tables import AddRow
 
 EVERYWHERE = (("ios", "android", "web"),)
 REFUSALS = (

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import final_stories
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import running, until
 from tests.journeys.load import Audience, Load
+from tests.tables import AddRow
 
 NEIGHBOURS = 40
 SABOTAGE = """

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import OPEN, balance, final_stories, listed
-from tests.journeys.conftest import AddRow
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Ledger, Load
+from tests.tables import AddRow
 
 DISK_MIB, RESERVE_MIB = 24, 4
 SMALL_STORE = {"reserve_bytes": RESERVE_MIB << 20, "checkpoint_bytes": 1 << 20}

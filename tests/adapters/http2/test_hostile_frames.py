@@ -7,8 +7,8 @@ import pytest
 from hyperframe.frame import GoAwayFrame, RstStreamFrame
 
 from tests.adapters.http2.client import Tls, client
-from tests.adapters.http2.conftest import AddRow
 from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.tables import AddRow
 from tests.unit.http2 import peer
 from tests.unit.http2.faults import OF_A_STREAM, OF_THE_CONNECTION, Fault
 from waypost.http2 import Answer, Lost, Unknown

@@ -11,9 +11,9 @@ import pytest
 import uvloop
 
 from tests.adapters.http2.client import Tls
-from tests.adapters.http2.conftest import AddRow
 from tests.interop import load
 from tests.interop.servers import ORDINARY, Server, Site
+from tests.tables import AddRow
 
 REQUESTS = 2000
 
