@@ -5,7 +5,8 @@ Layout (little endian): 64 slots of ``SLOT_BYTES``, one a worker::
     0   u32 process id      4   u32 state     8   f64 heartbeat (CLOCK_MONOTONIC, s)
     16  six notes, one a lane: u32 count, then up to 500 ids of 16 bytes
 
-and after them the suspects: ``SUSPECTS`` entries of 24 bytes: id (16), u32 times noted alone, u32 in use.
+and after them the suspects: ``SUSPECTS`` entries of 24 bytes: id (16), u32 times noted alone, u32 in use. One lies in
+the first free of the ``_PROBES`` places from where its id points; with none free it takes the place of an older one.
 Only a worker writes its slot; only who buries a dead worker adds suspects; any worker clears one that it survived.
 """
 
@@ -25,6 +26,7 @@ from waypost.domain.notification import Lane
 
 SLOTS = 64
 SUSPECTS = 4_096
+_PROBES = 16
 _IDS_PER_NOTE = 500
 _ID_BYTES = 16
 _NOTE_BYTES = 4 + _IDS_PER_NOTE * _ID_BYTES
@@ -106,29 +108,30 @@ class Board:
 
     def suspects(self) -> dict[NotificationId, int]:
         """What was noted by a worker that died, and how often it was alone then."""
-        return {notification_id: alone for _, notification_id, alone in self._suspects()}
+        entries = _SUSPECT.iter_unpack(self._map[_SUSPECTS_AT:_SIZE])
+        return {NotificationId(notification_id): alone for notification_id, alone, in_use in entries if in_use}
 
     def clear(self, notification_id: NotificationId) -> None:
         """It was survived."""
-        for at, suspect, _ in self._suspects():
-            if suspect == notification_id:
+        for at, suspect, _, in_use in self._places(notification_id):
+            if in_use and suspect == notification_id:
                 _SUSPECT.pack_into(self._map, at, b"", 0, 0)
 
     def _suspect(self, notification_id: NotificationId, *, alone: bool) -> None:
-        for at, suspect, times in self._suspects():
-            if suspect == notification_id:
+        places = list(self._places(notification_id))
+        for at, suspect, times, in_use in places:
+            if in_use and suspect == notification_id:
                 _SUSPECT.pack_into(self._map, at, notification_id, times + alone, 1)
                 return
-        for at in range(_SUSPECTS_AT, _SIZE, _SUSPECT.size):
-            if not _SUSPECT.unpack_from(self._map, at)[2]:
-                _SUSPECT.pack_into(self._map, at, notification_id, int(alone), 1)
-                return
+        at = next((at for at, _, _, in_use in places if not in_use), places[0][0])
+        _SUSPECT.pack_into(self._map, at, notification_id, int(alone), 1)
 
-    def _suspects(self) -> Iterator[tuple[int, NotificationId, int]]:
-        for at in range(_SUSPECTS_AT, _SIZE, _SUSPECT.size):
-            notification_id, alone, in_use = _SUSPECT.unpack_from(self._map, at)
-            if in_use:
-                yield at, NotificationId(notification_id), alone
+    def _places(self, notification_id: NotificationId) -> Iterator[tuple[int, bytes, int, int]]:
+        """Where *notification_id* may lie, and what lies there: id, times alone, whether it is in use."""
+        first = int.from_bytes(notification_id[-4:], "big")
+        for step in range(_PROBES):
+            at = _SUSPECTS_AT + (first + step) % SUSPECTS * _SUSPECT.size
+            yield at, *_SUSPECT.unpack_from(self._map, at)
 
     def _noted(self, slot: int, lane: Lane) -> list[NotificationId]:
         at = self._note_at(slot, lane)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
-from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.board import SUSPECTS, Board, WorkerState
 
 ONE, TWO = NotificationId(b"1" * 16), NotificationId(b"2" * 16)
 
@@ -40,3 +40,19 @@ def test_nothing_is_suspect_after_a_good_end(tmp_path: Path) -> None:
     assert board.bury(0) == 0
     assert board.suspects() == {}
     assert board.present() == []
+
+
+def test_a_table_full_of_old_suspects_still_takes_the_next(tmp_path: Path) -> None:
+    """What was cancelled or sent elsewhere is never cleared; it must not hide what kills workers today."""
+    board = Board(tmp_path / "board")
+    old = [NotificationId(number.to_bytes(16, "big")) for number in range(SUSPECTS)]
+    for start in range(0, SUSPECTS, 500):
+        board.note(0, Lane.BULK, old[start : start + 500])
+        board.bury(0)
+    assert len(board.suspects()) == SUSPECTS
+    poison = NotificationId(b"p" * 16)
+    for _ in range(3):
+        board.note(0, Lane.NORMAL, [poison])
+        board.bury(0)
+    assert board.suspects()[poison] == 3
+    assert len(board.suspects()) == SUSPECTS
