@@ -129,6 +129,8 @@ def _default(each: FieldInfo, path: str) -> str:
             return f"`{default.value}`"
         case tuple():
             return ", ".join(f"`{one}`" for one in default)
+        case bool():
+            return f"`{str(default).lower()}`"
         case int() | float():
             return f"{default:,}"
         case _:

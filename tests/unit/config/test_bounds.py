@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from waypost.adapters.apns.gateway import OTHER_CONNECTIONS
 from waypost.config import load
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
@@ -34,11 +35,11 @@ def test_another_cap_is_refused_by_its_path(tmp_path: Path, cap: int) -> None:
 
 
 def test_apns_has_25_connections_and_never_more_than_50(tmp_path: Path) -> None:
-    """Requirements S1-103: of both kinds together."""
+    """Requirements S1-103: of both kinds and to both environments together."""
     assert read(tmp_path, f"apns: {{{APNS}}}").apns.connections == 25  # type: ignore[attr-defined]  # of AppSettings
-    most = read(tmp_path, f"apns: {{{APNS}, connections: 45, silent_connections: 5}}").apns  # type: ignore[attr-defined]  # as above
-    assert most.connections + most.silent_connections == 50
-    for name, over in (("connections", 46), ("silent_connections", 6)):
+    most = read(tmp_path, f"apns: {{{APNS}, connections: 40, silent_connections: 5}}").apns  # type: ignore[attr-defined]  # as above
+    assert most.connections + most.silent_connections + OTHER_CONNECTIONS == 50
+    for name, over in (("connections", 41), ("silent_connections", 6)):
         with pytest.raises(ConfigurationError) as caught:
             read(tmp_path, f"apns: {{{APNS}, {name}: {over}}}")
         assert caught.value.path == f"apps.demo.apns.{name}"

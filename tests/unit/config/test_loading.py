@@ -46,6 +46,7 @@ def test_the_example_of_the_docs_is_read_and_files_are_found_beside_it(tmp_path:
     assert demo.apns is not None
     assert demo.fcm is not None
     assert demo.webpush is not None
+    assert demo.apns.key_file is not None
     assert Path(demo.apns.key_file) == tmp_path / "AuthKey.p8"
     assert Path(demo.fcm.service_account_file) == tmp_path / "fcm.json"
     assert demo.webpush.allow_endpoints == ("https://127.0.0.1:2199",)
@@ -167,7 +168,7 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
         ("apps: {demo: {}}\nlisten: 'x:99999'", "listen", "0 (any) to 65535"),
         ("apps: {demo: {}}\nworkers: 65", "workers", "<= 64"),
         ("apps: {demo: {}}\nlog: {level: loud}", "log.level", "invalid enum value"),
-        ("apps: {demo: {apns: {team_id: 123}}}", "apps.demo.apns.key_file", "is required"),
+        ("apps: {demo: {apns: {team_id: 123}}}", "apps.demo.apns.topic", "is required"),
         ("apps: {.demo: {}}", "apps..demo", "an id has"),
         ("apps: {}", "apps", "name at least one app"),
         ("", "apps", "is required"),

@@ -1,13 +1,18 @@
-"""Provider tokens.
+"""Who we are to Apple: provider tokens, or a client certificate.
 
 Source: developer.apple.com, "Establishing a token-based connection to APNs".
 """
 
 from __future__ import annotations
 
+import ssl
+
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from waypost.adapters.push.signing import signed_es256
+from waypost.adapters.apns.certificate import use_certificate
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.signing import read_p256, signed_es256
+from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 
 LIFETIME_MS = 50 * MINUTE_MS
@@ -49,3 +54,46 @@ class ProviderTokens:
         self._issued_at = issued_at
         claims: dict[str, str | int] = {"iss": self._team_id, "iat": issued_at // SECOND_MS}
         self._current = signed_es256(self._key, {"kid": self._key_id}, claims)
+
+
+class Identity:
+    """What a request and a connection are identified with: either provider tokens, or a certificate."""
+
+    def __init__(self, tokens: ProviderTokens | None, certificate: tuple[str, str] | None = None) -> None:
+        self._tokens = tokens
+        self._certificate = certificate
+        """The setting and the file."""
+        self.ends_at: Instant | None = None
+        if certificate is not None:
+            self.ends_at = use_certificate(*certificate, ssl.create_default_context())
+
+    def jwt_at(self, now: Instant) -> str:
+        """The provider token of a request; "" where the connection says who we are."""
+        return "" if self._tokens is None else self._tokens.at(now)
+
+    def renewed_jwt(self, refused: str, now: Instant) -> str:
+        """As ``ProviderTokens.renew``."""
+        return "" if self._tokens is None else self._tokens.renew(refused, now)
+
+    def present_to(self, tls: ssl.SSLContext | None) -> None:
+        """Have the certificate presented by connections under *tls*, where there is one."""
+        if self._certificate is not None and tls is not None:
+            use_certificate(*self._certificate, tls)
+
+
+def identify(section: str, settings: ApnsSettings) -> Identity:
+    """Read the credential of *settings*; ConfigurationError names the setting in *section* that cannot be used."""
+    by_key = {"key_file": settings.key_file, "key_id": settings.key_id, "team_id": settings.team_id}
+    if settings.certificate_file is not None:
+        for name, value in by_key.items():
+            if value is not None:
+                raise ConfigurationError(f"{section}.{name}", "must not be given beside certificate_file")
+        return Identity(None, (f"{section}.certificate_file", settings.certificate_file))
+    for name, value in by_key.items():
+        if value is None:
+            raise ConfigurationError(f"{section}.{name}", "is required, where there is no certificate_file")
+    assert settings.key_file is not None
+    assert settings.key_id is not None
+    assert settings.team_id is not None
+    key = read_p256(f"{section}.key_file", settings.key_file)
+    return Identity(ProviderTokens(key, settings.key_id, settings.team_id))

@@ -18,8 +18,10 @@ from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
 EXPIRED_JWT = "ExpiredProviderToken"
-"""The one reason that the sender answers itself first: with a new token, once."""
-
+"""The sender answers it itself first: with a new token, once."""
+UNKNOWN_DEVICE = "BadDeviceToken"
+"""The sender answers it itself first: at the other environment, once."""
+WRONG_TOPIC = "DeviceTokenNotForTopic"
 
 _MINUTE_MS = 60 * SECOND_MS
 _FIX = "the request breaks a rule of APNs"
@@ -27,12 +29,12 @@ _KEY = "the signing key, key id or team id is not accepted"
 
 REASONS: dict[str, tuple[Meaning, str]] = {
     "BadCollapseId": (Meaning.REFUSED, _FIX),
-    "BadDeviceToken": (Meaning.DEAD_TOKEN, "the token is malformed or of the other environment"),
+    UNKNOWN_DEVICE: (Meaning.DEAD_TOKEN, "the token is malformed or of the other environment"),
     "BadExpirationDate": (Meaning.REFUSED, _FIX),
     "BadMessageId": (Meaning.REFUSED, _FIX),
     "BadPriority": (Meaning.REFUSED, _FIX),
     "BadTopic": (Meaning.DENIED, "the topic is malformed"),
-    "DeviceTokenNotForTopic": (Meaning.DEAD_TOKEN, "the token belongs to another app"),
+    WRONG_TOPIC: (Meaning.DEAD_TOKEN, "the token belongs to another app"),
     "DuplicateHeaders": (Meaning.REFUSED, _FIX),
     "IdleTimeout": (Meaning.NOT_TAKEN, "the connection was idle for too long"),
     "InvalidPushType": (Meaning.REFUSED, _FIX),

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from waypost.adapters.apns.credentials import ProviderTokens
-from waypost.adapters.apns.errors import EXPIRED_JWT, outcome_of, reason_of
+from waypost.adapters.apns.certificate import ExpiryWatch
+from waypost.adapters.apns.credentials import Identity, identify
+from waypost.adapters.apns.environments import ForeignTokens, Mistrust
+from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
+from waypost.adapters.apns.gateway import HOSTS, OTHER, Gateway, other_gateway, own_gateway
 from waypost.adapters.apns.payload import PAYLOAD_LIMIT_BYTES, Rendering, render
 from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push.origin import authority_of, origin_of, post_to
+from waypost.adapters.apns.verdicts import Trial, judged
+from waypost.adapters.push.origin import origin_of
 from waypost.adapters.push.payload import too_large
-from waypost.adapters.push.signing import read_p256
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel, Kind, Notification
-from waypost.domain.outcome import Refused
+from waypost.domain.notification import Channel, Notification
+from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import Instant
-from waypost.http2 import Answer, Pool, PoolSettings, Result, encode_headers
+from waypost.http2 import Answer, Origin, PoolSettings, Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
-HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 TIMEOUT_S = 10.0
-PING_AFTER_IDLE_S = 3600.0
-"""Apple: a PING after an hour of idleness is welcome."""
 USEFUL_STREAMS = 500
 """Deliveries in flight per connection beyond which more of them only wait."""
 
@@ -45,6 +45,27 @@ class _Shared:
         self.refused = too_large(len(rendering.body), PAYLOAD_LIMIT_BYTES)
 
 
+class _Sending:
+    """One delivery on its way: where it is tried, and what was tried before."""
+
+    __slots__ = ("deadline", "delivery", "foreign", "jwt", "renewed", "report", "shared", "turned")
+
+    def __init__(
+        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, deadline: float, *, foreign: bool
+    ) -> None:
+        self.delivery = delivery
+        self.report = report
+        self.shared = shared
+        self.jwt = jwt
+        self.deadline = deadline
+        self.foreign = foreign
+        """Tried at the environment that is not the app's own."""
+        self.turned = False
+        """The one before did not know the token."""
+        self.renewed = False
+        """The provider token was too old once already."""
+
+
 class ApnsSender:
     """The ``Sender`` of one APNs credential; silent and visible notifications have connections of their own."""
 
@@ -52,6 +73,7 @@ class ApnsSender:
         self._section = f"apps.{app}.apns"
         self._settings = settings
         self._clock = clock
+        self._telemetry = telemetry
         self.credential: Final = CredentialId(f"{app}/{Channel.APNS}")
         self.capabilities: Final = Capabilities(
             channel=Channel.APNS,
@@ -59,48 +81,53 @@ class ApnsSender:
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
             payload_limit_bytes=PAYLOAD_LIMIT_BYTES,
         )
-        self._pools: dict[Kind, Pool] = {}
+        self._gateways: dict[bool, Gateway] = {}
+        """Under True the environment that is not the app's own."""
+        self._heals = settings.heal_environment and settings.other_gateway_known
         self._watch = CredentialWatch(
-            self.credential, telemetry, lambda: sum(pool.stats.connections for pool in self._pools.values())
+            self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._gateways.values())
         )
+        self._foreign = ForeignTokens()
+        self._mistrust = Mistrust(settings.bad_token_share, self.credential, telemetry)
+        self._expiry: ExpiryWatch | None = None
         self._loop: asyncio.AbstractEventLoop
-        self._tokens: ProviderTokens
-        self._pseudo_head = b""
+        self._identity: Identity
         self._bearer = ("", b"")
 
     async def start(self) -> None:
-        """Read the key and begin to connect; ConfigurationError names the setting that cannot be used."""
+        """Read the credential and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
         settings = self._settings
-        key = read_p256(f"{self._section}.key_file", settings.key_file)
-        self._tokens = ProviderTokens(key, settings.key_id, settings.team_id)
-        origin = origin_of(self._section, settings.endpoint or HOSTS[settings.environment], settings.ca_file)
-        self._pseudo_head = post_to(authority_of(origin))
-        for kind, least, most in (
-            (Kind.VISIBLE, 1, settings.connections),
-            (Kind.SILENT, 0, settings.silent_connections),
-        ):
-            limits = PoolSettings(
-                min_connections=least, max_connections=most, ping_after_idle_s=PING_AFTER_IDLE_S, low_water=0.2
-            )
-            self._pools[kind] = Pool(origin, limits, loop=self._loop, on_event=self._watch.saw)
-        for pool in self._pools.values():
-            await pool.start()
+        self._identity = identify(self._section, settings)
+        own = self._origin(settings.endpoint or HOSTS[settings.environment])
+        if self._identity.ends_at is not None:
+            self._expiry = ExpiryWatch(self._identity.ends_at, self.credential, self._telemetry)
+            self._expiry.look(self._clock.now())
+        self._gateways[False] = own_gateway(own, settings, self._watch.saw)
+        if self._heals:
+            other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
+            self._gateways[True] = other_gateway(other, self._watch.saw)
+        for gateway in self._gateways.values():
+            await gateway.start()
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
         deadline = self._loop.time() + TIMEOUT_S
-        jwt = self._tokens.at(now)
+        jwt = self._identity.jwt_at(now)
+        if self._expiry is not None:
+            self._expiry.look(now)
         shared: _Shared | None = None
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
                 shared = self._share(delivery.notification, now)
-            refusal = shared.refused or _malformed(delivery.device.token)
+            token = delivery.device.token
+            refusal = shared.refused or _malformed(token)
             if refusal:
                 self._loop.call_soon(report, delivery, refusal)
             else:
-                self._request(delivery, shared, jwt, deadline, partial(self._ended, delivery, report, jwt, deadline))
+                foreign = self._heals and token in self._foreign
+                self._request(_Sending(delivery, report, shared, jwt, deadline, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
@@ -115,39 +142,64 @@ class ApnsSender:
         )
 
     def health(self) -> Health:
-        """Not ok while Apple refuses the credential."""
-        return self._watch.health()
+        """Not ok while Apple refuses the credential, and when a certificate ends soon."""
+        health = self._watch.health()
+        ending = None if self._expiry is None else self._expiry.why(self._clock.now())
+        return health if not health.ok or ending is None else Health(ok=False, why=ending)
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
-        await asyncio.gather(*(pool.drain(timeout_s) for pool in self._pools.values()))
-        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+        await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._gateways.values()))
+
+    def _origin(self, url: str) -> Origin:
+        origin = origin_of(self._section, url, self._settings.ca_file)
+        self._identity.present_to(origin.tls)
+        return origin
 
     def _share(self, notification: Notification, now: Instant) -> _Shared:
         return _Shared(notification, render(notification, self._settings.topic, now))
 
-    def _request(self, delivery: Delivery, shared: _Shared, jwt: str, deadline: float, ended: partial[None]) -> None:
-        path = encode_headers(((b":path", b"/3/device/" + delivery.device.token.encode()),))
-        head = b"".join((self._pseudo_head, path, self._authorization(jwt), shared.head))
-        self._pools[delivery.notification.kind].request(head, shared.body, deadline, ended)
+    def _request(self, one: _Sending) -> None:
+        shared = one.shared
+        head = self._authorization(one.jwt) + shared.head
+        ended = partial(self._ended, one)
+        self._gateways[one.foreign].request(
+            shared.notification.kind, one.delivery.device.token, head, shared.body, one.deadline, ended
+        )
 
     def _authorization(self, jwt: str) -> bytes:
         if self._bearer[0] is not jwt:
-            self._bearer = (jwt, encode_headers([(b"authorization", f"bearer {jwt}".encode())]))
+            self._bearer = (jwt, encode_headers([(b"authorization", f"bearer {jwt}".encode())]) if jwt else b"")
         return self._bearer[1]
 
-    def _ended(self, delivery: Delivery, report: Report, jwt: str, deadline: float, result: Result) -> None:
-        """One request has ended; a provider token that is too old is renewed once: then *jwt* is ""."""
+    def _ended(self, one: _Sending, result: Result) -> None:
+        """One request has ended: the end of its delivery, or there is something better to try, once."""
         now = self._clock.now()
-        if jwt and isinstance(result, Answer) and result.status == 403 and reason_of(result) == EXPIRED_JWT:
-            again = partial(self._ended, delivery, report, "", deadline)
-            self._request(
-                delivery, self._share(delivery.notification, now), self._tokens.renew(jwt, now), deadline, again
-            )
+        reason = reason_of(result) if isinstance(result, Answer) and result.status != 200 else ""
+        if reason == EXPIRED_JWT and one.jwt and not one.renewed:
+            one.renewed = True
+            one.jwt = self._identity.renewed_jwt(one.jwt, now)
+            self._request(one)
             return
-        outcome = outcome_of(result, delivery, self._settings.dead_token_codes, now)
+        if reason == UNKNOWN_DEVICE and not one.turned and self._heals:
+            one.turned = True
+            one.foreign = not one.foreign
+            self._request(one)
+            return
+        outcome = self._judge(one, outcome_of(result, one.delivery, self._settings.dead_token_codes, now))
         self._watch.heed(outcome)
-        report(delivery, outcome)
+        one.report(one.delivery, outcome)
+
+    def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
+        """What *outcome* says in the light of what else is known of the token and of its like."""
+        if isinstance(outcome, Taken | Gone | Refused):
+            unknown = one.turned or (not isinstance(outcome, Taken) and outcome.code in (UNKNOWN_DEVICE, WRONG_TOPIC))
+            self._mistrust.heed(unknown=unknown)
+        if one.turned and isinstance(outcome, Taken):
+            self._foreign.learn(one.delivery.device.token, foreign=one.foreign)
+        elif one.turned and one.foreign and isinstance(outcome, Denied):
+            self._heals = False
+        return judged(outcome, Trial(one.turned, one.foreign, self._mistrust.holds))
 
 
 @lru_cache(maxsize=256)

@@ -8,25 +8,38 @@ from msgspec import Meta, Struct
 
 
 class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One signing key of one team, for one bundle id in one environment."""
+    """One signing key of one team or one client certificate, for one bundle id in one environment."""
 
-    key_file: str
-    """The ``.p8`` file from Apple's developer pages: an EC key on P-256 as PEM."""
-    key_id: str
+    key_file: str | None = None
+    """The ``.p8`` file from Apple's developer pages: an EC key on P-256 as PEM; with ``key_id`` and ``team_id``."""
+    key_id: str | None = None
     """10 characters, from the same page."""
-    team_id: str
+    team_id: str | None = None
     """10 characters."""
+    certificate_file: str | None = None
+    """A client certificate and its private key as PEM, in place of ``key_file``, ``key_id`` and ``team_id``."""
     topic: str
     """The app's bundle id."""
     environment: Literal["production", "sandbox"] = "production"
     """Which of Apple's gateways; tokens of one are unknown to the other."""
     endpoint: str | None = None
     """``https://host:port`` instead of the environment's own."""
+    other_endpoint: str | None = None
+    """``https://host:port`` instead of the other environment's own; where ``endpoint`` is set, healing needs it."""
     ca_file: str | None = None
     """Trust these authorities alone, instead of the system's."""
-    connections: Annotated[int, Meta(ge=1, le=45)] = 25
+    connections: Annotated[int, Meta(ge=1, le=40)] = 25
     """At most, for visible notifications; each carries up to 1,000 requests at once."""
     silent_connections: Annotated[int, Meta(ge=1, le=5)] = 2
     """At most, for silent notifications, which have connections of their own."""
+    heal_environment: bool = True
+    """Ask the other environment once about a token that this one does not know, and remember which of them knows it."""
+    bad_token_share: Annotated[float, Meta(gt=0, le=1)] = 0.25
+    """The share of unknown tokens among recent answers from which none is forgotten: then the settings are suspect."""
     dead_token_codes: tuple[str, ...] = ("Unregistered", "ExpiredToken")
-    """The reasons that forget a token. ``BadDeviceToken`` also comes from the wrong environment, so it is not here."""
+    """The reasons that forget a token. ``BadDeviceToken`` is forgotten when both environments refuse it."""
+
+    @property
+    def other_gateway_known(self) -> bool:
+        """Whether it is known where the other environment answers."""
+        return self.endpoint is None or self.other_endpoint is not None

@@ -1,0 +1,81 @@
+"""The connections to one of Apple's environments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.origin import authority_of, post_to
+from waypost.domain.notification import Kind
+from waypost.http2 import Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
+
+HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
+OTHER = {"production": "sandbox", "sandbox": "production"}
+PING_AFTER_IDLE_S = 3600.0
+"""Apple: a PING after an hour of idleness is welcome."""
+OTHER_CONNECTIONS = 5
+"""At most, to the environment that is not the app's own. With the most that settings allow it makes 50."""
+
+
+class Gateway:
+    """One environment; silent and visible notifications have pools of their own, or share one.
+
+    A pool belongs to one credential, so that a connection carries one team alone.
+    """
+
+    def __init__(self, origin: Origin, pools: dict[Kind, Pool]) -> None:
+        self.authority: Final = authority_of(origin)
+        self._head = post_to(self.authority)
+        self._pools = pools
+
+    def request(
+        self, kind: Kind, token: str, head: bytes, body: bytes, deadline: float, ended: Callable[[Result], None]
+    ) -> None:
+        """Push to *token*; *head* is what follows the path."""
+        path = encode_headers(((b":path", b"/3/device/" + token.encode()),))
+        self._pools[kind].request(b"".join((self._head, path, head)), body, deadline, ended)
+
+    @property
+    def connections(self) -> int:
+        """Open now."""
+        return sum(pool.stats.connections for pool in self._distinct())
+
+    async def start(self) -> None:
+        """Begin to connect, where connections are wanted before there is work."""
+        for pool in self._distinct():
+            await pool.start()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        pools = self._distinct()
+        await asyncio.gather(*(pool.drain(timeout_s) for pool in pools))
+        await asyncio.gather(*(pool.close() for pool in pools))
+
+    def _distinct(self) -> list[Pool]:
+        return list(dict.fromkeys(self._pools.values()))
+
+
+def own_gateway(origin: Origin, settings: ApnsSettings, on_event: Callable[[PoolEvent], None]) -> Gateway:
+    """The app's own environment, with a connection kept for visible notifications."""
+    return Gateway(
+        origin,
+        {
+            Kind.VISIBLE: _pool(origin, 1, settings.connections, on_event),
+            Kind.SILENT: _pool(origin, 0, settings.silent_connections, on_event),
+        },
+    )
+
+
+def other_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
+    """The other environment: nothing is opened before a token is tried there."""
+    pool = _pool(origin, 0, OTHER_CONNECTIONS, on_event)
+    return Gateway(origin, dict.fromkeys(Kind, pool))
+
+
+def _pool(origin: Origin, least: int, most: int, on_event: Callable[[PoolEvent], None]) -> Pool:
+    limits = PoolSettings(
+        min_connections=least, max_connections=most, ping_after_idle_s=PING_AFTER_IDLE_S, low_water=0.2
+    )
+    return Pool(origin, limits, on_event=on_event)

@@ -1,0 +1,121 @@
+"""Tokens of the other environment, and those that neither knows, against both of the lab's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes, script, to_ios
+from tests.unit.adapters.deliveries import delivery
+from tests.unit.adapters.noted import Noted
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Platform
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Gone, Refused, Taken
+from waypost.lab import Lab
+from waypost.telemetry.events import Event
+
+DEMO = AppId("demo")
+
+
+@pytest.fixture
+def noted() -> Noted:
+    """What the sender tells."""
+    return Noted()
+
+
+@pytest.fixture
+def healing(apns_settings: ApnsSettings, lab: Lab) -> ApnsSettings:
+    """Both environments of the lab; the app's own is production."""
+    return msgspec.structs.replace(apns_settings, other_endpoint=lab.urls.apns_sandbox)
+
+
+@pytest_asyncio.fixture
+async def apns(healing: ApnsSettings, noted: Noted) -> AsyncIterator[ApnsSender]:
+    """A started sender."""
+    sender = ApnsSender(DEMO, healing, clock=SystemClock(), telemetry=noted)
+    await sender.start()
+    yield sender
+    await sender.stop(1)
+
+
+def to_sandbox(lab: Lab, token: str | None = None) -> Delivery:
+    """To a device whose token is of the sandbox."""
+    made = token or lab.tokens.make("ios", 1, topic="com.example.demo", environment="sandbox")[0]
+    return delivery(Platform.IOS, made, fresh())
+
+
+def to_nobody() -> Delivery:
+    """To a token that neither environment handed out."""
+    return delivery(Platform.IOS, "abc", fresh())
+
+
+def refusals(lab: Lab) -> tuple[int, int]:
+    """How often each environment did not know a token: production, sandbox."""
+    counts = lab.records.counts
+    return counts["apns"].reasons["BadDeviceToken"], counts["apns_sandbox"].reasons["BadDeviceToken"]
+
+
+@pytest.mark.asyncio
+async def test_a_token_of_the_other_environment_is_sent_there_and_remembered(lab: Lab, apns: ApnsSender) -> None:
+    one = to_sandbox(lab)
+    for _ in range(3):
+        assert isinstance(await outcome(apns, to_sandbox(lab, one.device.token)), Taken)
+    assert lab.records.counts["apns_sandbox"].accepted == 3
+    assert refusals(lab) == (1, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_remembered_token_that_came_home_is_found_there_again(lab: Lab, apns: ApnsSender) -> None:
+    token = to_sandbox(lab).device.token
+    assert isinstance(await outcome(apns, to_sandbox(lab, token)), Taken)
+    lab.tokens.devices[token] = msgspec.structs.replace(lab.tokens.devices[token], environment="production")
+    for _ in range(2):
+        assert isinstance(await outcome(apns, to_sandbox(lab, token)), Taken)
+    assert refusals(lab) == (1, 1)
+
+
+@pytest.mark.asyncio
+async def test_a_token_that_both_environments_refuse_is_gone(lab: Lab, apns: ApnsSender) -> None:
+    assert await outcome(apns, to_nobody()) == Gone("BadDeviceToken")
+    assert refusals(lab) == (1, 1)
+
+
+@pytest.mark.asyncio
+async def test_a_spike_of_unknown_tokens_stops_forgetting_and_is_told(lab: Lab, apns: ApnsSender, noted: Noted) -> None:
+    got = await outcomes(apns, [to_nobody() for _ in range(100)])
+    assert sum(isinstance(each, Gone) for each in got) < 20
+    assert all(isinstance(each, Gone | Refused) for each in got)
+    assert [fields["credential"] for fields in noted.fields_of(Event.TOKENS_SUSPECT)] == ["demo/apns"]
+    assert isinstance(await outcome(apns, to_nobody()), Refused)
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_healed_or_forgotten_where_the_setting_says_so(lab: Lab, healing: ApnsSettings) -> None:
+    settings = msgspec.structs.replace(healing, heal_environment=False)
+    sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Noted())
+    await sender.start()
+    got = await outcome(sender, to_sandbox(lab))
+    await sender.stop(1)
+    assert isinstance(got, Refused)
+    assert refusals(lab) == (1, 0)
+
+
+@pytest.mark.asyncio
+async def test_a_key_that_the_other_environment_refuses_does_not_count_against_the_credential(
+    lab: Lab, apns: ApnsSender, noted: Noted
+) -> None:
+    lab.faults.replace(script({"where": "apns_sandbox", "do": {"answer": {"status": 403, "reason": "Forbidden"}}}))
+    got = await outcome(apns, to_sandbox(lab))
+    assert isinstance(got, Refused)
+    assert got.code == "BadDeviceToken"
+    assert apns.health().ok
+    assert noted.fields_of(Event.CREDENTIAL_DENIED) == []
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    assert isinstance(await outcome(apns, to_sandbox(lab)), Refused)
+    assert lab.records.counts["apns_sandbox"].reasons["Forbidden"] == 1
