@@ -14,6 +14,9 @@ from waypost.domain.retry import Exhausted, RetryPolicy
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
 
+ATTEMPTS_KEPT = 100
+"""A receipt shows its first attempt and the latest, so many at most; the journal reported all of them."""
+
 
 class Sent(Struct, frozen=True, tag=True):
     """The provider took it."""
@@ -94,7 +97,10 @@ Settlement = Sent | Again | Expired | Forget | Dead | Parked | Unsure | Intent |
 
 
 def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Instant, jitter: float) -> Settlement:
-    """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1."""
+    """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1.
+
+    A provider's hint beats our own delay; one of nothing is no hint.
+    """
     letter = policy.on_exhausted is Exhausted.DLQ
     match outcome:
         case Taken(provider_id):
@@ -108,16 +114,16 @@ def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Insta
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
-            wait = policy.delay_ms(delivery.throttles, jitter) if wait_ms is None else wait_ms
+            wait = wait_ms or policy.delay_ms(delivery.throttles, jitter)
             return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
         case Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(delivery, policy, now):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
         case Unreachable(code, why, wait_ms):
-            wait = policy.delay_ms(delivery.retries_made, jitter) if wait_ms is None else wait_ms
+            wait = wait_ms or policy.delay_ms(delivery.retries_made, jitter)
             return again_or_expired(delivery, later(now, wait), code, why)
         case Unanswered(code, why, wait_ms):
             own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
-            return again_or_expired(delivery, later(now, own if wait_ms is None else wait_ms), code, why)
+            return again_or_expired(delivery, later(now, wait_ms or own), code, why)
         case _:
             assert_never(outcome)
 
@@ -195,9 +201,14 @@ def _with_attempt(receipt: Receipt, change: Change) -> Receipt:
         attempt=change.attempt,
         first_attempt_at=receipt.first_attempt_at or made.at,
         last_attempt_at=made.at,
-        attempts=(*receipt.attempts, made),
+        attempts=(*_kept(receipt.attempts), made),
         code=made.code or receipt.code,
     )
+
+
+def _kept(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """What there is room for beside one more."""
+    return attempts if len(attempts) < ATTEMPTS_KEPT else (attempts[0], *attempts[2 - ATTEMPTS_KEPT :])
 
 
 def _fields(change: Change, receipt: Receipt) -> dict[str, object]:

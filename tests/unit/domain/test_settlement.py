@@ -15,6 +15,7 @@ from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import EXPONENTIAL, Exhausted, Jitter, RetryPolicy
 from waypost.domain.settlement import (
+    ATTEMPTS_KEPT,
     Again,
     Cancelled,
     Change,
@@ -109,6 +110,17 @@ def test_a_providers_hint_beats_our_own_delay(outcome: Outcome) -> None:
     settlement = decide(outcome, delivery(), POLICY, NOW, 0.0)
     assert isinstance(settlement, Again)
     assert settlement.due_at == later(NOW, 7_000)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [Throttled("429", 0), Unreachable("503", "away", 0), Unanswered("500", "error", 0)],
+)
+def test_a_hint_to_come_back_at_once_gives_our_own_delay(outcome: Outcome) -> None:
+    """``Retry-After: 0``, or a date gone by, from a provider that goes on refusing must not become a storm."""
+    settlement = decide(outcome, delivery(), POLICY, NOW, 0.0)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at == later(NOW, SECOND_MS)
 
 
 def test_throttled_rounds_back_off_by_their_own_count() -> None:
@@ -268,3 +280,15 @@ def test_a_replayed_receipt_is_due_and_starts_its_retries_anew(status: DeliveryS
     after = opened(closed, IN_1S)
     assert (after.status, after.due_at, after.attempt) == (DeliveryStatus.PENDING, IN_1S, 4)
     assert (after.retries, after.throttles, after.dead, after.resolved_at) == (0, 0, False, None)
+
+
+def test_a_receipt_keeps_its_first_attempt_and_the_latest() -> None:
+    """A credential that is refused for weeks, or a quota that is never enough, does not grow a row without end."""
+    grown: Receipt | None = receipt()
+    for number in range(1, 1_001):
+        assert grown is not None
+        tried = msgspec.structs.replace(ATTEMPT, code=str(number))
+        grown = apply(grown, Change(0, number, Parked("breaker:demo/apns", DAY_LATER, "denied"), NOW, tried))
+    assert grown is not None
+    assert grown.attempt == 1_000
+    assert [each.code for each in grown.attempts] == ["1", *map(str, range(1_002 - ATTEMPTS_KEPT, 1_001))]
