@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from waypost.cli.groups import LazyGroup
 from waypost.cli.printing import as_json_option
 
 
-@click.command(short_help="Stand in for Apple, Google and the browsers, on this machine.")
+@click.group(
+    cls=LazyGroup,
+    commands_in={"check": "waypost.cli.lab_check:check"},
+    invoke_without_command=True,
+    short_help="Stand in for Apple, Google and the browsers, on this machine.",
+)
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
@@ -27,21 +34,26 @@ from waypost.cli.printing import as_json_option
 @click.option("--lenient", is_flag=True, help="Only refuse what the vendors name an answer for.")
 @click.option("--known-tokens-only", is_flag=True, help="Refuse tokens the lab has not made.")
 @click.option("--journal", is_flag=True, help="Append what is accepted to received.ndjson.")
+@click.option("--apns-sandbox-port", default=0, help="Any free one, unless it is given; also below.")
+@click.option("--apns-broadcast-port", default=0)
+@click.option("--apns-channels-port", default=0)
+@click.option("--webpush-http1-port", default=0)
+@click.option("--webpush-plain-port", default=0)
+@click.option("--metadata-port", default=0)
 @as_json_option
-def lab(  # noqa: PLR0913 - one argument an option
+@click.pass_context
+def lab(
+    context: click.Context,
+    /,
     *,
     directory: Path,
     host: str,
-    apns_port: int,
-    fcm_port: int,
-    webpush_port: int,
-    oauth_port: int,
-    admin_port: int,
     faults: Path | None,
     lenient: bool,
     known_tokens_only: bool,
     journal: bool,
     as_json: bool,
+    **ports: Any,
 ) -> None:
     """Run gateways that check what they get as the real ones do, keep it, and fail on demand.
 
@@ -49,7 +61,10 @@ def lab(  # noqa: PLR0913 - one argument an option
     Examples:
       waypost lab
       waypost lab --directory lab --faults faults.yaml --json
+      waypost lab check --command ./send-to-targets
     """
+    if context.invoked_subcommand is not None:
+        return
     from waypost.lab.lab import run_lab
     from waypost.lab.settings import LabSettings
 
@@ -60,11 +75,7 @@ def lab(  # noqa: PLR0913 - one argument an option
         strict=not lenient,
         accept_any_token=not known_tokens_only,
         journal=journal,
-        apns_port=apns_port,
-        fcm_port=fcm_port,
-        webpush_port=webpush_port,
-        oauth_port=oauth_port,
-        admin_port=admin_port,
+        **ports,
     )
     try:
         run_lab(settings, json=as_json)

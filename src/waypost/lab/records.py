@@ -1,5 +1,6 @@
 """What arrived: a bounded memory of every judged request, and the count of accepted copies."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,8 @@ class Records:
         self._journal: BinaryIO | None = journal.open("ab") if journal else None
         self._connection_numbers = 0
         self.connections: dict[int, Connection] = {}
+        self.arrived: asyncio.Event | None = None
+        """Set by every request, for whoever waits for one."""
         self.reset()
 
     def reset(self) -> None:
@@ -116,6 +119,8 @@ class Records:
         content = Content(self.seq, request.path, request.headers, request.body, verdict.plaintext)
         self.seq += 1
         self._store(record, content)
+        if self.arrived is not None:
+            self.arrived.set()
         if self._journal and verdict.accepted:
             self._journal.write(msgspec.json.encode(record) + b"\n")
 

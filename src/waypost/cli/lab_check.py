@@ -1,0 +1,133 @@
+"""``waypost lab check``: how any sender fares with the answers and accidents the lab has in store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from waypost.cli.printing import as_json_option, console, print_json, table
+
+if TYPE_CHECKING:
+    from waypost.lab.check.judgement import Result
+    from waypost.lab.check.run import Report
+
+GatewayName = Literal["apns", "fcm", "webpush"]
+GATEWAYS: tuple[GatewayName, ...] = ("apns", "fcm", "webpush")
+VERDICTS = ("passed", "failed", "not exercised")
+
+
+@click.command(short_help="Put a sender through the cases it must get right, and report.")
+@click.option("--command", help="Run in a shell for every round of every case; without it you are asked to send.")
+@click.option("--service", help="Run in a shell throughout; it is ready with its first line on standard output.")
+@click.option("--gateway", "gateways", multiple=True, type=click.Choice(GATEWAYS), help="Only this; may be repeated.")
+@click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this; may be repeated.")
+@click.option("--list", "list_cases", is_flag=True, help="Say what the cases are, and end.")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path),
+    default=Path("lab"),
+    show_default=True,
+    help="Where the credentials are kept, and the log of what was run.",
+)
+@click.option("--patience", "patience_s", default=60.0, show_default=True, help="Seconds for what must come.")
+@click.option("--quiet-time", "quiet_s", default=2.0, show_default=True, help="Seconds for what must not come.")
+@click.option("--apns-port", default=0, help="0, the default, is any free one, also below.")
+@click.option("--fcm-port", default=0)
+@click.option("--webpush-port", default=0)
+@click.option("--oauth-port", default=0)
+@as_json_option
+def check(  # noqa: PLR0913 - one argument an option
+    *,
+    command: str | None,
+    service: str | None,
+    gateways: tuple[GatewayName, ...],
+    cases: tuple[str, ...],
+    list_cases: bool,
+    directory: Path,
+    patience_s: float,
+    quiet_s: float,
+    apns_port: int,
+    fcm_port: int,
+    webpush_port: int,
+    oauth_port: int,
+    as_json: bool,
+) -> None:
+    """Start the lab and see whether a sender, this product's or another's, does what each case asks for.
+
+    Exit code 0: nothing failed and something was tried; 1: otherwise. The command finds addresses, files and what to
+    send in LAB_… environment variables; docs/lab.md lists them.
+
+    \b
+    Examples:
+      waypost lab check --list
+      waypost lab check --command ./send-to-targets --gateway apns --json
+      waypost lab check --service "waypost serve --config waypost.yaml" --command ./send-to-targets
+    """
+    from waypost.lab.check.cases import CASES
+    from waypost.lab.check.course import Patience
+    from waypost.lab.check.run import Order, chosen, run_check
+    from waypost.lab.settings import LabSettings
+
+    if list_cases:
+        rows = [(case.name, ", ".join(case.gateways), case.says) for case in CASES]
+        console().print(table(("case", "gateways", "what must come of it"), rows))
+        return
+    settings = LabSettings(
+        directory=directory,
+        apns_port=apns_port,
+        fcm_port=fcm_port,
+        webpush_port=webpush_port,
+        oauth_port=oauth_port,
+        admin_port=0,
+    )
+    order = Order(
+        command=command,
+        service=service,
+        cases=cases,
+        gateways=gateways or GATEWAYS,
+        patience=Patience(patience_s, quiet_s),
+    )
+    try:
+        chosen(order)
+    except ValueError as unknown:
+        raise click.BadParameter(str(unknown), param_hint="--case") from None
+    try:
+        report = run_check(settings, order, ready=_say_where if command is None else _say_nothing, done=_say)
+    except TimeoutError:
+        raise click.ClickException(f"the service said nothing in time; its log is in {directory}") from None
+    except OSError as failed:
+        raise click.ClickException(f"the check cannot start: {failed}; logs are in {directory}") from None
+    _print_report(report, as_json=as_json)
+    if not report.good:
+        raise click.ClickException(f"{report.count('failed')} failed, {report.count('passed')} passed")
+
+
+def _say_where(environment: dict[str, str]) -> None:
+    """Print the addresses and files for whoever is about to set a sender up by hand."""
+    for name, value in environment.items():
+        if name.startswith("LAB_"):
+            click.echo(f"{name}={value}", err=True)
+
+
+def _say_nothing(environment: dict[str, str]) -> None:
+    """A command reads them from its environment."""
+
+
+def _say(result: Result) -> None:
+    click.echo(f"{result.case}, {result.gateway}: {result.verdict}{f', {result.why}' * bool(result.why)}", err=True)
+
+
+def _print_report(report: Report, *, as_json: bool) -> None:
+    counts = {verdict.replace(" ", "_"): report.count(verdict) for verdict in VERDICTS}
+    if as_json:
+        results = [
+            {"case": result.case, "gateway": result.gateway, "verdict": result.verdict, "why": result.why}
+            for result in report.results
+        ]
+        print_json({**counts, "results": results})
+        return
+    rows = [(result.case, result.gateway, result.verdict, result.why) for result in report.results]
+    console().print(table(("case", "gateway", "verdict", "why"), rows))
+    console().print(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))

@@ -1,0 +1,187 @@
+"""What a sender is put through: each case is a fault at the gateways and what must come of it."""
+
+from typing import Literal
+
+import msgspec
+
+from waypost.lab.faults import (
+    AnswerFault,
+    BlackHole,
+    Do,
+    Goaway,
+    Gone,
+    Match,
+    Rst,
+    Rule,
+    SettingsChange,
+)
+
+Gateway = Literal["apns", "fcm", "webpush"]
+GATEWAYS: tuple[Gateway, ...] = ("apns", "fcm", "webpush")
+_LONG_AGO_MS = 1_000_000_000_000
+RETRY_AFTER_S = 2
+
+
+class Want(msgspec.Struct, frozen=True):
+    """What must be seen of the first target; all others are always to be reached, each once a round."""
+
+    accepted: int | None = 1
+    """How many copies it takes in all; None where that does not matter."""
+    max_requests: int | None = None
+    """More requests than these are too many."""
+    pause_s: float | None = None
+    """At least so long between the first request and the next."""
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One accident. *first* happens to requests for the first target, *any* to the gateway whoever is asked for."""
+
+    name: str
+    says: str
+    first: dict[Gateway, Do] = {}
+    any: dict[Gateway, Do] = {}
+    """Without a fault the targets themselves are the trial."""
+    elsewhere: tuple[Rule, ...] = ()
+    """Faults at a further gateway."""
+    repeats: bool = False
+    """The fault meets every request, not the first alone."""
+    let_pass: int = 0
+    """Requests that pass before the fault."""
+    targets: int = 1
+    rounds: int = 1
+    special: Literal["", "other-environment", "revoke-access", "trap"] = ""
+    """What else is prepared for it."""
+    gateways: tuple[Gateway, ...] = GATEWAYS
+    want: Want = Want()
+
+    def rules(self, tokens: dict[Gateway, str]) -> list[Rule]:
+        """The fault script, given the first target of each gateway."""
+        times = None if self.repeats else 1
+        mine = [
+            Rule(do=do, where=gateway, match=Match(token=tokens[gateway], times=times, after=self.let_pass))
+            for gateway, do in self.first.items()
+            if gateway in tokens
+        ]
+        theirs = [
+            Rule(do=do, where=gateway, match=Match(times=times, after=self.let_pass))
+            for gateway, do in self.any.items()
+            if gateway in tokens
+        ]
+        return [*mine, *theirs, *self.elsewhere]
+
+
+def _everywhere(do: Do) -> dict[Gateway, Do]:
+    return dict.fromkeys(GATEWAYS, do)
+
+
+def _answers(
+    status: int, apns: str, fcm: str, *, retry_after: int | None = None, date_s: int | None = None
+) -> dict[Gateway, Do]:
+    """The same failure in each gateway's words."""
+    reasons: dict[Gateway, str] = {"apns": apns, "fcm": fcm, "webpush": apns}
+    return {
+        name: Do(answer=AnswerFault(status, reason, retry_after=retry_after, retry_after_date_s=date_s))
+        for name, reason in reasons.items()
+    }
+
+
+CASES = (
+    Case(name="accepts", says="every message arrives, once, and nothing about it is refused", targets=3),
+    Case(
+        name="dead-token", says="410 (FCM 404 UNREGISTERED) is final: no second try, and the others are reached",
+        first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, want=Want(accepted=0, max_requests=1),
+    ),
+    Case(
+        name="dead-token-forgotten", says="a token that was said to be dead is not used for the next message",
+        first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, rounds=2, want=Want(accepted=0, max_requests=1),
+    ),
+    Case(
+        name="old-death", says="a death older than the registration does not cost the token", rounds=2,
+        gateways=("apns",), first={"apns": Do(gone=Gone(at_ms=_LONG_AGO_MS))},
+    ),
+    Case(
+        name="wrong-environment", says="BadDeviceToken is not repeated at the same host", gateways=("apns",),
+        special="other-environment", want=Want(accepted=0, max_requests=1),
+    ),
+    Case(
+        name="refused-message", says="a message that was called wrong is not sent again", repeats=True,
+        first={
+            "apns": Do(answer=AnswerFault(413, "PayloadTooLarge")),
+            "fcm": Do(answer=AnswerFault(400, "INVALID_ARGUMENT")),
+            "webpush": Do(answer=AnswerFault(413, "too_large")),
+        },
+        want=Want(accepted=0, max_requests=1),
+    ),
+    Case(
+        name="throttled", says=f"429 with Retry-After: {RETRY_AFTER_S} is waited for, then the message arrives",
+        first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", retry_after=RETRY_AFTER_S),
+        want=Want(pause_s=RETRY_AFTER_S),
+    ),
+    Case(
+        name="throttled-by-date", says="the same with Retry-After as an HTTP date (which has whole seconds)",
+        first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", date_s=RETRY_AFTER_S + 1),
+        want=Want(pause_s=RETRY_AFTER_S),
+    ),
+    Case(
+        name="unavailable", says="after 503 the message arrives",
+        first=_answers(503, "ServiceUnavailable", "UNAVAILABLE"),
+    ),
+    Case(
+        name="server-error", says="after 500 the message arrives",
+        first=_answers(500, "InternalServerError", "INTERNAL"),
+    ),
+    Case(
+        name="html-502", says="after 502 in HTML the message arrives",
+        first=_everywhere(Do(answer=AnswerFault(502, body="<html><title>502</title>Bad Gateway</html>"))),
+    ),
+    Case(
+        name="expired-provider-token", says="after ExpiredProviderToken a new one is made and the message arrives",
+        gateways=("apns",), first={"apns": Do(answer=AnswerFault(403, "ExpiredProviderToken"))},
+    ),
+    Case(
+        name="expired-access-token", says="after 401 a new access token is fetched and the message arrives",
+        gateways=("fcm",), special="revoke-access", rounds=2, want=Want(accepted=2),
+    ),
+    Case(
+        name="token-endpoint-down", says="while no access token is to be had the message waits, then arrives",
+        gateways=("fcm",), special="revoke-access",
+        elsewhere=(Rule(do=Do(answer=AnswerFault(503, "internal_failure")), where="oauth", match=Match(times=1)),),
+    ),
+    Case(
+        name="refused-stream", says="REFUSED_STREAM was not processed: the message is sent again",
+        first=_everywhere(Do(rst=Rst())),
+    ),
+    Case(
+        name="dropped-connection", says="after a connection that broke without an answer the message arrives",
+        first=_everywhere(Do(drop=True)),
+    ),
+    Case(
+        name="goaway", says="what GOAWAY leaves unprocessed is sent again on another connection",
+        first=_everywhere(Do(goaway=Goaway(last_stream="none", reason="Shutdown"))),
+    ),
+    Case(
+        name="goaway-while-busy", says="of several in flight each arrives once, whichever GOAWAY still covers",
+        any=_everywhere(Do(goaway=Goaway(last_stream="half", hold_ms=200))), let_pass=1, targets=6,
+    ),
+    Case(
+        name="settings-lowered", says="a stream limit that sinks to 1 is heeded at once", let_pass=1, targets=8,
+        any=_everywhere(Do(settings=SettingsChange(max_concurrent_streams=1))),
+    ),
+    Case(
+        name="handshake-fails", says="after a TLS handshake that failed the message arrives",
+        any=_everywhere(Do(tls_fail=True)),
+    ),
+    Case(
+        name="silent-request", says="a request without an answer has a deadline, and the message arrives",
+        first=_everywhere(Do(black_hole=BlackHole())),
+    ),
+    Case(
+        name="silent-connection", says="a connection that went silent is left, and the message arrives",
+        first=_everywhere(Do(black_hole=BlackHole(scope="connection"))),
+    ),
+    Case(
+        name="redirect", says="a push service's redirect is not followed", gateways=("webpush",), special="trap",
+        repeats=True, want=Want(accepted=None),
+    ),
+)  # fmt: skip
+"""In the order they are run."""

@@ -1,0 +1,94 @@
+"""A whole check: the lab, the service under test if it is one, the cases, and the report."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from waypost.lab.check.cases import CASES, GATEWAYS, Case, Gateway
+from waypost.lab.check.course import Course, Patience
+from waypost.lab.check.judgement import Result
+from waypost.lab.check.sender import Asked, Command, Service, environment_of
+from waypost.lab.lab import Lab
+from waypost.lab.settings import LabSettings
+
+LOG, TARGETS, SERVICE_OUTPUT = "check.log", "targets.json", "service.out"
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be checked, and how it is made to send."""
+
+    command: str | None = None
+    """Run for every round; absent: a person is asked to send."""
+    service: str | None = None
+    """Run from before the first case to after the last."""
+    cases: tuple[str, ...] = ()
+    """By name; empty: all."""
+    gateways: tuple[Gateway, ...] = GATEWAYS
+    patience: Patience = Patience()
+
+
+class Report(msgspec.Struct, frozen=True):
+    """How a sender fared."""
+
+    results: list[Result]
+
+    def count(self, verdict: str) -> int:
+        """How many cases ended so, over all gateways."""
+        return sum(result.verdict == verdict for result in self.results)
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing failed, and something was tried."""
+        return not self.count("failed") and self.count("passed") > 0
+
+
+def chosen(order: Order) -> list[Case]:
+    """The cases an order names. Raises ValueError for a name there is none of."""
+    unknown = set(order.cases) - {case.name for case in CASES}
+    if unknown:
+        raise ValueError(f"no case {', '.join(sorted(unknown))}; there are {', '.join(case.name for case in CASES)}")
+    return [case for case in CASES if not order.cases or case.name in order.cases]
+
+
+def run_check(
+    settings: LabSettings, order: Order, *, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
+) -> Report:
+    """Check a sender; *ready* is told the environment when the lab stands, *done* each result as it comes."""
+    return asyncio.run(_run(settings, order, ready, done))
+
+
+async def _run(
+    settings: LabSettings, order: Order, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
+) -> Report:
+    cases, results = chosen(order), []
+    lab = Lab(settings)
+    await lab.start()
+    environment = environment_of(settings, lab.urls)
+    environment["LAB_SERVICE_OUTPUT"] = str((settings.directory / SERVICE_OUTPUT).resolve())
+    ready(environment)
+    with (settings.directory / LOG).open("wb") as log:
+        service = Service(order.service, Path(environment["LAB_SERVICE_OUTPUT"]), log) if order.service else None
+        sender = Command(order.command, log, timeout_s=order.patience.for_all_s) if order.command else Asked()
+        course = Course(
+            lab, sender, environment, targets_file=settings.directory / TARGETS, gateways=order.gateways,
+            patience=order.patience,
+        )  # fmt: skip
+        try:
+            if service is not None:
+                await service.start(environment)
+            async for result in course.run(cases):
+                results.append(result)
+                done(result)
+        finally:
+            if service is not None:
+                await service.stop()
+            await lab.stop()
+    return Report(_in_order(results, cases))
+
+
+def _in_order(results: Sequence[Result], cases: Sequence[Case]) -> list[Result]:
+    """By case, then by gateway."""
+    places = {case.name: number for number, case in enumerate(cases)}
+    return sorted(results, key=lambda result: (places[result.case], GATEWAYS.index(result.gateway)))
