@@ -3,7 +3,9 @@
 `Pool` is the door; docs/http2.md has its contract and an example.
 """
 
+from .dial import DialError, NotHttp2, Resolve, addresses, dial
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
+from .eyeballs import Address
 from .hpack import encode_headers
 from .pool import Pool
 from .proxy import Proxy, proxy_of
@@ -12,22 +14,28 @@ from .settings import Origin, PoolSettings, PoolStats
 from .sockets import Sockets
 
 __all__ = [
+    "Address",
     "Answer",
     "ConnectFailed",
     "ConnectionClosed",
     "ConnectionOpened",
+    "DialError",
     "GoAwayReceived",
     "Lost",
+    "NotHttp2",
     "Origin",
     "Pool",
     "PoolEvent",
     "PoolSettings",
     "PoolStats",
     "Proxy",
+    "Resolve",
     "Result",
     "Sockets",
     "Unknown",
     "Unsent",
+    "addresses",
+    "dial",
     "encode_headers",
     "proxy_of",
 ]

@@ -3,36 +3,51 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
-from .eyeballs import connect_first, interleaved
+from .eyeballs import Address, connect_first, interleaved
 from .proxy import ProxyRefused, open_tunnel
 from .settings import Origin
 
 _TLS_GOODBYE_S: Final = 2.0
+_NO_PROTOCOL: Final = "NO_APPLICATION_PROTOCOL"
 P = TypeVar("P", bound=asyncio.Protocol)
+Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+"""Host and port to addresses, or DialError; what it leaves out is not connected to."""
 
 
 class DialError(Exception):
     """No connection could be made; the text says why, for an operator."""
 
 
-async def dial(origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
+class NotHttp2(DialError):
+    """The server is there, but agrees on no HTTP/2 (RFC 7301, RFC 9113 section 3.2)."""
+
+
+async def addresses(host: str, port: int) -> Sequence[Address]:
+    """What the system's resolver says; DialError."""
+    try:
+        return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:  # UnicodeError: a label too long or empty
+        raise DialError(f"cannot resolve {host}: {getattr(error, 'strerror', None) or error}") from None
+
+
+async def dial(origin: Origin, protocol: Callable[[], P], timeout_s: float, resolve: Resolve = addresses) -> P:
     """Connect *protocol* to *origin*, with HTTP/2 agreed on; DialError otherwise, or when it takes too long."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await _over_tls(origin, protocol, await _reach(origin), timeout_s)
+            return await _over_tls(origin, protocol, await _reach(origin, resolve), timeout_s)
     except TimeoutError:
         raise DialError(f"no connection to {origin.host}:{origin.port} within {timeout_s:g} s") from None
 
 
-async def _reach(origin: Origin) -> socket.socket:
+async def _reach(origin: Origin, resolve: Resolve) -> socket.socket:
     """A byte stream to the origin, through its proxy if it has one (which then resolves the name)."""
     proxy = origin.proxy
     if proxy is None:
-        return await _tcp(origin.host, origin.port)
-    sock = await _tcp(proxy.host, proxy.port)
+        return await _tcp(origin.host, origin.port, resolve)
+    sock = await _tcp(proxy.host, proxy.port, addresses)
     try:
         await open_tunnel(asyncio.get_running_loop(), sock, proxy, origin.host, origin.port)
     except (ProxyRefused, OSError) as error:
@@ -44,14 +59,10 @@ async def _reach(origin: Origin) -> socket.socket:
     return sock
 
 
-async def _tcp(host: str, port: int) -> socket.socket:
-    loop = asyncio.get_running_loop()
+async def _tcp(host: str, port: int, resolve: Resolve) -> socket.socket:
+    found = await resolve(host, port)
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a label too long or empty
-        raise DialError(f"cannot resolve {host}: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        return await connect_first(loop, interleaved(found))
+        return await connect_first(asyncio.get_running_loop(), interleaved(found))
     except OSError as error:
         raise DialError(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
 
@@ -71,11 +82,13 @@ async def _over_tls(origin: Origin, protocol: Callable[[], P], sock: socket.sock
             ssl_shutdown_timeout=_TLS_GOODBYE_S,
         )
     except ssl.SSLError as error:
+        if _NO_PROTOCOL in (error.reason or ""):
+            raise NotHttp2(f"{origin.host}:{origin.port} refuses HTTP/2: {error.reason}") from None
         raise DialError(f"TLS with {origin.host}:{origin.port}: {error.reason or error}") from None
     except OSError as error:
         raise DialError(f"TLS with {origin.host}:{origin.port}: {error.strerror or error}") from None
     agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
     if agreed != "h2":
         transport.abort()
-        raise DialError(f"{origin.host}:{origin.port} does not speak HTTP/2: ALPN agreed on {agreed or 'nothing'}")
+        raise NotHttp2(f"{origin.host}:{origin.port} does not speak HTTP/2: ALPN agreed on {agreed or 'nothing'}")
     return connected

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 
+import msgspec
 from msgspec import Struct
 
+from waypost.adapters.webpush.addresses import Reach, may_dial
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 
-_HTTPS_PORT = 443
+_PORTS = {"https": 443, "http": 80}
 # Printable ASCII without a user name, a fragment or a backslash; the host is a name or an address in brackets.
 _ENDPOINT = re.compile(
-    r"https://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<path>/[!-\"$-\[\]-~]*)?", re.IGNORECASE
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<path>/[!-\"$-\[\]-~]*)?",
+    re.IGNORECASE,
 )
 _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
@@ -21,31 +25,41 @@ class Endpoint(Struct, frozen=True):
     """A subscription's address, taken apart; *host* has no brackets."""
 
     origin: str
-    """As ``aud`` and ``:authority`` want it: lower case, the port only where it is not 443."""
+    """As ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
+    scheme: str
     host: str
     port: int
     path: str
+    reach: Reach = Reach.PUBLIC
+    """Which of the host's addresses may be connected to."""
 
     @property
     def authority(self) -> str:
         """The origin without its scheme."""
-        return self.origin.removeprefix("https://")
+        return self.origin.removeprefix(f"{self.scheme}://")
 
 
 class _Rule(Struct, frozen=True):
     """A host (``.suffix`` for any label in front), a port, and how the path must begin."""
 
     host: str
-    port: int = _HTTPS_PORT
+    reach: Reach = Reach.PUBLIC
+    scheme: str = "https"
+    port: int = _PORTS["https"]
     path: str = "/"
 
     def allows(self, endpoint: Endpoint) -> bool:
         same_host = endpoint.host.endswith(self.host) if self.host.startswith(".") else endpoint.host == self.host
-        return same_host and endpoint.port == self.port and endpoint.path.startswith(self.path)
+        same_origin = same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
+        return same_origin and endpoint.path.startswith(self.path)
 
 
 class EndpointGuard:
-    """Lets through what the setting ``allow_endpoints`` names."""
+    """Lets through what the setting ``allow_endpoints`` names.
+
+    A host or ``*.host`` reaches the internet alone. ``https://host`` is an origin that the operator has looked at: it
+    may be in a private network, and ``http://host`` must be.
+    """
 
     def __init__(self, app: AppId, allowed: tuple[str, ...]) -> None:
         self._rules = [_rule(f"apps.{app}.webpush.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
@@ -53,29 +67,40 @@ class EndpointGuard:
     def admit(self, url: str) -> Endpoint | None:
         """The endpoint, or None where we may not or cannot send to it."""
         endpoint = take_apart(url)
-        if endpoint is None or not any(rule.allows(endpoint) for rule in self._rules):
+        rule = next((rule for rule in self._rules if rule.allows(endpoint)), None) if endpoint is not None else None
+        if endpoint is None or rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
             return None
-        return endpoint
+        return msgspec.structs.replace(endpoint, reach=rule.reach)
 
 
 def take_apart(url: str) -> Endpoint | None:
-    """Read an endpoint; None unless it is a plain https URL."""
+    """Read an endpoint; None unless it is a plain URL."""
     found = _ENDPOINT.fullmatch(url)
     if found is None:
         return None
-    port = int(found["port"] or _HTTPS_PORT)
+    scheme = found["scheme"].lower()
+    port = int(found["port"] or _PORTS[scheme])
     if not 0 < port <= 65_535:
         return None
     host = found["host"].lower()
-    origin = f"https://{host}" if port == _HTTPS_PORT else f"https://{host}:{port}"
-    return Endpoint(origin, host.strip("[]"), port, found["path"] or "/")
+    origin = f"{scheme}://{host}" if port == _PORTS[scheme] else f"{scheme}://{host}:{port}"
+    return Endpoint(origin, scheme, host.strip("[]"), port, found["path"] or "/")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _rule(setting: str, text: str) -> _Rule:
-    if text.startswith("https://"):
+    if "://" in text:
         endpoint = take_apart(text)
         if endpoint is not None:
-            return _Rule(endpoint.host, endpoint.port, endpoint.path)
+            reach = Reach.ANYWHERE if endpoint.scheme == "https" else Reach.PRIVATE
+            return _Rule(endpoint.host, reach, endpoint.scheme, endpoint.port, endpoint.path)
     elif _HOST_PATTERN.fullmatch(text):
         return _Rule(text.lower().removeprefix("*"))
-    raise ConfigurationError(setting, "must be a host, *.host, or https://host[:port][/path]")
+    raise ConfigurationError(setting, "must be a host, *.host, or https:// or http://host[:port][/path]")

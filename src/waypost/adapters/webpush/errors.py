@@ -1,8 +1,8 @@
 """Every answer of a push service and what it means for a delivery: its own word first, then the status.
 
 Sources: RFC 8030; developer.apple.com, "Sending web push notifications in web apps and browsers"; autopush's error
-codes (Mozilla); learn.microsoft.com, "Push notification service request and response headers" (Windows). Google documents
-no words: those here were seen. docs/providers/webpush.md has the same table for operators.
+codes (Mozilla); learn.microsoft.com, "Push notification service request and response headers" (Windows). Google
+documents no words: those here were seen. docs/providers/webpush.md has the same table for operators.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
 from waypost.adapters.webpush.errors import outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
-from waypost.adapters.webpush.services import PushServices
+from waypost.adapters.webpush.services import Head, PushServices, Trusts, head_of
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.adapters.webpush.vapid import read_vapid
 from waypost.domain.delivery import Delivery
@@ -25,7 +25,7 @@ from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
-from waypost.http2 import Result, encode_headers
+from waypost.http2 import Result
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
@@ -49,16 +49,15 @@ class _Shared:
     def __init__(self, notification: Notification, rendering: Rendering) -> None:
         self.notification = notification
         self._rendering = rendering
-        self._heads: dict[Family, bytes] = {}
+        self._heads: dict[Family, Head] = {}
         self.plaintext = rendering.plaintext
         self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
 
-    def head(self, family: Family) -> bytes:
-        """The header block that all devices at one family of push services share."""
+    def head(self, family: Family) -> Head:
+        """The headers that all devices at one family of push services share."""
         head = self._heads.get(family)
         if head is None:
-            fields = headers_for(family, self._rendering)
-            head = self._heads[family] = encode_headers([(name.encode(), value.encode()) for name, value in fields])
+            head = self._heads[family] = head_of(headers_for(family, self._rendering))
         return head
 
 
@@ -104,8 +103,9 @@ class WebPushSender:
         self._loop = asyncio.get_running_loop()
         vapid = read_vapid(self._app, self._settings)
         self._guard = EndpointGuard(self._app, self._settings.allow_endpoints)
-        tls = trust(f"apps.{self._app}.webpush", self._settings.ca_file)
-        self._services = PushServices(self._settings, vapid, tls, self._loop, self._watch.saw)
+        section, ca_file = f"apps.{self._app}.webpush", self._settings.ca_file
+        trusts = Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file))
+        self._services = PushServices(self._settings, vapid, trusts, self._loop, self._watch.saw)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
@@ -175,9 +175,8 @@ class WebPushSender:
             body = encrypt(one.shared.plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
-        path = encode_headers(((b":path", endpoint.path.encode()),))
-        head = b"".join((service.pseudo_head, path, service.authorization(now), one.shared.head(service.family)))
-        service.pool.request(head, body, one.deadline, partial(self._ended, one.delivery, one.report))
+        ended = partial(self._ended, one.delivery, one.report)
+        service.post(one.shared.head(service.family), body, endpoint.path, now, one.deadline, ended)
         return None
 
     def _rendering(self, notification: Notification, now: Instant) -> Rendering:

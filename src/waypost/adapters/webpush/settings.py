@@ -23,7 +23,7 @@ class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     subject: str
     """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
     allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
-    """Where subscriptions may point: host names, ``*.`` for any label in front, or ``https://host:port[/path]``."""
+    """Where subscriptions may point: host names, ``*.`` for any labels in front, or ``https://host:port[/path]``."""
     declarative: bool = False
     """Whether a message with a title and a link is written so that Safari shows it without a service worker."""
     reuse_sender_key: bool = False

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.adapters.webpush.addresses import Reach
 from waypost.adapters.webpush.endpoints import EndpointGuard, take_apart
 from waypost.adapters.webpush.settings import KNOWN_SERVICES
 from waypost.domain.errors import ConfigurationError
@@ -72,7 +73,35 @@ def test_a_url_allows_its_origin_and_what_is_under_its_path() -> None:
     assert ours.admit("https://[::1]:99/other") is None
 
 
-@pytest.mark.parametrize("entry", ["", "*", "http://x", "a b", "https://", "*.*.x", "x/y", "https://u@h"])
+def test_a_plain_url_allows_a_private_origin_without_tls() -> None:
+    ours = guard("http://127.0.0.1:8080/push/", "http://push.lan")
+    endpoint = ours.admit("http://127.0.0.1:8080/push/a")
+    assert endpoint is not None
+    assert (endpoint.origin, endpoint.authority, endpoint.reach) == (
+        "http://127.0.0.1:8080",
+        "127.0.0.1:8080",
+        Reach.PRIVATE,
+    )
+    assert ours.admit("https://127.0.0.1:8080/push/a") is None
+    by_name = ours.admit("http://push.lan:80/x")
+    assert by_name is not None
+    assert by_name.origin == "http://push.lan"
+
+
+@pytest.mark.parametrize(
+    ("entry", "url"),
+    [
+        ("127.0.0.1", "https://127.0.0.1/x"),
+        ("169.254.169.254", "https://169.254.169.254/latest"),
+        ("http://93.184.215.14", "http://93.184.215.14/x"),
+    ],
+    ids=["a host must be public", "metadata of a cloud", "without TLS it must be private"],
+)
+def test_an_address_out_of_reach_is_refused_though_the_list_names_it(entry: str, url: str) -> None:
+    assert guard(entry).admit(url) is None
+
+
+@pytest.mark.parametrize("entry", ["", "*", "ftp://x", "a b", "https://", "*.*.x", "x/y", "https://u@h"])
 def test_an_entry_that_means_nothing_names_its_place(entry: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         guard("fcm.googleapis.com", entry)
@@ -80,6 +109,6 @@ def test_an_entry_that_means_nothing_names_its_place(entry: str) -> None:
 
 
 @given(st.text())
-def test_no_text_breaks_it_and_only_https_is_taken_apart(text: str) -> None:
+def test_no_text_breaks_it_and_only_a_url_is_taken_apart(text: str) -> None:
     endpoint = take_apart(text)
-    assert endpoint is None or endpoint.origin.startswith("https://")
+    assert endpoint is None or endpoint.origin.startswith(("https://", "http://"))
