@@ -6,8 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
+from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
-from waypost.domain.settlement import Parked
+from waypost.domain.settlement import Change, Dead, Parked
 from waypost.ports.work import Lease, Settled, Stale, Work
 from waypost.runtime.flight import Flight
 from waypost.telemetry import Event, Metric, Telemetry
@@ -15,6 +18,7 @@ from waypost.telemetry import Event, Metric, Telemetry
 GATHER_S = 0.02
 """How long outcomes wait for company (the design allows 50 ms)."""
 HOLD_RETRY_S = 0.25
+_UNRECORDED = "unrecorded"
 
 
 class Settler:
@@ -86,6 +90,8 @@ class Settler:
             except Unavailable as away:
                 self._hold(away, len(settled))
                 await asyncio.sleep(HOLD_RETRY_S)
+            except Exception as surprise:  # noqa: BLE001 - a bug in one settlement must not stop the others
+                return await self._write_apart(lease, settled, surprise)
         if self._held:
             self._held = False
             self._telemetry.event(Event.OUTCOMES_RESUMED)
@@ -94,6 +100,21 @@ class Settler:
             self._telemetry.event(Event.SETTLE_STALE, count=len(stale))
         self._note(lease, settled)
         return stale
+
+    async def _write_apart(self, lease: Lease, settled: Sequence[Settled], surprise: Exception) -> list[Stale]:
+        """Write each by itself; the one that cannot be written ends as a dead letter instead.
+
+        Left open, it would be sent again and again, and end one worker after the other.
+        """
+        if len(settled) > 1:
+            return [stale for one in settled for stale in await self.write(lease, [one])]
+        (one,) = settled
+        if all(_is_unrecorded(change) for change in one.changes):
+            raise surprise
+        self._telemetry.event(Event.STAGE_FAILED, stage="settle", error=type(surprise).__name__)
+        changes = tuple(_unrecorded(change, surprise) for change in one.changes)
+        await self.write(lease, [msgspec.structs.replace(one, changes=changes)])
+        return [Stale(one.notification.id, change.n, change.attempt) for change in one.changes]
 
     def _hold(self, away: Unavailable, count: int) -> None:
         if not self._held:
@@ -112,3 +133,13 @@ class Settler:
             self._on_parked(condition)
         for (app, settlement), n in counts.items():
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=settlement)
+
+
+def _unrecorded(change: Change, surprise: Exception) -> Change:
+    """What is written of an outcome that cannot be: whether the provider took it is for a person to find out."""
+    why = f"its outcome could not be written: {type(surprise).__name__}"
+    return Change(change.n, change.attempt, Dead(_UNRECORDED, why, FailureClass.TERMINAL, letter=True), change.at)
+
+
+def _is_unrecorded(change: Change) -> bool:
+    return isinstance(change.settlement, Dead) and change.settlement.code == _UNRECORDED

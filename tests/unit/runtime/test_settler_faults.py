@@ -1,0 +1,72 @@
+"""A settlement that cannot be written: the others are, and the worker lives on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.runtime.bench import LaneBench
+from waypost.domain.notification import Channel, Guarantee
+from waypost.domain.outcome import Taken
+from waypost.domain.settlement import Intent, Sent
+from waypost.domain.status import NotificationStatus
+from waypost.ports.work import Lease, Settled, Stale, Work
+
+pytestmark = pytest.mark.asyncio
+
+
+class Choking:
+    """A store that cannot encode one provider's id, nor record an intent for one user."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """All of it or nothing."""
+        for one in settled:
+            for change in one.changes:
+                if change.settlement == Sent("indigestible"):
+                    raise OverflowError("cannot be encoded")
+                if isinstance(change.settlement, Intent) and one.notification.user_id == "bob":
+                    raise OverflowError("cannot be encoded")
+        return await self._work.settle(lease, settled)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> LaneBench:
+    """A lane on that store."""
+    return LaneBench(tmp_path / "board", lambda work: cast(Work, Choking(work)))
+
+
+async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(bench: LaneBench) -> None:
+    """It is not sent again and again by one worker after the other; its neighbours read sent."""
+    users = ("ann", "bob", "cyd")
+    bench.apns.answer = lambda delivery: Taken("indigestible" if delivery.notification.user_id == "bob" else "id")
+    for user in users:
+        await bench.register(user, Channel.APNS)
+    ann, bob, cyd = [await bench.accept(user) for user in users]
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        assert [(await bench.story(each)).record.status for each in (ann, cyd)] == [NotificationStatus.SENT] * 2
+        story = await bench.story(bob)
+    assert story.record.status is NotificationStatus.FAILED
+    assert (story.receipts[0].code, story.receipts[0].dead) == ("unrecorded", True)
+    assert len(bench.apns.sent) == 3
+
+
+async def test_what_could_not_be_put_on_record_is_not_sent(bench: LaneBench) -> None:
+    """At most once: without its intent no byte leaves."""
+    for user in ("ann", "bob"):
+        await bench.register(user, Channel.APNS)
+    ann, bob = [await bench.accept(user, Guarantee.AT_MOST_ONCE) for user in ("ann", "bob")]
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        assert (await bench.story(ann)).record.status is NotificationStatus.SENT
+        assert (await bench.story(bob)).record.status is NotificationStatus.FAILED
+    assert [delivery.notification.id for delivery in bench.apns.sent] == [ann]
