@@ -1,0 +1,77 @@
+"""`waypost lab check` passes Waypost as its documentation sets it up, and finds what a simple sender gets wrong."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
+FILE = re.compile(r"`(waypost\.yaml|send_to_targets\.py)`:\n\n```\w+\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"\$ (waypost lab check (?:[^`]|\n)*?)\n```")
+
+ONE_TRY = """
+import json, os, httpx, jwt, time
+
+key = open(os.environ["LAB_APNS_KEY_FILE"]).read()
+claims = {"iss": os.environ["LAB_APNS_TEAM_ID"], "iat": int(time.time())}
+token = jwt.encode(claims, key, algorithm="ES256", headers={"kid": os.environ["LAB_APNS_KEY_ID"]})
+headers = {"authorization": "bearer " + token, "apns-topic": os.environ["LAB_APNS_TOPIC"], "apns-push-type": "alert"}
+with httpx.Client(http2=True, verify=os.environ["LAB_CA_FILE"]) as client:
+    for target in json.load(open(os.environ["LAB_TARGETS_FILE"])):
+        if target["gateway"] == "apns":
+            url = os.environ["LAB_APNS_URL"] + "/3/device/" + target["token"]
+            client.post(url, headers=headers, json={"aps": {"alert": os.environ["LAB_TEXT"]}})
+"""
+
+
+def checked(directory: Path, *arguments: str) -> tuple[int, dict[tuple[str, str], tuple[str, str]]]:
+    """Run a check as a user does; its exit code, and verdict and reason by case and gateway."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+    environment = {**own, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{own['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "waypost.cli", *arguments, "--json"], cwd=directory, env=environment, check=False,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    results = json.loads(done.stdout)["results"]
+    return done.returncode, {(r["case"], r["gateway"]): (r["verdict"], r["why"]) for r in results}
+
+
+def test_waypost_passes_as_the_page_sets_it_up(tmp_path: Path) -> None:
+    for name, text in FILE.findall(DOC):
+        (tmp_path / name).write_text(text)
+    (command,) = COMMAND.findall(DOC)
+    few = ["--case", "accepts", "--case", "dead-token", "--case", "refused-stream", "--case", "goaway"]
+    status, results = checked(tmp_path, *shlex.split(command.replace("\\\n", ""))[1:], *few, "--quiet-time", "0.3")
+    log = (tmp_path / "lab" / "check.log").read_text()
+    assert {verdict for verdict, _ in results.values()} == {"passed"}, f"{results}\n{log[-3000:]}"
+    assert (status, len(results)) == (0, 12)
+
+
+def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "once.py").write_text(ONE_TRY)
+    cases = ["--case", "accepts", "--case", "unavailable", "--case", "refused-message", "--case", "settings-lowered"]
+    few = [*cases, "--patience", "2", "--quiet-time", "0.1"]
+    status, results = checked(tmp_path, "lab", "check", "--command", f"{sys.executable} once.py", *few)
+    assert status == 1
+    assert results == {
+        ("accepts", "apns"): ("passed", ""),
+        ("accepts", "fcm"): ("not exercised", "nothing arrived"),
+        ("accepts", "webpush"): ("not exercised", "nothing arrived"),
+        ("refused-message", "apns"): ("passed", ""),
+        ("unavailable", "apns"): ("failed", "1 of 1 did not arrive; refused: ServiceUnavailable (1)"),
+        ("settings-lowered", "apns"): ("passed", ""),
+    }
+
+
+def test_a_service_that_does_not_start_is_said_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "waypost.cli", "lab", "check", "--service", "exit 3", "--command", "true"],
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "ended with 3" in done.stderr
+    assert "Traceback" not in done.stderr
