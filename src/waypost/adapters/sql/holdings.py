@@ -7,7 +7,7 @@ happens on the event loop, between its steps, so that it needs no lock.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import AppId, NotificationId, shard_of
@@ -150,8 +150,11 @@ class Holdings:
         else:
             held.targets.update((target.n, _HeldTarget(token, target)) for target in item.open_targets)
 
-    def settled(self, token: int, settled: Settled, *, withdrawn: bool) -> None:
-        """What was settled under lease *token* is let go of; the rest of the item stays held, or is given back."""
+    def settled(self, token: int, settled: Settled, *, withdrawn: bool, refused: Collection[int] = ()) -> None:
+        """What was settled under lease *token* is let go of; the rest of the item stays held, or is given back.
+
+        *refused* are the targets whose change was stale: nobody goes on with those.
+        """
         notification = settled.notification
         ready = self._ready.get(notification.id)
         if ready:  # an outcome of what was given back before: it is not sent once more
@@ -161,7 +164,7 @@ class Holdings:
             return
         if settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)
-        back = list(_let_go(held, token, settled))
+        back = list(_let_go(held, token, settled, refused))
         if settled.verdict is not None and held.whole == token:
             held.whole = None
         if held.whole is None:
@@ -224,13 +227,13 @@ def _hold_targets(held: _Held, token: int, settled: Settled) -> None:
             held.targets[target.n] = _HeldTarget(token, OpenTarget(target.n, target.device_id, target.channel, 0))
 
 
-def _let_go(held: _Held, token: int, settled: Settled) -> Iterator[OpenTarget]:
+def _let_go(held: _Held, token: int, settled: Settled, refused: Collection[int]) -> Iterator[OpenTarget]:
     """Let go of the targets settled, yielding those that were not started."""
     for change in settled.changes:
         mine = held.targets.get(change.n)
         if mine is None or mine.token != token:
             continue
-        if isinstance(change.settlement, Intent):
+        if isinstance(change.settlement, Intent) and change.n not in refused:
             mine.intent = True
             continue
         del held.targets[change.n]

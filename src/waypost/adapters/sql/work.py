@@ -207,9 +207,13 @@ class SqlWork:
     def _settled(self, token: int, written: Sequence[Settled], future: asyncio.Future[SettleResult]) -> None:
         if future.cancelled() or future.exception() is not None:
             return
-        withdrawn = future.result().withdrawn
+        result = future.result()
+        stale = {(each.notification_id, each.n) for each in result.stale}
         for one in reversed(written):
-            self._holdings.settled(token, one, withdrawn=one.notification.id in withdrawn)
+            refused = (
+                {change.n for change in one.changes if (one.notification.id, change.n) in stale} if stale else set()
+            )
+            self._holdings.settled(token, one, withdrawn=one.notification.id in result.withdrawn, refused=refused)
 
     async def _end(self, due: Due) -> None:
         """Close intents past their deadline and what came back withdrawn; nothing leases them meanwhile."""

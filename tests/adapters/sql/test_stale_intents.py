@@ -1,0 +1,31 @@
+"""An intent that was refused is not sent; its target must not stay in the hands of a lease that is done with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.contract.bench import intent, notification, targets
+from waypost.domain.delivery import Target
+from waypost.domain.ids import DeviceId
+from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.time import MINUTE_MS, later
+from waypost.ports.work import Arrival, Settled, Stale
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_the_target_of_a_stale_intent_is_leased_again(tmp_path: Path, open_at: OpenStore) -> None:
+    """The list was stored with another device under the number: the new list's intent is refused."""
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    made = notification(now, guarantee=Guarantee.AT_MOST_ONCE)
+    await store.work.accept([Arrival(made)])
+    lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
+    assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
+    other = (Target(0, DeviceId("another"), Channel.APNS),)
+    assert await store.work.settle(lease, [Settled(made, (intent(0, now),), other)]) == [Stale(made.id, 0, 1)]
+    assert store.work.busy_shards() == set()
+    assert await store.work.release(later(now, MINUTE_MS), 10) == 1
