@@ -37,10 +37,9 @@ def change_of(
 
 
 def policy_for(delivery: Delivery, outcome: Outcome, rules: RetryRules) -> RetryPolicy:
-    """The caller's named policy, or the app's for this error and urgency."""
-    if delivery.notification.retry_policy is not None:
-        return POLICIES[delivery.notification.retry_policy]
-    return rules.choose(delivery.notification.urgency, classify(outcome) or ErrorClass.TRANSIENT)
+    """The caller's named policy (where this version knows it), or the app's for this error and urgency."""
+    named = POLICIES.get(delivery.notification.retry_policy or "")
+    return named or rules.choose(delivery.notification.urgency, classify(outcome) or ErrorClass.TRANSIENT)
 
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:
@@ -50,8 +49,8 @@ def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Atte
 
 def _words(outcome: Outcome) -> tuple[str, str, str]:
     match outcome:
-        case Taken():
-            return "taken", "", ""
+        case Taken(note=note):
+            return "taken", "", note
         case Gone(code):
             return "gone", code, ""
         case Refused(code, why):
