@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from waypost.adapters.push.payload import ID_KEY, overlaid, present
+from waypost.adapters.push.fitting import Fit, fitted
+from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
 from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
@@ -25,7 +28,11 @@ TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
 """``android.priority`` (requirements S1-T1)."""
 
-_TOKEN_GOES_HERE = b'{"message":{"token":'
+INSTALLATION_PREFIX = "fid:"
+"""Before a Firebase installation id that is registered in place of a token."""
+
+_TOKEN, _INSTALLATION = b'"token":', b'"fid":'
+_MESSAGE = b'"message":{'
 
 
 class Rendering(Struct, frozen=True):
@@ -36,9 +43,29 @@ class Rendering(Struct, frozen=True):
     """What follows the token in the body."""
     size_bytes: int
 
-    def body(self, token: str) -> bytes:
-        """The body of the request for one device."""
-        return _TOKEN_GOES_HERE + msgspec.json.encode(token) + self.rest
+    def body(self, token: str, *, validate_only: bool = False) -> bytes:
+        """The body of the request for one device, named by its token or by ``fid:`` and its installation id."""
+        start = b'{"validate_only":true,' if validate_only else b"{"
+        kind = _TOKEN
+        if token.startswith(INSTALLATION_PREFIX):
+            kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
+        return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
+
+
+def rendered(notification: Notification, now: Instant, fit: Fit) -> Rendering | Refused:
+    """What goes to each device, shortened where it must and may be; or why nothing does."""
+    rendering = render(notification, now)
+    refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
+    if refusal is None:
+        return rendering
+    if fit == "refuse":
+        return refusal
+
+    def rendered_with(content: Content) -> Rendering:
+        return render(replace(notification, content=content), now)
+
+    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, PAYLOAD_LIMIT_BYTES)
+    return refusal if shorter is None else rendered_with(shorter)
 
 
 def render(notification: Notification, now: Instant) -> Rendering:

@@ -10,26 +10,27 @@ from typing import Final
 from waypost.adapters.fcm.credentials import read_service_account
 from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.oauth import AccessTokens
-from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render
+from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
+from waypost.adapters.fcm.quota import Quota
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
-from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel
-from waypost.http2 import Pool, PoolSettings, Result, encode_headers
+from waypost.domain.notification import Channel, Urgency
+from waypost.domain.outcome import Refused, Throttled
+from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
 GOOGLE = "https://fcm.googleapis.com"
 TIMEOUT_S = 10.0
-STREAMS = 100
-IDLE_S = 230.0
-"""FCM ends a connection after 4 minutes without a request."""
-MAX_AGE_S = 59 * 60.0
-"""FCM ends a connection after an hour."""
+URGENT = (Urgency.CRITICAL, Urgency.HIGH)
+
+Ready = tuple[Delivery, Rendering]
+"""A delivery, and what is sent of it."""
 
 
 class FcmSender:
@@ -48,11 +49,12 @@ class FcmSender:
             payload_limit_bytes=PAYLOAD_LIMIT_BYTES,
         )
         self._loop: asyncio.AbstractEventLoop
-        self._pool: Pool | None = None
+        self._wire: Wire | None = None
         self._access: AccessTokens | None = None
         self._watch = CredentialWatch(
-            self.credential, telemetry, lambda: self._pool.stats.connections if self._pool is not None else 0
+            self.credential, telemetry, lambda: self._wire.connections if self._wire is not None else 0
         )
+        self._quota = Quota(settings.quota_per_minute, settings.quota_ramp_s, clock.monotonic())
         self._head = b""
         self._bearer = ("", b"")
 
@@ -71,32 +73,15 @@ class FcmSender:
         # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
         tls = trust(section, self._settings.ca_file)
         self._access = AccessTokens(account, tls, clock=self._clock, loop=self._loop, on_denied=self._watch.heed)
-        limits = PoolSettings(
-            min_connections=1,
-            max_connections=self._settings.connections,
-            max_streams=STREAMS,
-            idle_timeout_s=IDLE_S,
-            max_age_s=MAX_AGE_S,
-        )
-        self._pool = Pool(origin, limits, loop=self._loop, on_event=self._watch.saw)
+        self._wire = Wire(origin, self._settings.connections, loop=self._loop, on_event=self._watch.saw)
         self._access.start()
-        await self._pool.start()
+        await self._wire.start()
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         assert self._access is not None
         deadline = self._loop.time() + TIMEOUT_S
-        now = self._clock.now()
-        ready: list[tuple[Delivery, Rendering]] = []
-        rendering: Rendering | None = None
-        for i, delivery in enumerate(batch):
-            if rendering is None or delivery.notification is not batch[i - 1].notification:
-                rendering = render(delivery.notification, now)
-            refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
-            if refusal is None:
-                ready.append((delivery, rendering))
-            else:
-                self._loop.call_soon(report, delivery, refusal)
+        ready = self._rendered(batch, report)
         if not ready:
             return
         if self._access.current():
@@ -106,14 +91,15 @@ class FcmSender:
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without the token and the authorization."""
-        rendering = render(delivery.notification, self._clock.now())
-        refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
+        now = self._clock.now()
+        got = rendered(delivery.notification, now, self._settings.fit)
+        shown = render(delivery.notification, now) if isinstance(got, Refused) else got
         return Rendered(
             headers={"content-type": "application/json"},
-            body=rendering.body("…"),
-            size_bytes=rendering.size_bytes,
+            body=shown.body("…", validate_only=self._settings.validate_only),
+            size_bytes=shown.size_bytes,
             limit_bytes=PAYLOAD_LIMIT_BYTES,
-            refused=refusal.why if refusal else None,
+            refused=got.why if isinstance(got, Refused) else None,
         )
 
     def health(self) -> Health:
@@ -122,17 +108,38 @@ class FcmSender:
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
-        if self._pool is None or self._access is None:
+        if self._wire is None or self._access is None:
             return
-        await self._pool.drain(timeout_s)
+        await self._wire.drain(timeout_s)
         await self._access.stop()
-        await self._pool.close()
+        await self._wire.close()
 
-    def _request(
-        self, ready: list[tuple[Delivery, Rendering]], report: Report, deadline: float, *, again: bool = False
-    ) -> None:
+    def _rendered(self, batch: Sequence[Delivery], report: Report) -> list[Ready]:
+        """Those that can be sent; neighbours of one notification share one rendering."""
+        now = self._clock.now()
+        ready: list[Ready] = []
+        got: Rendering | Refused | None = None
+        for i, delivery in enumerate(batch):
+            if got is None or delivery.notification is not batch[i - 1].notification:
+                got = rendered(delivery.notification, now, self._settings.fit)
+            if isinstance(got, Refused):
+                self._loop.call_soon(report, delivery, got)
+            else:
+                ready.append((delivery, got))
+        return ready
+
+    def _within_quota(self, ready: list[Ready], report: Report) -> list[Ready]:
+        """As many as the project's quota has room for now; the others are told when there will be."""
+        now_s = self._clock.monotonic()
+        granted = self._quota.take(len(ready), now_s)
+        for place, (delivery, _) in enumerate(ready[granted:], 1):
+            wait_ms = self._quota.wait_ms(place, now_s)
+            self._loop.call_soon(report, delivery, Throttled("project_quota", wait_ms, whole=True))
+        return ready[:granted]
+
+    def _request(self, ready: list[Ready], report: Report, deadline: float, *, again: bool = False) -> None:
         """Put messages on the wire, or report why there is no access token; *again* is after a renewal."""
-        assert self._pool is not None
+        assert self._wire is not None
         assert self._access is not None
         access_token = self._access.current()
         if not access_token:
@@ -142,9 +149,16 @@ class FcmSender:
             return
         head = self._head + self._authorization(access_token)
         renewable = "" if again else access_token
+        ready = self._within_quota(ready, report)
+        urgent: list[Request] = []
+        others: list[Request] = []
         for delivery, rendering in ready:
+            body = rendering.body(delivery.device.token, validate_only=self._settings.validate_only)
             ended = partial(self._ended, delivery, rendering, report, deadline, renewable)
-            self._pool.request(head, rendering.body(delivery.device.token), deadline, ended)
+            line = urgent if delivery.notification.urgency in URGENT else others
+            line.append(Request(head, body, deadline, ended))
+        self._wire.send(urgent, urgent=True)
+        self._wire.send(others, urgent=False)
 
     def _authorization(self, access_token: str) -> bytes:
         if self._bearer[0] != access_token:

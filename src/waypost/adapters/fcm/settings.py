@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from waypost.adapters.push.fitting import Fit
+
 
 class TokenRules(Struct, frozen=True, kw_only=True):
     """When an answer that does not always speak of the token forgets it."""
@@ -29,6 +31,15 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What ``INVALID_ARGUMENT`` does: ``smart`` forgets the token where it is at fault, else refuses the message."""
     sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
     """What a token of another project leads to: the message is refused, or the token is forgotten, too."""
+
+    fit: Fit = "refuse"
+    """A message over 4096 bytes is refused, or its body, then its title, is shortened with an ellipsis (``trim``)."""
+    validate_only: bool = False
+    """A dry run: Google checks every message and delivers none; for a first try of an account."""
+    quota_per_minute: Annotated[int, Meta(ge=60)] = 600_000
+    """Messages of one worker process at most; what is over waits here and never reaches Google."""
+    quota_ramp_s: Annotated[float, Meta(ge=0)] = 60.0
+    """For so long after the first message the rate grows, from a tenth of the quota; 0 begins with all of it."""
 
     def token_rules(self) -> TokenRules:
         """The two settings that decide when a token is forgotten."""

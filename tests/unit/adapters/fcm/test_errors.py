@@ -253,7 +253,14 @@ def test_the_page_for_operators_has_the_same_table() -> None:
     for code, (why, does) in ours.items():
         assert documented[code][0] == why
         assert documented[code][1].startswith(does)
-    codes_of_others = {"not_sent", "timeout", "connection_lost", "payload_too_large", "oauth_unavailable"}
+    codes_of_others = {
+        "project_quota",
+        "not_sent",
+        "timeout",
+        "connection_lost",
+        "payload_too_large",
+        "oauth_unavailable",
+    }
     assert codes_of_others <= set(documented)
 
 

@@ -1,0 +1,270 @@
+"""How FCM's connections live, who gets their streams, and what never goes on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.adapters.senders.bench import (
+    SystemClock,
+    accepted,
+    fresh,
+    outcome,
+    outcomes,
+    payload_of,
+    script,
+    to_android,
+)
+from waypost.adapters.fcm import sender as sender_module
+from waypost.adapters.fcm import wire
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.delivery import Delivery
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Content, Urgency
+from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered
+from waypost.lab import Lab, LabSettings
+from waypost.telemetry.events import Event
+from waypost.telemetry.sink import Silent
+
+
+class Seen(Silent):
+    """Keeps events, and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Event, dict[str, object]]] = []
+        self._more = asyncio.Event()
+
+    def event(self, event: Event, /, **fields: object) -> None:
+        """Keep it."""
+        self.events.append((event, fields))
+        self._more.set()
+
+    def told(self, event: Event) -> list[dict[str, object]]:
+        """What was told with each of a kind."""
+        return [fields for each, fields in self.events if each is event]
+
+    async def until(self, event: Event, times: int = 1) -> None:
+        """Wait until it has happened so often."""
+        async with asyncio.timeout(20):
+            while len(self.told(event)) < times:
+                self._more.clear()
+                await self._more.wait()
+
+
+async def started(settings: FcmSettings, seen: Seen) -> FcmSender:
+    """A sender that tells *seen*."""
+    sender = FcmSender(AppId("demo"), settings, clock=SystemClock(), telemetry=seen)
+    await sender.start()
+    return sender
+
+
+class TestLife:
+    """A lab whose FCM ends connections after a second and a half of silence, or of three."""
+
+    @pytest.fixture
+    def lab_settings(self, tmp_path: Path) -> LabSettings:
+        """As the others, but impatient."""
+        return LabSettings(
+            directory=tmp_path,
+            apns_port=0,
+            fcm_port=0,
+            webpush_port=0,
+            oauth_port=0,
+            admin_port=0,
+            fcm_idle_s=1.5,
+            fcm_max_age_s=3.0,
+        )
+
+    @pytest.mark.asyncio
+    async def test_an_idle_connection_is_closed_before_fcm_says_goaway(
+        self, fcm_settings: FcmSettings, lab: Lab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wire, "IDLE_S", 0.5)
+        seen = Seen()
+        sender = await started(fcm_settings, seen)
+        assert isinstance(await outcome(sender, to_android(lab)), Taken)
+        await seen.until(Event.CONNECTION_CLOSED, 3)
+        assert isinstance(await outcome(sender, to_android(lab)), Taken)
+        await sender.stop(1)
+        assert {fields["why"] for fields in seen.told(Event.CONNECTION_CLOSED)[:3]} == {"idle for 0.5 s"}
+        assert not seen.told(Event.CONNECTION_GOAWAY)
+
+    @pytest.mark.asyncio
+    async def test_a_connection_in_use_is_replaced_before_it_is_too_old_and_nothing_is_lost(
+        self, fcm_settings: FcmSettings, lab: Lab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(wire, "MAX_AGE_S", 1.0)
+        seen = Seen()
+        sender = await started(msgspec.structs.replace(fcm_settings, quota_ramp_s=0), seen)
+        sent = 0
+        while len(seen.told(Event.CONNECTION_CLOSED)) < 3:
+            assert isinstance(await outcome(sender, to_android(lab)), Taken)
+            sent += 1
+        await sender.stop(1)
+        assert {fields["why"] for fields in seen.told(Event.CONNECTION_CLOSED)[:3]} == {"reached its maximum age"}
+        assert not seen.told(Event.CONNECTION_GOAWAY)
+        assert len(accepted(lab, "fcm")) == sent
+
+    @pytest.mark.asyncio
+    async def test_the_lab_would_have_said_goaway(self, fcm_settings: FcmSettings, lab: Lab) -> None:
+        """The two tests above show something: with the real times the same lab ends the connection."""
+        seen = Seen()
+        sender = await started(fcm_settings, seen)
+        assert isinstance(await outcome(sender, to_android(lab)), Taken)
+        await seen.until(Event.CONNECTION_GOAWAY)
+        assert isinstance(await outcome(sender, to_android(lab)), Taken)
+        await sender.stop(1)
+
+
+def test_the_times_are_below_those_that_fcm_was_seen_to_have() -> None:
+    assert wire.IDLE_S < 4 * 60
+    assert wire.MAX_AGE_S == 59 * 60
+    assert wire.STREAMS == 100
+    assert sender_module.TIMEOUT_S / wire.PING_AFTER_SILENCE_S <= 2, "at most 2 PINGs for a request, FCM bears 2"
+
+
+@pytest.mark.asyncio
+async def test_a_request_without_an_answer_costs_no_goaway_for_too_many_pings(
+    fcm_settings: FcmSettings, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real times, ten times faster: 1 s to answer, a PING after 0.5 s of silence."""
+    monkeypatch.setattr(sender_module, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(wire, "PING_AFTER_SILENCE_S", 0.5)
+    seen = Seen()
+    sender = await started(fcm_settings, seen)
+    assert isinstance(await outcome(sender, to_android(lab)), Taken)
+    await lab.script(script({"where": "fcm", "match": {"times": 2}, "do": {"black_hole": {}}}))
+    for _ in range(2):
+        assert isinstance(await outcome(sender, to_android(lab)), Unanswered)
+    assert isinstance(await outcome(sender, to_android(lab)), Taken)
+    await sender.stop(1)
+    assert not seen.told(Event.CONNECTION_GOAWAY)
+    assert lab.records.counts["fcm"].connections_opened == 1
+
+
+@pytest.mark.asyncio
+async def test_no_connection_carries_more_than_100_requests_at_once(lab: Lab, fcm: FcmSender) -> None:
+    await lab.script(script({"where": "fcm", "do": {"latency_ms": 50}}))
+    assert all(isinstance(got, Taken) for got in await outcomes(fcm, [to_android(lab) for _ in range(450)]))
+    connections = lab.records.connections.values()
+    peaks = [connection.peak_streams for connection in connections if connection.gateway == "fcm"]
+    assert max(peaks) <= 100
+    assert not lab.records.counts["fcm"].violations
+
+
+@pytest.mark.asyncio
+async def test_critical_and_high_go_before_what_waits_already(fcm_settings: FcmSettings, lab: Lab) -> None:
+    """One connection with 100 streams, 400 messages wait for one, and then come the urgent ones."""
+    sender = await started(msgspec.structs.replace(fcm_settings, connections=1), Seen())
+    assert isinstance(await outcome(sender, to_android(lab)), Taken)
+    await lab.script(script({"where": "fcm", "do": {"latency_ms": 100}}))
+    waiting = [to_android(lab) for _ in range(499)]
+    urgent = [to_android(lab, fresh(urgency=urgency)) for urgency in (Urgency.CRITICAL, Urgency.HIGH)]
+    ended: list[Delivery] = []
+    done = asyncio.Event()
+
+    def report(one: Delivery, got: Outcome) -> None:
+        assert isinstance(got, Taken)
+        ended.append(one)
+        if len(ended) == 501:
+            done.set()
+
+    sender.send(waiting, report)
+    sender.send(urgent, report)
+    async with asyncio.timeout(20):
+        await done.wait()
+    await sender.stop(1)
+    places = [ended.index(one) for one in urgent]
+    assert max(places) < 250, "only those that were on the wire already were before them"
+
+
+@pytest.mark.asyncio
+async def test_urgent_messages_do_not_wait_behind_a_group_that_was_handed_over(
+    fcm_settings: FcmSettings, lab: Lab
+) -> None:
+    """The only connection answers nothing; 500 were handed over to it and wait in its queue."""
+    sender = await started(msgspec.structs.replace(fcm_settings, connections=1), Seen())
+    assert isinstance(await outcome(sender, to_android(lab)), Taken)
+    blocked = {"where": "fcm", "match": {"times": 100}, "do": {"black_hole": {}}}
+    await lab.script(script(blocked))
+    sender.send([to_android(lab) for _ in range(700)], lambda *_: None)
+    assert isinstance(await outcome(sender, to_android(lab, fresh(urgency=Urgency.CRITICAL))), Taken)
+    await sender.stop(0)
+
+
+@pytest.mark.asyncio
+async def test_each_message_of_a_group_that_failed_has_its_own_error(lab: Lab, fcm: FcmSender) -> None:
+    """Requirements S1-86: 500 failed are 500 outcomes, and one dead token among them is no error of the others."""
+    dead, broken = to_android(lab), to_android(lab, token="no token")
+    lab.tokens.deaths[dead.device.token] = 1
+    got = await outcomes(fcm, [dead, broken, *(to_android(lab) for _ in range(498))])
+    assert isinstance(got[0], Gone)
+    assert isinstance(got[1], Gone)
+    assert (got[0].code, got[1].code) == ("UNREGISTERED", "INVALID_ARGUMENT")
+    assert all(isinstance(one, Taken) for one in got[2:])
+    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}))
+    failed = await outcomes(fcm, [to_android(lab) for _ in range(500)])
+    assert [type(one) for one in failed] == [Unanswered] * 500
+
+
+@pytest.mark.asyncio
+async def test_over_the_quota_nothing_goes_on_the_wire(fcm_settings: FcmSettings, lab: Lab) -> None:
+    settings = msgspec.structs.replace(fcm_settings, quota_per_minute=600, quota_ramp_s=0)
+    sender = await started(settings, Seen())
+    got = await outcomes(sender, [to_android(lab) for _ in range(12)])
+    await sender.stop(1)
+    assert [type(one) for one in got] == [Taken] * 10 + [Throttled] * 2
+    first, second = got[10], got[11]
+    assert isinstance(first, Throttled) and isinstance(second, Throttled)
+    assert first.code == "project_quota"
+    assert first.wait_ms is not None and second.wait_ms is not None
+    assert 100 <= first.wait_ms < second.wait_ms <= 200
+    assert lab.records.counts["fcm"].accepted == 10
+    assert lab.records.counts["fcm"].refused == 0
+
+
+@pytest.mark.asyncio
+async def test_a_message_that_may_be_shortened_is_and_arrives(fcm_settings: FcmSettings, lab: Lab) -> None:
+    sender = await started(msgspec.structs.replace(fcm_settings, fit="trim"), Seen())
+    long = fresh(Content(title="Title", body="ä👨‍👩‍👧‍👦" * 400, data={"order": 7}))
+    one = to_android(lab, long)
+    shown = sender.render(one)
+    assert shown.refused is None
+    assert 4050 < shown.size_bytes <= 4096
+    assert isinstance(await outcome(sender, one), Taken)
+    too_much_data = to_android(lab, fresh(Content(title="Title", body="Body", data={"order": "x" * 5000})))
+    size = sender.render(too_much_data).size_bytes
+    assert await outcome(sender, too_much_data) == Refused("payload_too_large", f"{size} bytes, limit 4096")
+    await sender.stop(1)
+    (record,) = accepted(lab, "fcm")
+    message = payload_of(lab, record)["message"]
+    assert message["notification"]["title"] == "Title"
+    assert message["notification"]["body"].endswith("…")
+    assert message["data"]["order"] == "7"
+
+
+@pytest.mark.asyncio
+async def test_an_installation_id_is_sent_as_fid(lab: Lab, fcm: FcmSender) -> None:
+    (fid,) = lab.tokens.make("fid", 1, topic=None, environment=None)
+    one = to_android(lab, token=f"fid:{fid}")
+    assert isinstance(await outcome(fcm, one), Taken)
+    (record,) = accepted(lab, "fcm")
+    message = payload_of(lab, record)["message"]
+    assert message["fid"] == fid
+    assert "token" not in message
+    lab.tokens.deaths[fid] = 1
+    assert isinstance(await outcome(fcm, one), Gone)
+
+
+@pytest.mark.asyncio
+async def test_a_dry_run_is_checked_and_delivers_nothing(fcm_settings: FcmSettings, lab: Lab) -> None:
+    sender = await started(msgspec.structs.replace(fcm_settings, validate_only=True), Seen())
+    got = await outcome(sender, to_android(lab))
+    assert got == Taken("projects/lab-project/messages/fake_message_id")
+    assert isinstance(await outcome(sender, to_android(lab, token="no token")), Gone)
+    await sender.stop(1)
+    assert not accepted(lab, "fcm")
