@@ -7,10 +7,12 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.payload import faults as fcm_faults
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.payload import faults as webpush_faults
+from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.config import AppSettings, Config
+from waypost.domain.device import RegistrationCheck
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import CredentialId
+from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
@@ -49,3 +51,8 @@ def content_checks(app: AppSettings) -> list[ContentCheck]:
     """What the channels of an app could never send."""
     offered = ((app.apns, apns_faults), (app.fcm, fcm_faults), (app.webpush, webpush_faults))
     return [check for credential, check in offered if credential is not None]
+
+
+def registration_checks(name: AppId, app: AppSettings) -> list[RegistrationCheck]:
+    """What the channels of an app could never send to."""
+    return [] if app.webpush is None else [registration_check(name, app.webpush)]

@@ -19,7 +19,7 @@ from waypost.adapters.sql.group_commit import StoreState
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
-from waypost.bootstrap.senders import content_checks, senders_of
+from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
 from waypost.config import Config, load
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
@@ -166,6 +166,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
+        device_checks={app: registration_checks(app, chosen) for app, chosen in config.apps.items()},
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import Struct
 
+from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.notification import Channel
+from waypost.domain.notification import ApnsPushType, Channel, Content
 from waypost.domain.time import Instant
 
 
@@ -25,6 +27,40 @@ CHANNEL_OF_PLATFORM: dict[Platform, Channel] = {
     Platform.ANDROID: Channel.FCM,
     Platform.WEB: Channel.WEBPUSH,
 }
+
+
+class TokenUse(StrEnum):
+    """What a token of an Apple device is for: each use has tokens of its own."""
+
+    ALERT = "alert"
+    """Ordinary notifications, visible and silent."""
+    LOCATION = "location"
+    VOIP = "voip"
+    COMPLICATION = "complication"
+    FILEPROVIDER = "fileprovider"
+    LIVEACTIVITY = "liveactivity"
+    """Of one live activity, to update and end it."""
+    LIVEACTIVITY_START = "liveactivity_start"
+    """Of the app, to start a live activity."""
+    PUSHTOTALK = "pushtotalk"
+    WIDGETS = "widgets"
+    CONTROLS = "controls"
+
+
+def token_use_of(content: Content) -> TokenUse:
+    """Which tokens *content* is for."""
+    match content.push_type:
+        case None | ApnsPushType.ALERT | ApnsPushType.BACKGROUND:
+            return TokenUse.ALERT
+        case ApnsPushType.LIVEACTIVITY if _event_of(content) == "start":
+            return TokenUse.LIVEACTIVITY_START
+        case push_type:
+            return TokenUse(push_type.value)
+
+
+def _event_of(content: Content) -> object:
+    aps = content.overrides.get(Channel.APNS, {}).get("aps")
+    return aps.get("event") if isinstance(aps, dict) else None
 
 
 class SubscriptionKeys(Struct, frozen=True):
@@ -57,6 +93,7 @@ class Device(Struct, frozen=True):
     os_version: str | None = None
     locale: str | None = None
     active: bool = True
+    token_use: TokenUse = TokenUse.ALERT
 
     @property
     def channel(self) -> Channel | None:
@@ -76,3 +113,8 @@ class Registration(Struct, frozen=True):
     app_version: str | None = None
     os_version: str | None = None
     locale: str | None = None
+    token_use: TokenUse = TokenUse.ALERT
+
+
+RegistrationCheck = Callable[[Registration], list[Fault]]
+"""What a channel could never send to, such as a key that is none; the faults are named as in the API."""

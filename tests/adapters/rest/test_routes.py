@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 
 import httpx
+import msgspec
 import pytest
 
-from tests.adapters.rest.service import AUTH, P256DH, Service, served, shown
+from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served, shown
 from waypost.domain.delivery import FailureClass, Target
-from waypost.domain.ids import DeviceId, parse_id
+from waypost.domain.errors import Fault
+from waypost.domain.ids import DeviceId, UserId, parse_id
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.time import later
+from waypost.entrypoints.rest.app import build_app
 from waypost.ports.work import Settled
 
 pytestmark = pytest.mark.asyncio
@@ -208,11 +211,12 @@ async def test_ids_may_hold_what_a_path_cannot() -> None:
         ({"platform": "ios", "token": "../../etc"}, "token"),
         ({"platform": "ios", "token": "ab" * 32, "keys": {"p256dh": P256DH, "auth": AUTH}}, "keys"),
         ({"platform": "web", "token": "https://push.example/x"}, "keys"),
-        ({"platform": "web", "token": "http://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}}, "token"),
+        ({"platform": "web", "token": "ftp://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}}, "token"),
         ({"platform": "web", "token": "https://u@push.example/", "keys": {"p256dh": P256DH, "auth": AUTH}}, "token"),
         ({"platform": "web", "token": "https://push.example/x", "keys": {"p256dh": "AA", "auth": AUTH}}, "keys.p256dh"),
         ({"platform": "web", "token": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": "A"}}, "keys.auth"),
         ({"platform": "ios"}, "token"),
+        ({"platform": "android", "token": "x", "expiration_time": 1_700_000_000_000}, "expiration_time"),
         ({"platform": "ios", "token": "ab" * 32, "extra": 1}, "extra"),
     ],
 )
@@ -224,11 +228,32 @@ async def test_a_device_that_makes_no_sense_is_refused_with_the_path(body: dict,
         assert path in [fault["path"] for fault in answer.json()["faults"]]
 
 
-async def test_a_push_subscription_is_a_device() -> None:
-    """With both keys, as the browser gives them."""
-    async with served() as (_, client):
-        body = {"platform": "web", "token": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}}
+async def test_a_push_subscription_is_a_device_and_another_one_replaces_it() -> None:
+    """With both keys, as the browser gives them; after pushsubscriptionchange its id has the new endpoint alone."""
+    async with served() as (service, client):
+        body: dict = {"platform": "web", "token": "https://push.example/x", "keys": {"p256dh": P256DH, "auth": AUTH}}
+        body["expiration_time"] = None
         assert (await client.put("/v1/devices/u/browser", json=body)).status_code == 201
+        body |= {"token": "https://push.example/y", "expiration_time": service.clock.now() + 1.5}
+        assert (await client.put("/v1/devices/u/browser", json=body)).status_code == 200
+        (stored,) = await service.devices.of_user(DEMO, UserId("u"), inactive=True)
+        assert stored.token == "https://push.example/y"
+
+
+async def test_what_a_channel_could_never_send_to_is_not_registered() -> None:
+    """The faults are the channel's own; another app's channels are not asked."""
+    async with served() as (service, _):
+        found = [Fault("token", "is nowhere"), Fault("keys.p256dh", "is not a point")]
+        api = msgspec.structs.replace(service.api, device_checks={DEMO: [lambda registration: found]})
+        service.app = build_app(api)
+        body = {"platform": "android", "token": "t"}
+        async with service.client() as client:
+            answer = await client.put("/v1/devices/u/d", json=body)
+            assert answer.status_code == 400
+            assert answer.json()["faults"] == [{"path": fault.path, "why": fault.why} for fault in found]
+            assert await service.devices.of_user(DEMO, UserId("u"), inactive=True) == []
+        async with service.client(service.others.text) as client:
+            assert (await client.put("/v1/devices/u/d", json=body)).status_code == 201
 
 
 async def test_explain_says_where_it_would_go_and_does_nothing() -> None:

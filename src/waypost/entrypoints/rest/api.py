@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from litestar import Request
 from litestar.datastructures import State
 from msgspec import Struct
 
+from waypost.domain.device import RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.explain import Explain
@@ -45,6 +46,8 @@ class Api(Struct, frozen=True):
     draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
     settings: RestSettings = RestSettings()
+    device_checks: Mapping[AppId, Sequence[RegistrationCheck]] = {}
+    """What the channels of each app could never send to."""
 
 
 Call = Request[Caller, Any, State]

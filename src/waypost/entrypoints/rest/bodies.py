@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from waypost.domain.device import Platform, SubscriptionKeys
+from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
 
@@ -82,9 +82,19 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ]
     keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription; for web alone.")] = None
+    expiration_time: Annotated[
+        float | None,
+        Meta(
+            description="`expirationTime` of a push subscription, UNIX milliseconds: refused where it has passed. Not "
+            "kept: that a subscription has ended is learned from its push service.",
+        ),
+    ] = None
     app_version: Word | None = None
     os_version: Word | None = None
     locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
+    token_use: Annotated[
+        TokenUse, Meta(description="What the token of an iOS device is for; live activities and calls have their own.")
+    ] = TokenUse.ALERT
 
 
 def subscription_keys(device: SubmittedDevice) -> SubscriptionKeys | None:
@@ -97,13 +107,15 @@ def subscription_keys(device: SubmittedDevice) -> SubscriptionKeys | None:
         case Platform.IOS if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", device.token):
             faults.append(Fault("token", "must be 16 to 100 bytes in hex"))
         case Platform.WEB:
-            if not re.fullmatch(r"https://[^/?#@\s]+(?:/[^#\s]*)?", device.token):
-                faults.append(Fault("token", "must be an https URL, the endpoint of the subscription"))
+            if not re.fullmatch(r"https?://[^/?#@\s]+(?:/[^#\s]*)?", device.token):
+                faults.append(Fault("token", "must be a URL, the endpoint of the subscription"))
             keys = _decoded(device.keys, faults)
         case Platform.IOS | Platform.ANDROID:
             pass
     if device.platform is not Platform.WEB and device.keys is not None:
         faults.append(Fault("keys", "only a push subscription has keys"))
+    if device.platform is not Platform.IOS and device.token_use is not TokenUse.ALERT:
+        faults.append(Fault("token_use", "only an iOS device has tokens for other uses"))
     if faults:
         raise InvalidRequest(tuple(faults))
     return keys

@@ -9,7 +9,7 @@ from litestar import Response, delete, get, put
 from litestar.params import QueryParameter, RawBody
 
 from waypost.domain.device import Registration
-from waypost.domain.errors import ErrorCode, NotFound
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
 from waypost.domain.ids import DeviceId, UserId
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -34,7 +34,8 @@ _device = msgspec.json.Decoder(SubmittedDevice)
     ),
 )
 async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: RawBody) -> Response[bytes]:
-    """Call it at every launch of the app. The token is taken from any other device or user that has it.
+    """Call it at every launch of the app, and when a browser's subscription changes: the same id is replaced. The token
+    is taken from any other device or user that has it.
 
     201 where the device is new. Above the cap per user the devices seen longest ago are deactivated.
     """
@@ -50,7 +51,13 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
         app_version=said.app_version,
         os_version=said.os_version,
         locale=said.locale,
+        token_use=said.token_use,
     )
+    faults = [fault for check in api.device_checks.get(request.user.app, ()) for fault in check(registration)]
+    if said.expiration_time is not None and said.expiration_time <= api.clock.now():
+        faults.append(Fault("expiration_time", "the subscription has ended already"))
+    if faults:
+        raise InvalidRequest(tuple(faults))
     stored = await api.devices.upsert(registration, api.clock.now(), api.device_caps[request.user.app])
     body_view = RegisteredDevice(device_view(stored.device), stored.created, stored.pushed_out)
     return answer(201 if stored.created else 200, body_view)
