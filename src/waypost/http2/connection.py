@@ -229,7 +229,9 @@ class Connection:
                 self._out.set_initial_window(value, self.streams)
             elif name == frames.MAX_FRAME_SIZE:
                 self._out.frame_size = value
+        # First the acknowledgement, then what the new values allow: some servers hold us to the old ones until it came.
         self._reply(frames.SETTINGS_ACK)
+        self._out.pump()
 
     def _reply(self, frame: bytes) -> None:
         self._replies += 1
@@ -293,7 +295,7 @@ class Connection:
             raise ConnectionFault(PROTOCOL_ERROR, "frame on a stream that was never opened")
 
     def _must_be_abandoned(self, stream_id: int) -> None:
-        """An answer may still come on a stream that was reset or given back, not after its end (RFC 9113, 5.1)."""
+        """An answer may still come on a stream that was reset or given back, no second one (RFC 9113, 5.1)."""
         self._must_have_been(stream_id)
         if stream_id not in self._abandoned and stream_id <= self._last_stream_id:
             raise ConnectionFault(frames.STREAM_CLOSED, "answer on a stream that was over")

@@ -98,12 +98,13 @@ class Outbound:
         self.pump()
 
     def set_initial_window(self, size: int, streams: dict[int, Stream]) -> None:
-        """The peer changed its initial window: every open stream's moves by the difference (RFC 9113, 6.9.2)."""
+        """The peer changed its initial window: every open stream's moves by the difference (RFC 9113, 6.9.2).
+
+        What that allows is left to `pump`.
+        """
         difference = size - self.initial_window
         self.initial_window = size
         for stream in streams.values():
             stream.window += difference
             if stream.window > LARGEST_WINDOW:
                 raise ConnectionFault(FLOW_CONTROL_ERROR, "stream window above 2^31-1")
-        if difference > 0:
-            self.pump()

@@ -181,6 +181,15 @@ def test_a_lowered_initial_window_makes_windows_negative() -> None:
     assert sizes(driven) == [49]
 
 
+def test_new_settings_are_acknowledged_before_they_are_used() -> None:
+    """Some servers hold a client to the old window until the acknowledgement came (the h2 library does)."""
+    driven = Driven(settings(INITIAL_WINDOW_SIZE=5))
+    driven.send(b"x" * 100)
+    driven.hear(settings(INITIAL_WINDOW_SIZE=50))
+    assert [type(frame) for frame in driven.written] == [SettingsFrame, DataFrame]
+    assert sizes(driven) == [45]
+
+
 def test_a_larger_frame_size_is_used() -> None:
     """One frame where the peer takes it."""
     driven = Driven(settings(MAX_FRAME_SIZE=60_000))

@@ -3,14 +3,11 @@
 import asyncio
 
 from tests.unit.http2.simulated import DAY_S, HOUR_S, Bench, Server, simulate
-from waypost.adapters.apns.sender import PING_AFTER_IDLE_S
-from waypost.adapters.fcm.sender import IDLE_S, MAX_AGE_S, STREAMS
 from waypost.http2 import Answer, ConnectionClosed, Lost, PoolSettings, Unknown
 
-FCM = PoolSettings(
-    min_connections=1, max_connections=4, max_streams=STREAMS, idle_timeout_s=IDLE_S, max_age_s=MAX_AGE_S
-)
-APNS = PoolSettings(min_connections=1, max_connections=25, ping_after_idle_s=PING_AFTER_IDLE_S)
+# What the senders set for each provider.
+FCM = PoolSettings(max_connections=4, max_streams=100, idle_timeout_s=230.0, max_age_s=59 * 60.0)
+APNS = PoolSettings(max_connections=25, ping_after_idle_s=HOUR_S)
 
 
 def google() -> Server:
