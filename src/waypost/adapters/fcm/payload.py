@@ -21,6 +21,8 @@ from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
+TOPIC_LIMIT_BYTES = 2048
+"""To a topic or a condition (firebase.google.com, "ErrorCode")."""
 LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 """What names the recipient (or the answer) in a message: never taken from an override."""
@@ -51,11 +53,18 @@ class Rendering(Struct, frozen=True):
             kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
         return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
 
+    def body_to_many(self, topic: str = "", condition: str = "") -> bytes:
+        """The body of the request for a topic, or for all whose topics meet a condition."""
+        kind, name = (b'"topic":', topic) if topic else (b'"condition":', condition)
+        return b"{" + _MESSAGE + kind + msgspec.json.encode(name) + self.rest
 
-def rendered(notification: Notification, now: Instant, fit: Fit) -> Rendering | Refused:
+
+def rendered(
+    notification: Notification, now: Instant, fit: Fit, limit_bytes: int = PAYLOAD_LIMIT_BYTES
+) -> Rendering | Refused:
     """What goes to each device, shortened where it must and may be; or why nothing does."""
     rendering = render(notification, now)
-    refusal = too_large(rendering.size_bytes, PAYLOAD_LIMIT_BYTES)
+    refusal = too_large(rendering.size_bytes, limit_bytes)
     if refusal is None:
         return rendering
     if fit == "refuse":
@@ -64,7 +73,7 @@ def rendered(notification: Notification, now: Instant, fit: Fit) -> Rendering | 
     def rendered_with(content: Content) -> Rendering:
         return render(replace(notification, content=content), now)
 
-    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, PAYLOAD_LIMIT_BYTES)
+    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, limit_bytes)
     return refusal if shorter is None else rendered_with(shorter)
 
 

@@ -1,0 +1,103 @@
+"""Topics of FCM: who hears them, one at a time and a thousand at once, and messages to all who do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, payload_of, script
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.fcm.topics import Done, NotDone, Topics
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Content
+from waypost.domain.outcome import Refused, Taken, Unanswered
+from waypost.lab import Lab
+
+
+@pytest_asyncio.fixture
+async def topics(fcm_settings: FcmSettings) -> AsyncIterator[Topics]:
+    """The lab project's."""
+    topics = Topics(AppId("demo"), fcm_settings, clock=SystemClock())
+    await topics.start()
+    yield topics
+    await topics.stop()
+
+
+def tokens(lab: Lab, count: int) -> list[str]:
+    return lab.tokens.make("android", count, topic=None, environment=None)
+
+
+@pytest.mark.asyncio
+async def test_a_device_hears_a_topic_until_it_does_not_and_asking_twice_is_no_mistake(
+    lab: Lab, topics: Topics
+) -> None:
+    (token,) = tokens(lab, 1)
+    (fid,) = lab.tokens.make("fid", 1, topic=None, environment=None)
+    for device in (token, f"fid:{fid}"):
+        assert await topics.topics_of(device) == []
+        for _ in range(2):
+            assert await topics.subscribe(device, "news") == Done()
+        assert await topics.topics_of(device) == ["news"]
+        for _ in range(2):
+            assert await topics.unsubscribe(device, "news") == Done()
+        assert await topics.topics_of(device) == []
+
+
+@pytest.mark.asyncio
+async def test_a_device_without_the_app_and_a_name_that_is_no_topic_are_told_apart(lab: Lab, topics: Topics) -> None:
+    (token,) = tokens(lab, 1)
+    assert await topics.subscribe(token, "no topic") == NotDone("INVALID_ARGUMENT", "the topic is not one", False)
+    lab.tokens.deaths[token] = 1
+    gone = NotDone("UNREGISTERED", "the app is no longer on the device", again=False)
+    assert await topics.subscribe(token, "news") == gone
+    assert await topics.unsubscribe(token, "news") == gone
+    assert await topics.topics_of(token) == gone
+
+
+@pytest.mark.asyncio
+async def test_many_tokens_have_an_answer_each_in_their_order(lab: Lab, topics: Topics) -> None:
+    many = tokens(lab, 1001)
+    lab.tokens.deaths[many[3]] = 1
+    many[5] = "no token"
+    got = await topics.subscribe_many(many, "news")
+    assert len(got) == 1001
+    assert got[3] == NotDone("NOT_FOUND", "the app is no longer on the device", again=False)
+    assert isinstance(got[5], NotDone)
+    assert got[5].code == "INVALID_ARGUMENT"
+    assert [one for place, one in enumerate(got) if place not in (3, 5)] == [Done()] * 999
+    assert await topics.topics_of(many[1000]) == ["news"]
+    assert (await topics.unsubscribe_many(many[:3], "news")) == [Done()] * 3
+    assert await topics.topics_of(many[0]) == []
+    assert await topics.subscribe_many([], "news") == []
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, topics: Topics) -> None:
+    got = await topics.subscribe_many(tokens(lab, 2), "no topic")
+    assert [type(one) for one in got] == [NotDone, NotDone]
+
+
+@pytest.mark.asyncio
+async def test_a_message_to_a_topic_and_to_a_condition(lab: Lab, topics: Topics) -> None:
+    assert isinstance(await topics.send(fresh(), topic="news"), Taken)
+    condition = "'news' in topics && 'sport' in topics"
+    assert isinstance(await topics.send(fresh(), condition=condition), Taken)
+    first, second = [payload_of(lab, record)["message"] for record in accepted(lab, "fcm")]
+    assert (first["topic"], second["condition"]) == ("news", condition)
+    assert "token" not in first
+
+
+@pytest.mark.asyncio
+async def test_what_a_topic_cannot_take_is_refused_and_failures_are_read_as_ever(lab: Lab, topics: Topics) -> None:
+    """To a topic only 2048 bytes go."""
+    too_large = await topics.send(fresh(Content(title="Title", body="x" * 2048)), topic="news")
+    assert isinstance(too_large, Refused)
+    assert too_large.code == "payload_too_large"
+    assert "limit 2048" in too_large.why
+    assert isinstance(await topics.send(fresh(), topic="no topic"), Refused)
+    assert lab.records.counts["fcm"].refused == 0
+    assert isinstance(await topics.send(fresh(), condition="news in"), Refused)
+    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}))
+    assert isinstance(await topics.send(fresh(), topic="news"), Unanswered)
