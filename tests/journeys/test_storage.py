@@ -20,8 +20,9 @@ from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Ledger, Load
 from tests.tables import AddRow
 
-DISK_MIB, RESERVE_MIB = 24, 4
-SMALL_STORE = {"reserve_bytes": RESERVE_MIB << 20, "checkpoint_bytes": 1 << 20}
+DISK_MIB, RESERVE_MIB, LOG_MIB = 48, 4, 16
+SMALL_STORE = {"reserve_bytes": RESERVE_MIB << 20, "checkpoint_bytes": LOG_MIB << 20}
+"""The write-ahead log is never copied, so that every write needs new space."""
 LATENCY_MS = 3000
 """The providers' answers come when the disk is full already."""
 
