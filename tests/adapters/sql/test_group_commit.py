@@ -94,6 +94,21 @@ async def test_a_foreign_writer_is_waited_for(open_at: OpenStore, tmp_path: Path
     assert await outcome == "outcome"
 
 
+async def test_a_lock_file_that_fails_refuses_in_time_and_is_tried_again(open_at: OpenStore, tmp_path: Path) -> None:
+    """Neither a request that hangs nor a thread that spins."""
+    store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
+    commits, sound = store.database.commits, store.database.commits._lock
+    failing = WriteLock(store.database.run_dir)
+    failing.close()
+    commits._lock = failing
+    outcome = commits.submit(INSERT_PATIENTLY, ("outcome", 1))
+    async with asyncio.timeout(10):
+        with pytest.raises(Unavailable):
+            await commits.submit(INSERT, ("accept", 1))
+        commits._lock = sound
+        assert await outcome == "outcome"
+
+
 async def test_closing_writes_what_is_queued_and_refuses_what_comes_later(open_at: OpenStore, tmp_path: Path) -> None:
     store = await open_at(tmp_path / "a.db")
     queued = store.database.commits.submit(INSERT, ("last", 1))
