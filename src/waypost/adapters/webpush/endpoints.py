@@ -40,7 +40,7 @@ class Endpoint(Struct, frozen=True):
 
 
 class _Rule(Struct, frozen=True):
-    """A host (``.suffix`` for any label in front), a port, and how the path must begin."""
+    """A host (``.suffix`` for any labels in front, empty for any host), a port, and how the path must begin."""
 
     host: str
     reach: Reach = Reach.PUBLIC
@@ -49,7 +49,8 @@ class _Rule(Struct, frozen=True):
     path: str = "/"
 
     def allows(self, endpoint: Endpoint) -> bool:
-        same_host = endpoint.host.endswith(self.host) if self.host.startswith(".") else endpoint.host == self.host
+        exact = self.host and not self.host.startswith(".")
+        same_host = endpoint.host == self.host if exact else endpoint.host.endswith(self.host)
         same_origin = same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
         return same_origin and endpoint.path.startswith(self.path)
 
@@ -101,6 +102,6 @@ def _rule(setting: str, text: str) -> _Rule:
         if endpoint is not None:
             reach = Reach.ANYWHERE if endpoint.scheme == "https" else Reach.PRIVATE
             return _Rule(endpoint.host, reach, endpoint.scheme, endpoint.port, endpoint.path)
-    elif _HOST_PATTERN.fullmatch(text):
+    elif text == "*" or _HOST_PATTERN.fullmatch(text):
         return _Rule(text.lower().removeprefix("*"))
-    raise ConfigurationError(setting, "must be a host, *.host, or https:// or http://host[:port][/path]")
+    raise ConfigurationError(setting, "must be a host, *.host, *, or https:// or http://host[:port][/path]")

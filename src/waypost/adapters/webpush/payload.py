@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present
+from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
@@ -54,7 +56,7 @@ class Rendering(Struct, frozen=True):
     plaintext: bytes
 
 
-def render(notification: Notification, now: Instant, *, declarative: bool = False) -> Rendering:
+def render(notification: Notification, now: Instant, *, declarative: bool = False, fit: Fit = "refuse") -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
     headers = [
         ("content-encoding", "aes128gcm"),
@@ -63,10 +65,23 @@ def render(notification: Notification, now: Instant, *, declarative: bool = Fals
     ]
     if notification.content.collapse_key:
         headers.append(("topic", fitted_topic(notification.content.collapse_key)))
-    document = payload(notification)
-    if declarative:
-        document = declared(document)
-    return Rendering(tuple(headers), remaining_ttl_s(notification, now), msgspec.json.encode(document))
+    plaintext = _written(notification, notification.content, declarative)
+    if fit == "trim" and len(plaintext) > PLAINTEXT_LIMIT_BYTES:
+        plaintext = _trimmed(notification, declarative) or plaintext
+    return Rendering(tuple(headers), remaining_ttl_s(notification, now), plaintext)
+
+
+def _written(notification: Notification, content: Content, declarative: bool) -> bytes:
+    document = payload(msgspec.structs.replace(notification, content=content))
+    return msgspec.json.encode(declared(document) if declarative else document)
+
+
+def _trimmed(notification: Notification, declarative: bool) -> bytes:
+    """As much of the text as there is room for; empty where even none of it leaves enough."""
+    content = fitted(
+        notification.content, lambda tried: len(_written(notification, tried, declarative)), PLAINTEXT_LIMIT_BYTES
+    )
+    return b"" if content is None else _written(notification, content, declarative)
 
 
 def payload(notification: Notification) -> dict[str, Any]:

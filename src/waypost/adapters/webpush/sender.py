@@ -180,7 +180,7 @@ class WebPushSender:
         return None
 
     def _rendering(self, notification: Notification, now: Instant) -> Rendering:
-        return render(notification, now, declarative=self._settings.declarative)
+        return render(notification, now, declarative=self._settings.declarative, fit=self._settings.fit)
 
     def _address(self, device: Device) -> Endpoint | Refused:
         endpoint = self._guard.admit(device.token)

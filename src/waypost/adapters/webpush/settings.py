@@ -6,6 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from waypost.adapters.push.fitting import Fit
+
 KNOWN_SERVICES = (
     "fcm.googleapis.com",
     "updates.push.services.mozilla.com",
@@ -23,7 +25,10 @@ class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     subject: str
     """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
     allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
-    """Where subscriptions may point: host names, ``*.`` for any labels in front, or ``https://host:port[/path]``."""
+    """Where subscriptions may point: host names, ``*.`` for any labels in front, ``https://host:port[/path]``, or ``*``
+    for any public host."""
+    fit: Fit = "refuse"
+    """What becomes of a message over the limit: refused with its size, or shortened (body, subtitle, title)."""
     declarative: bool = False
     """Whether a message with a title and a link is written so that Safari shows it without a service worker."""
     reuse_sender_key: bool = False

@@ -73,6 +73,19 @@ def test_a_url_allows_its_origin_and_what_is_under_its_path() -> None:
     assert ours.admit("https://[::1]:99/other") is None
 
 
+def test_a_star_allows_any_host_of_the_internet_by_https() -> None:
+    """UnifiedPush: the user brings the push service."""
+    everybody = guard("*")
+    assert everybody.admit("https://ntfy.example.com/upABCDEFGHIJKL?up=1") is not None
+    for url in (
+        "http://ntfy.example.com/up",
+        "https://10.0.0.1/up",
+        "https://[::1]/up",
+        "https://ntfy.example.com:8443/",
+    ):
+        assert everybody.admit(url) is None
+
+
 def test_a_plain_url_allows_a_private_origin_without_tls() -> None:
     ours = guard("http://127.0.0.1:8080/push/", "http://push.lan")
     endpoint = ours.admit("http://127.0.0.1:8080/push/a")
@@ -101,7 +114,7 @@ def test_an_address_out_of_reach_is_refused_though_the_list_names_it(entry: str,
     assert guard(entry).admit(url) is None
 
 
-@pytest.mark.parametrize("entry", ["", "*", "ftp://x", "a b", "https://", "*.*.x", "x/y", "https://u@h"])
+@pytest.mark.parametrize("entry", ["", "**", "ftp://x", "a b", "https://", "*.*.x", "x/y", "https://u@h"])
 def test_an_entry_that_means_nothing_names_its_place(entry: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         guard("fcm.googleapis.com", entry)

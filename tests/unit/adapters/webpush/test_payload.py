@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
+from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.webpush.families import Family
 from waypost.adapters.webpush.payload import faults, fitted_topic, render
 from waypost.adapters.webpush.sender import headers_for
@@ -110,6 +111,24 @@ def test_a_collapse_key_goes_as_it_is_or_as_its_hash(collapse_key: str, *, fits:
     assert topic.isalnum()
     assert len(topic) <= 32
     assert headers(notification(Content(title="T", collapse_key=collapse_key)))["topic"] == topic
+
+
+def test_the_text_is_shortened_to_the_last_byte_where_the_app_says_so() -> None:
+    """The body first, in whole characters; data never."""
+    content = Content(title="T" * 100, body="é👩‍👩‍👧" * 1_000, data={"order": 7})
+    refused = render(notification(content), NOW)
+    assert len(refused.plaintext) > PLAINTEXT_LIMIT_BYTES
+    for declarative in (False, True):
+        shown = msgspec.structs.replace(content, link="https://example.com/")
+        trimmed = render(notification(shown), NOW, declarative=declarative, fit="trim").plaintext
+        assert PLAINTEXT_LIMIT_BYTES - 30 < len(trimmed) <= PLAINTEXT_LIMIT_BYTES
+        assert "é👩‍👩‍👧…".encode() in trimmed or "👧é…".encode() in trimmed
+        assert b'"order":7' in trimmed
+
+
+def test_data_is_never_shortened() -> None:
+    content = Content(title="T", body="B", data={"blob": "x" * 4_000})
+    assert render(notification(content), NOW, fit="trim").plaintext == render(notification(content), NOW).plaintext
 
 
 def test_overrides_cannot_take_our_id() -> None:
