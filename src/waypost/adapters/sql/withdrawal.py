@@ -7,6 +7,7 @@ owner of any other is told, decides, and tells the answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.rows import select_in
-from waypost.adapters.sql.withdraw import WITHDRAW, TakeBack
+from waypost.adapters.sql.withdraw import CLOSE, WITHDRAW, TakeBack
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.ports.peers import Peers
@@ -109,19 +110,27 @@ class Withdrawals:
         for one in ids:
             self._holdings.block(one)
         self._deciding.update(shard_of.values())
-        future.add_done_callback(partial(self._decided, shard_of))
+        future.add_done_callback(partial(self._decided, app, shard_of))
         return dict(zip(ids, await asyncio.shield(future), strict=True))
 
-    def _decided(self, shard_of: Mapping[NotificationId, int], future: asyncio.Future[list[Withdrawal]]) -> None:
+    def _decided(
+        self, app: AppId, shard_of: Mapping[NotificationId, int], future: asyncio.Future[list[Withdrawal]]
+    ) -> None:
         self._deciding -= Counter(shard_of.values())
         for one in shard_of:
             self._holdings.unblock(one)
         if future.cancelled() or future.exception() is not None:
             self._look_again()
             return
+        left: list[TakeBack] = []
         for one, answer in zip(shard_of, future.result(), strict=True):
             if isinstance(answer, TooLate) and not self._holdings.note_withdrawn(one):
-                self._holdings.forget_ready(one)  # given back meanwhile: the next release closes it
+                self._holdings.forget_ready(one)  # given back, or settled for later, meanwhile
+                left.append(TakeBack(app, one, None))
+        if left:
+            with contextlib.suppress(Unavailable):  # the store is closing: whoever releases it closes it
+                closing = self._database.commits.submit(CLOSE, left, len(left))
+                closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # the same
 
     async def _ask(self, app: AppId, ids: Iterable[NotificationId], why: str) -> _Answers:
         if self._peers is None:
