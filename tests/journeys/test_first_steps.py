@@ -41,6 +41,7 @@ def test_make_run_once_shows_all_three_deliveries_and_ends_with_0() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_demonstration_stays_up_and_leaves_no_process_behind(number: signal.Signals) -> None:
     command = [sys.executable, "-u", "-m", "waypost.cli", "demo"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, its children too
     with subprocess.Popen(command, env=CLEAN, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
         assert demo.stdout is not None
         said = []
@@ -50,7 +51,10 @@ def test_the_demonstration_stays_up_and_leaves_no_process_behind(number: signal.
                 break
         below = descendants(demo.pid)
         demo.send_signal(number)
-        assert demo.wait() == 0, "".join(said)
+        try:
+            assert demo.wait(60) == 0, "".join(said)
+        finally:
+            demo.terminate()  # where it did not end; leaving the block waits for it
     assert "reference" in "".join(said)
     assert len(below) >= 4, "the lab, the supervisor and two workers"
     assert [pid for pid in below if Path(f"/proc/{pid}").exists()] == []
