@@ -130,6 +130,11 @@ class Lab:
             await listener.stop()
         self.records.close()
 
+    def disconnect(self) -> None:
+        """Break every connection that stands."""
+        for listener in self._listeners.values():
+            listener.disconnect()
+
     async def script(self, rules: list[Rule]) -> None:
         """Put fault rules in force, closing and opening ports as they say."""
         self.faults.replace(rules)

@@ -53,6 +53,10 @@ class Listener:
         self.close()
         if self._http1:
             await self._http1.stop()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Break every connection that stands; the port stays open."""
         for transport in tuple(self._transports):
             with suppress(AttributeError):  # Python 3.11.2 has nothing to abort in one that was closed twice
                 transport.abort()

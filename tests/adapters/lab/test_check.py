@@ -75,3 +75,21 @@ def test_a_service_that_does_not_start_is_said_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "ended with 3" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_command_a_person_is_told_where_to_and_asked_to_send(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "waypost.cli", "lab", "check", "--case", "accepts", "--patience", "0.1"],
+        cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60, input="\n",
+    )  # fmt: skip
+    assert done.returncode == 1  # nobody sent
+    assert "LAB_APNS_URL=https://127.0.0.1:" in done.stderr
+    assert "press Enter" in done.stderr
+    assert "0 passed, 0 failed, 3 not exercised" in done.stdout
+
+
+def test_a_failed_handshake_is_met_by_whoever_connects_next(tmp_path: Path) -> None:
+    (tmp_path / "once.py").write_text(ONE_TRY)
+    few = ["--case", "handshake-fails", "--patience", "1", "--quiet-time", "0.1", "--gateway", "apns"]
+    status, results = checked(tmp_path, "lab", "check", "--command", f"{sys.executable} once.py", *few)
+    assert (status, results) == (1, {("handshake-fails", "apns"): ("failed", "1 of 1 did not arrive")})

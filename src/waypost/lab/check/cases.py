@@ -49,7 +49,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that pass before the fault."""
     targets: int = 1
     rounds: int = 1
-    special: Literal["", "other-environment", "revoke-access", "trap"] = ""
+    special: Literal["", "disconnect", "other-environment", "revoke-access", "trap"] = ""
     """What else is prepared for it."""
     gateways: tuple[Gateway, ...] = GATEWAYS
     want: Want = Want()
@@ -169,7 +169,11 @@ CASES = (
     ),
     Case(
         name="handshake-fails", says="after a TLS handshake that failed the message arrives",
-        any=_everywhere(Do(tls_fail=True)),
+        any=_everywhere(Do(tls_fail=True)), special="disconnect",
+    ),
+    Case(
+        name="redirect", says="a push service's redirect is not followed", gateways=("webpush",), special="trap",
+        repeats=True, want=Want(accepted=None),
     ),
     Case(
         name="silent-request", says="a request without an answer has a deadline, and the message arrives",
@@ -179,9 +183,5 @@ CASES = (
         name="silent-connection", says="a connection that went silent is left, and the message arrives",
         first=_everywhere(Do(black_hole=BlackHole(scope="connection"))),
     ),
-    Case(
-        name="redirect", says="a push service's redirect is not followed", gateways=("webpush",), special="trap",
-        repeats=True, want=Want(accepted=None),
-    ),
 )  # fmt: skip
-"""In the order they are run."""
+"""In the order they are run: silence last, since a sender may do right to stop sending for a while."""

@@ -122,6 +122,8 @@ class _Trial:
         if self.case.special == "trap":
             self._rules.append(self._lure(first["webpush"]))
         await self._lab.script(self._rules)
+        if self.case.special == "disconnect":
+            self._lab.disconnect()
 
     def seen(self, gateway: Gateway) -> Seen:
         """What has come to a gateway so far."""
