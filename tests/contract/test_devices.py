@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.contract.stores import StoreUnderTest
-from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys
+from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.devices import Eviction, Registered, Use
@@ -59,6 +59,13 @@ async def test_all_that_an_app_says_of_itself_is_kept(store: StoreUnderTest) -> 
     device = await only(store)
     assert (device.platform, device.token, device.keys) == (Platform.WEB, "https://push.example/1", keys)
     assert (device.app_version, device.os_version, device.locale) == ("1.2", "17", "de-CH")
+
+
+async def test_the_use_of_a_token_is_kept_and_follows_the_last_call(store: StoreUnderTest) -> None:
+    for use in (TokenUse.VOIP, TokenUse.ALERT):
+        call = Registration(APP, ANN, DeviceId("d"), Platform.IOS, "t1", token_use=use)
+        assert (await register(store, call)).device.token_use is use
+        assert (await only(store)).token_use is use
 
 
 async def test_the_same_token_again_moves_last_seen_alone(store: StoreUnderTest) -> None:

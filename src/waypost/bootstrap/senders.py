@@ -11,8 +11,9 @@ from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.config import AppSettings, Config
 from waypost.domain.device import RegistrationCheck
-from waypost.domain.errors import ConfigurationError
+from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.notification import Content, Kind
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
@@ -50,9 +51,14 @@ def senders_of(config: Config, clock: Clock, telemetry: Telemetry) -> dict[Crede
 def content_checks(app: AppSettings) -> list[ContentCheck]:
     """What the channels of an app could never send."""
     offered = ((app.apns, apns_faults), (app.fcm, fcm_faults), (app.webpush, webpush_faults))
-    return [check for credential, check in offered if credential is not None]
+    checks: list[ContentCheck] = [check for credential, check in offered if credential is not None]
+    return checks if app.apns is not None else [*checks, _for_apple_alone]
 
 
 def registration_checks(name: AppId, app: AppSettings) -> list[RegistrationCheck]:
     """What the channels of an app could never send to."""
     return [] if app.webpush is None else [registration_check(name, app.webpush)]
+
+
+def _for_apple_alone(content: Content, _: Kind) -> list[Fault]:
+    return [Fault("push_type", "the app has no APNs account")] if content.push_type is not None else []

@@ -49,7 +49,11 @@ def shown(digest: bytes) -> str:
 
 def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content) -> bytes:
     """The key of "the same caller tells the same user the same thing"."""
-    return _digest(["content", app, caller, user_id, content_hash(content)])[:KEY_BYTES]
+    said: list[object] = ["content", app, caller, user_id, content_hash(content)]
+    if content.push_type is not None:
+        # Such a push says what it says in the provider's own fields.
+        said += [content.push_type, content.overrides]
+    return _digest(said)[:KEY_BYTES]
 
 
 def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:

@@ -53,6 +53,29 @@ class Channel(StrEnum):
     WEBPUSH = "webpush"
 
 
+class ApnsPushType(StrEnum):
+    """What Apple is told a push is (``apns-push-type``), where it is more than ``alert`` or ``background`` by kind."""
+
+    ALERT = "alert"
+    BACKGROUND = "background"
+    LOCATION = "location"
+    VOIP = "voip"
+    COMPLICATION = "complication"
+    FILEPROVIDER = "fileprovider"
+    LIVEACTIVITY = "liveactivity"
+    PUSHTOTALK = "pushtotalk"
+    WIDGETS = "widgets"
+    CONTROLS = "controls"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the notifications that are sent as this."""
+        return Kind.VISIBLE if self in _SEEN_OR_HEARD else Kind.SILENT
+
+
+_SEEN_OR_HEARD = (ApnsPushType.ALERT, ApnsPushType.LIVEACTIVITY, ApnsPushType.VOIP, ApnsPushType.PUSHTOTALK)
+
+
 class Action(Struct, frozen=True, omit_defaults=True):
     """A button under a visible notification."""
 
@@ -81,6 +104,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     collapse_key: str | None = None
     overrides: dict[Channel, dict[str, Any]] = {}
     """Provider fields that pass through untouched where they are valid."""
+    push_type: ApnsPushType | None = None
+    """Where it is for Apple devices alone, and no ordinary alert."""
 
 
 class Notification(Struct, frozen=True):

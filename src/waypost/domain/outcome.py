@@ -11,6 +11,8 @@ class Taken(Struct, frozen=True, tag=True):
     """The provider accepted the message; *provider_id* is its name for it ("" where it gives none)."""
 
     provider_id: str = ""
+    note: str = ""
+    """What was changed so that it could be taken, for the record of the attempt."""
 
 
 class Gone(Struct, frozen=True, tag=True):

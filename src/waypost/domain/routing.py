@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from waypost.domain.delivery import Target
-from waypost.domain.device import Device
-from waypost.domain.ids import DeviceId
+from waypost.domain.device import Device, token_use_of
 from waypost.domain.notification import Channel, Notification
 
 UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
 DEVICE_NOT_FOUND = "device_not_found"
+OTHER_USE = "other_token_use"
 DEVICE_MOVED = "device_gone"
 
 
@@ -29,10 +29,14 @@ def route(notification: Notification, devices: Sequence[Device], channels: Colle
     """Number the targets of *notification*; *channels* are those its app has a credential for.
 
     A named device that the user does not have, a device of an unknown platform and one whose channel has no
-    credential become suppressed targets, with the reason: nothing is skipped silently.
+    credential become suppressed targets, with the reason: nothing is skipped silently. A token for another use, such
+    as a live activity's, is another address of a device: it is a target only where it is named.
     """
     wanted = dict.fromkeys(notification.device_ids)
-    chosen = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
+    use = token_use_of(notification.content)
+    owned = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
+    chosen = [device for device in owned if device.token_use is use]
+    others = {device.device_id for device in owned if device.token_use is not use}
     found = {device.device_id for device in chosen}
     targets: list[Target] = []
     behind: dict[int, Device] = {}
@@ -42,7 +46,8 @@ def route(notification: Notification, devices: Sequence[Device], channels: Colle
             behind[target.n] = device
         targets.append(target)
     missing = (device_id for device_id in wanted if device_id not in found)
-    targets.extend(_missing(n, device_id) for n, device_id in enumerate(missing, start=len(targets)))
+    for n, device_id in enumerate(missing, start=len(targets)):
+        targets.append(Target(n, device_id, None, OTHER_USE if device_id in others else DEVICE_NOT_FOUND))
     return Routed(tuple(targets), behind)
 
 
@@ -51,7 +56,3 @@ def _target(n: int, device: Device, channels: Collection[Channel]) -> Target:
     if channel is None:
         return Target(n, device.device_id, None, UNKNOWN_PLATFORM)
     return Target(n, device.device_id, channel, None if channel in channels else NO_CREDENTIAL)
-
-
-def _missing(n: int, device_id: DeviceId) -> Target:
-    return Target(n, device_id, None, DEVICE_NOT_FOUND)

@@ -12,7 +12,17 @@ from msgspec import Meta, Struct
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Action, Channel, Content, Guarantee, Kind, Notification, Urgency, lane_of
+from waypost.domain.notification import (
+    Action,
+    ApnsPushType,
+    Channel,
+    Content,
+    Guarantee,
+    Kind,
+    Notification,
+    Urgency,
+    lane_of,
+)
 from waypost.domain.retry import POLICIES
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant, from_datetime, later
 
@@ -72,6 +82,10 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = None
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     overrides: Annotated[dict[Channel, dict[str, Any]], Meta(description="Provider fields, passed through.")] = {}
+    push_type: Annotated[
+        ApnsPushType | None,
+        Meta(description="For Apple devices alone: anything but an ordinary notification, such as a live activity."),
+    ] = None
     retry_policy: Word | None = None
 
 
@@ -90,6 +104,8 @@ def faults(submission: Submission) -> list[Fault]:
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
     found = list(_shown_faults(submission))
+    if submission.push_type is not None and submission.push_type.kind is not submission.kind:
+        found.append(Fault("push_type", f"{submission.push_type} needs the kind {submission.push_type.kind}"))
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
         found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
     for path, fields in (("data", submission.data), ("overrides", submission.overrides)):
@@ -102,13 +118,26 @@ def faults(submission: Submission) -> list[Fault]:
 
 
 def _shown_faults(submission: Submission) -> Iterator[Fault]:
-    if submission.kind is Kind.VISIBLE:
+    if submission.push_type in _WITHOUT_PLACE:
+        for name in _WITHOUT_PLACE[submission.push_type]:
+            if getattr(submission, name) not in (None, ()):
+                yield Fault(name, f"has no place in a push of the type {submission.push_type}")
+    elif submission.kind is Kind.VISIBLE:
         if not submission.title and not submission.body:
             yield Fault("title", "a visible notification needs a title or a body")
-        return
-    for name in ("title", "subtitle", "body", "image", "icon", "link", "sound", "badge", "actions"):
-        if getattr(submission, name) not in (None, ()):
-            yield Fault(name, "a silent notification shows nothing; leave it out or make the kind visible")
+    else:
+        for name in _SHOWN:
+            if getattr(submission, name) not in (None, ()):
+                yield Fault(name, "a silent notification shows nothing; leave it out or make the kind visible")
+
+
+_SHOWN = ("title", "subtitle", "body", "image", "icon", "link", "sound", "badge", "actions")
+_WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
+    ApnsPushType.VOIP: _SHOWN,
+    ApnsPushType.PUSHTOTALK: _SHOWN,
+    ApnsPushType.LIVEACTIVITY: tuple(name for name in _SHOWN if name not in ("title", "body", "sound")),
+}
+"""Of the push types that are visible without being an alert: what they cannot show."""
 
 
 def _unstorable(value: Any) -> str | None:
@@ -221,6 +250,7 @@ def _content(submission: Submission) -> Content:
         android_channel=submission.android_channel,
         collapse_key=submission.collapse_key,
         overrides=submission.overrides,
+        push_type=submission.push_type,
     )
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.domain.made import device, notification
 from waypost.domain.delivery import Target
-from waypost.domain.device import Platform
+from waypost.domain.device import Platform, TokenUse
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel
-from waypost.domain.routing import DEVICE_NOT_FOUND, NO_CREDENTIAL, UNKNOWN_PLATFORM, route
+from waypost.domain.notification import ApnsPushType, Channel, Content
+from waypost.domain.routing import DEVICE_NOT_FOUND, NO_CREDENTIAL, OTHER_USE, UNKNOWN_PLATFORM, route
 
 ALL = frozenset(Channel)
 IOS = device(device_id=DeviceId("i"), platform=Platform.IOS)
@@ -70,3 +70,21 @@ def test_numbers_are_positions_without_gaps() -> None:
     named = notification(device_ids=tuple(DeviceId(name) for name in "xiuwy"))
     routed = route(named, [IOS, IMPORTED, WEB, ANDROID], ALL)
     assert [target.n for target in routed.targets] == list(range(5))
+
+
+CALLS = device(device_id=DeviceId("c"), platform=Platform.IOS, token_use=TokenUse.VOIP)
+
+
+def test_a_push_goes_to_the_tokens_of_its_use_alone() -> None:
+    call = notification(content=Content(push_type=ApnsPushType.VOIP))
+    assert route(call, [IOS, ANDROID, CALLS], ALL).targets == (Target(0, DeviceId("c"), Channel.APNS),)
+    everybody = route(notification(), [IOS, ANDROID, CALLS], ALL).targets
+    assert [target.device_id for target in everybody] == ["i", "a"]
+
+
+def test_a_named_device_whose_token_is_for_another_use_is_suppressed_with_that_reason() -> None:
+    routed = route(notification(device_ids=(DeviceId("c"), DeviceId("i"))), [IOS, CALLS], ALL)
+    assert routed.targets == (
+        Target(0, DeviceId("i"), Channel.APNS),
+        Target(1, DeviceId("c"), None, OTHER_USE),
+    )

@@ -10,7 +10,7 @@ import pytest
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.notification import Kind, Lane, Urgency
+from waypost.domain.notification import ApnsPushType, Channel, Kind, Lane, Urgency
 from waypost.domain.submission import Defaults, Draft, Submission, draft
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 
@@ -101,3 +101,32 @@ def test_at_most_64_kib_as_stored() -> None:
         drafted(body="x" * 65_536)
     assert caught.value.code is ErrorCode.TOO_LARGE
     assert drafted(body="x" * 65_000).notification.content.body
+
+
+@pytest.mark.parametrize("push_type", list(ApnsPushType))
+def test_a_push_type_contradicts_the_other_kind(push_type: ApnsPushType) -> None:
+    other = Kind.SILENT if push_type.kind is Kind.VISIBLE else Kind.VISIBLE
+    title = "Hello" if other is Kind.VISIBLE else None
+    assert "push_type" in faults(push_type=push_type, kind=other, title=title)
+
+
+@pytest.mark.parametrize("push_type", [each for each in ApnsPushType if each is not ApnsPushType.ALERT])
+def test_a_push_that_is_no_alert_needs_no_title(push_type: ApnsPushType) -> None:
+    made = drafted(push_type=push_type, kind=push_type.kind, title=None)
+    assert made.notification.content.push_type is push_type
+
+
+def test_what_a_push_type_cannot_show_is_refused() -> None:
+    assert faults(push_type=ApnsPushType.VOIP) == ["title"]
+    assert faults(push_type=ApnsPushType.LIVEACTIVITY, image="https://img.example/1", badge=1) == ["image", "badge"]
+
+
+def test_two_updates_of_a_live_activity_are_not_the_same_content() -> None:
+    def key(eta: int) -> bytes:
+        aps = {"event": "update", "content-state": {"eta": eta}}
+        made = drafted(push_type=ApnsPushType.LIVEACTIVITY, title=None, overrides={Channel.APNS: {"aps": aps}})
+        (claim,) = made.claims
+        return claim.key
+
+    assert key(5) != key(4)
+    assert key(5) == key(5)

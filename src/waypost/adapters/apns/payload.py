@@ -10,20 +10,22 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from waypost.adapters.push.payload import ID_KEY, overlaid, present
+from waypost.adapters.apns.push_types import RULES, push_type_of, special_faults, special_payload
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.fitting import fitted
+from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
-PAYLOAD_LIMIT_BYTES = 4096
 COLLAPSE_ID_LIMIT_BYTES = 64
 
-PRIORITY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
-"""Of visible notifications; a silent one is always 5, Apple refuses 10 for it (requirements S1-T1)."""
-SILENT_PRIORITY = "5"
+NOT_ENTITLED = "the setting critical_alerts is off, which says that Apple granted the app's entitlement"
 SHOWN_KEYS = ("alert", "badge", "sound")
 """What a background push must not have in ``aps``."""
 
@@ -33,30 +35,65 @@ class Rendering(Struct, frozen=True):
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    limit_bytes: int
+    note: str = ""
+    """What was changed so that Apple takes it as it is meant."""
 
 
-def render(notification: Notification, topic: str, now: Instant) -> Rendering:
-    """What goes to each device of *notification*; *now* decides the remaining time to live."""
-    silent = notification.kind is Kind.SILENT
+def rendered(notification: Notification, settings: ApnsSettings, now: Instant) -> Rendering | Refused:
+    """What goes to each device, shortened or downgraded where it must and may be; or why nothing does."""
+    if is_critical(notification) and not settings.critical_alerts and settings.critical_fallback == "refuse":
+        return Refused("critical_not_entitled", NOT_ENTITLED)
+    rendering = render(notification, settings, now)
+    refusal = too_large(len(rendering.body), rendering.limit_bytes)
+    if refusal is None or settings.fit == "refuse":
+        return refusal or rendering
+
+    def with_content(content: Content) -> Rendering:
+        return render(replace(notification, content=content), settings, now)
+
+    shorter = fitted(notification.content, lambda each: len(with_content(each).body), rendering.limit_bytes)
+    return refusal if shorter is None else with_content(shorter)
+
+
+def is_critical(notification: Notification) -> bool:
+    """Whether it would sound although the device is muted."""
+    push_type = push_type_of(notification.content, notification.kind)
+    return notification.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT
+
+
+def render(notification: Notification, settings: ApnsSettings, now: Instant) -> Rendering:
+    """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
+    push_type = push_type_of(notification.content, notification.kind)
+    rule = RULES[push_type]
     headers = [
-        ("apns-topic", topic),
-        ("apns-push-type", "background" if silent else "alert"),
-        ("apns-priority", SILENT_PRIORITY if silent else PRIORITY[notification.urgency]),
+        ("apns-topic", settings.topic + rule.suffix),
+        ("apns-push-type", push_type.value),
+        ("apns-priority", rule.priority[notification.urgency]),
         ("apns-expiration", str(_expiration(notification, now))),
     ]
     if notification.content.collapse_key:
         headers.append(("apns-collapse-id", fitted_collapse_id(notification.content.collapse_key)))
-    return Rendering(tuple(headers), msgspec.json.encode(payload(notification)))
+    note = ""
+    if is_critical(notification) and not settings.critical_alerts:
+        note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
+    body = msgspec.json.encode(payload(notification, settings))
+    return Rendering(tuple(headers), body, rule.limit_bytes, note)
 
 
-def payload(notification: Notification) -> dict[str, Any]:
+def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any]:
     """The JSON object: ``aps``, the caller's data beside it, the overrides over both, our id over all."""
     content = notification.content
+    push_type = push_type_of(content, notification.kind)
+    if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
+        return special_payload(notification, push_type) | {ID_KEY: format_id(notification.id)}
     silent = notification.kind is Kind.SILENT
     document: dict[str, Any] = dict(content.data)
     if not silent:
         document |= _extras(content)
     document["aps"] = {"content-available": 1} if silent else _aps(content)
+    if is_critical(notification):
+        document["aps"] |= _critical(content, settings)
     override = content.overrides.get(Channel.APNS)
     if override:
         document = overlaid(document, override)
@@ -85,6 +122,7 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     aps = override.get("aps", {})
     if not isinstance(aps, dict):
         return [*found, Fault("overrides.apns.aps", "must be an object")]
+    found += special_faults(content)
     if kind is Kind.SILENT:
         found += [
             Fault(f"overrides.apns.aps.{key}", "a silent notification shows nothing")
@@ -113,6 +151,14 @@ def _aps(content: Content) -> dict[str, Any]:
             "mutable-content": 1 if content.image is not None else None,
         }
     )
+
+
+def _critical(content: Content, settings: ApnsSettings) -> dict[str, Any]:
+    """How loud Apple lets the app be."""
+    if not settings.critical_alerts:
+        return {"interruption-level": settings.critical_fallback}
+    sound = {"critical": 1, "name": content.sound or "default", "volume": 1.0}
+    return {"interruption-level": "critical", "sound": sound}
 
 
 def _extras(content: Content) -> dict[str, Any]:

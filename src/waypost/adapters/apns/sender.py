@@ -12,15 +12,15 @@ from waypost.adapters.apns.credentials import Identity, identify
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
 from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
 from waypost.adapters.apns.gateway import HOSTS, OTHER, Gateway, other_gateway, own_gateway
-from waypost.adapters.apns.payload import PAYLOAD_LIMIT_BYTES, Rendering, render
+from waypost.adapters.apns.payload import Rendering, render, rendered
+from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.origin import origin_of
-from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import ApnsPushType, Channel, Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolSettings, Result, encode_headers
@@ -36,13 +36,19 @@ USEFUL_STREAMS = 500
 class _Shared:
     """What all devices of one notification have in common, ready for the wire."""
 
-    __slots__ = ("body", "head", "notification", "refused")
+    __slots__ = ("body", "head", "note", "notification", "refused")
 
-    def __init__(self, notification: Notification, rendering: Rendering) -> None:
+    def __init__(self, notification: Notification, rendering: Rendering | Refused) -> None:
         self.notification = notification
+        self.head = self.body = b""
+        self.note = ""
+        self.refused: Refused | None = None
+        if isinstance(rendering, Refused):
+            self.refused = rendering
+            return
         self.head = _block(rendering.headers)
         self.body = rendering.body
-        self.refused = too_large(len(rendering.body), PAYLOAD_LIMIT_BYTES)
+        self.note = rendering.note
 
 
 class _Sending:
@@ -79,7 +85,7 @@ class ApnsSender:
             channel=Channel.APNS,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
-            payload_limit_bytes=PAYLOAD_LIMIT_BYTES,
+            payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
         )
         self._gateways: dict[bool, Gateway] = {}
         """Under True the environment that is not the app's own."""
@@ -120,7 +126,7 @@ class ApnsSender:
         shared: _Shared | None = None
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
-                shared = self._share(delivery.notification, now)
+                shared = _Shared(delivery.notification, self._rendered(delivery.notification, now))
             token = delivery.device.token
             refusal = shared.refused or _malformed(token)
             if refusal:
@@ -131,13 +137,15 @@ class ApnsSender:
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
-        rendering = render(delivery.notification, self._settings.topic, self._clock.now())
-        refusal = too_large(len(rendering.body), PAYLOAD_LIMIT_BYTES) or _malformed(delivery.device.token)
+        now = self._clock.now()
+        sendable = self._rendered(delivery.notification, now)
+        refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery.device.token)
+        rendering = render(delivery.notification, self._settings, now) if isinstance(sendable, Refused) else sendable
         return Rendered(
             headers=dict(rendering.headers),
             body=rendering.body,
             size_bytes=len(rendering.body),
-            limit_bytes=PAYLOAD_LIMIT_BYTES,
+            limit_bytes=rendering.limit_bytes,
             refused=refusal.why if refusal else None,
         )
 
@@ -156,8 +164,10 @@ class ApnsSender:
         self._identity.present_to(origin.tls)
         return origin
 
-    def _share(self, notification: Notification, now: Instant) -> _Shared:
-        return _Shared(notification, render(notification, self._settings.topic, now))
+    def _rendered(self, notification: Notification, now: Instant) -> Rendering | Refused:
+        if self._settings.certificate_file is not None and notification.content.push_type is ApnsPushType.LOCATION:
+            return Refused("location_needs_key", "Apple takes location pushes from signing keys alone")
+        return rendered(notification, self._settings, now)
 
     def _request(self, one: _Sending) -> None:
         shared = one.shared
@@ -195,6 +205,8 @@ class ApnsSender:
         if isinstance(outcome, Taken | Gone | Refused):
             unknown = one.turned or (not isinstance(outcome, Taken) and outcome.code in (UNKNOWN_DEVICE, WRONG_TOPIC))
             self._mistrust.heed(unknown=unknown)
+        if isinstance(outcome, Taken) and one.shared.note:
+            outcome = Taken(outcome.provider_id, one.shared.note)
         if one.turned and isinstance(outcome, Taken):
             self._foreign.learn(one.delivery.device.token, foreign=one.foreign)
         elif one.turned and one.foreign and isinstance(outcome, Denied):

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from waypost.adapters.push.fitting import Fit
+
 
 class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One signing key of one team or one client certificate, for one bundle id in one environment."""
@@ -34,6 +36,12 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """At most, for silent notifications, which have connections of their own."""
     heal_environment: bool = True
     """Ask the other environment once about a token that this one does not know, and remember which of them knows it."""
+    critical_alerts: bool = False
+    """Apple granted the app the entitlement for critical alerts, which sound although the device is muted."""
+    critical_fallback: Literal["time-sensitive", "active", "refuse"] = "time-sensitive"
+    """What becomes of ``urgency: critical`` without it: a lower interruption level, or none is sent."""
+    fit: Fit = "refuse"
+    """Over Apple's limit a notification is refused, or (``trim``) its body, subtitle and title are shortened."""
     bad_token_share: Annotated[float, Meta(gt=0, le=1)] = 0.25
     """The share of unknown tokens among recent answers from which none is forgotten: then the settings are suspect."""
     dead_token_codes: tuple[str, ...] = ("Unregistered", "ExpiredToken")

@@ -107,4 +107,5 @@ def registered(registration: Registration, before: Device | None, now: Instant) 
         app_version=registration.app_version,
         os_version=registration.os_version,
         locale=registration.locale,
+        token_use=registration.token_use,
     )

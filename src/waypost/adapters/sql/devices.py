@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys
+from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "device.app, device.user_id, device.device_id, platform, token, registered_at, last_seen_at, token_updated_at,"
-    " last_used_at, p256dh, auth, app_version, os_version, locale, active"
+    " last_used_at, p256dh, auth, app_version, os_version, locale, active, token_use"
 )
 _FOR_USERS = f"""\
 SELECT asked.key, {_COLUMNS}
@@ -48,13 +48,14 @@ UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND
 _UPSERT = f"""\
 INSERT INTO device (
     app, user_id, device_id, platform, token, token_hash, p256dh, auth, app_version, os_version, locale,
-    registered_at, last_seen_at, token_updated_at, last_used_at, active
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?12, ?12, 1)
+    token_use, registered_at, last_seen_at, token_updated_at, last_used_at, active
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13, ?13, 1)
 ON CONFLICT (app, user_id, device_id) DO UPDATE SET
     token_updated_at = iif(token = excluded.token, token_updated_at, excluded.token_updated_at),
     platform = excluded.platform, token = excluded.token, token_hash = excluded.token_hash,
     p256dh = excluded.p256dh, auth = excluded.auth,
     app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
+    token_use = excluded.token_use,
     last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
 RETURNING {_COLUMNS.replace("device.", "")}
 """  # noqa: S608 - a list of columns
@@ -140,8 +141,8 @@ def _register_one(connection: Connection, call: _Call) -> Registered:
     known = connection.execute(_KNOWN, key).fetchone()
     connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id))
     keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
-    versions = (said.app_version, said.os_version, said.locale)
-    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *versions, call.now)).fetchone()
+    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
+    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
     pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
     return Registered(_device(row), known is None, longest_ago_first)
@@ -174,7 +175,7 @@ _TOUCHING = Kind("touch_devices", _touch, durable=False, patient=True)
 
 def _device(row: Sequence[Any]) -> Device:
     app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
-    p256dh, auth, app_version, os_version, locale, active = row[9:]
+    p256dh, auth, app_version, os_version, locale, active, token_use = row[9:]
     return Device(
         app,
         user_id,
@@ -190,4 +191,5 @@ def _device(row: Sequence[Any]) -> Device:
         os_version,
         locale,
         bool(active),
+        TokenUse(token_use),
     )

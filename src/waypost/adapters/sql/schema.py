@@ -145,6 +145,7 @@ device = Table(
     Column("os_version", Text),
     Column("locale", Text),
     Column("active", Integer, nullable=False),
+    Column("token_use", Text, nullable=False),
     Index("device_token", "app", "token_hash", unique=True, sqlite_where=text("active = 1")),
     sqlite_with_rowid=False,
 )

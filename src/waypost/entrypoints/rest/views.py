@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from waypost.domain.dedup import shown
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
-from waypost.domain.device import Device, Platform
+from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
 from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
@@ -120,6 +120,7 @@ class DeviceView(Struct, frozen=True):
     app_version: str | None
     os_version: str | None
     locale: str | None
+    token_use: TokenUse
 
 
 class RegisteredDevice(Struct, frozen=True):
@@ -214,6 +215,7 @@ def device_view(device: Device) -> DeviceView:
         app_version=device.app_version,
         os_version=device.os_version,
         locale=device.locale,
+        token_use=device.token_use,
     )
 
 

@@ -100,6 +100,7 @@ def _device() -> None:
         sa.Column("os_version", sa.Text(), nullable=True),
         sa.Column("locale", sa.Text(), nullable=True),
         sa.Column("active", sa.Integer(), nullable=False),
+        sa.Column("token_use", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("app", "user_id", "device_id"),
         sqlite_with_rowid=False,
     )

@@ -1,0 +1,123 @@
+"""What each push type asks for: topic, priority, size and ``aps``.
+
+Sources: developer.apple.com, "Sending notification requests to APNs", "Starting and updating Live Activities with
+ActivityKit push notifications", "Updating widgets with WidgetKit push notifications".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from waypost.adapters.push.payload import overlaid, present
+from waypost.domain.errors import Fault
+from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.time import SECOND_MS
+
+BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
+AT_ONCE = dict.fromkeys(Urgency, "10")
+SPARING = dict.fromkeys(Urgency, "5")
+"""Apple refuses 10 for a background push (requirements S1-T1)."""
+
+
+class Rule(Struct, frozen=True):
+    """How pushes of one type differ."""
+
+    suffix: str
+    """Follows the bundle id in ``apns-topic``."""
+    priority: dict[Urgency, str]
+    limit_bytes: int = 4096
+
+
+RULES: dict[ApnsPushType, Rule] = {
+    ApnsPushType.ALERT: Rule("", BY_URGENCY),
+    ApnsPushType.BACKGROUND: Rule("", SPARING),
+    ApnsPushType.LOCATION: Rule(".location-query", BY_URGENCY),
+    ApnsPushType.VOIP: Rule(".voip", AT_ONCE, limit_bytes=5120),
+    ApnsPushType.COMPLICATION: Rule(".complication", BY_URGENCY),
+    ApnsPushType.FILEPROVIDER: Rule(".pushkit.fileprovider", BY_URGENCY),
+    ApnsPushType.LIVEACTIVITY: Rule(".push-type.liveactivity", BY_URGENCY),
+    ApnsPushType.PUSHTOTALK: Rule(".voip-ptt", AT_ONCE),
+    ApnsPushType.WIDGETS: Rule(".push-type.widgets", BY_URGENCY),
+    ApnsPushType.CONTROLS: Rule(".push-type.controls", BY_URGENCY),
+}
+_REDRAWN = (ApnsPushType.WIDGETS, ApnsPushType.CONTROLS)
+_ORDINARY = (ApnsPushType.ALERT, ApnsPushType.BACKGROUND)
+_EVENTS = ("start", "update", "end")
+
+
+def push_type_of(content: Content, kind: Kind) -> ApnsPushType:
+    """The one that the caller asked for, or what the kind stands for."""
+    if content.push_type is not None:
+        return content.push_type
+    return ApnsPushType.BACKGROUND if kind is Kind.SILENT else ApnsPushType.ALERT
+
+
+def special_payload(notification: Notification, push_type: ApnsPushType) -> dict[str, Any]:
+    """The JSON of a push that is neither alert nor background: data, ``aps`` by type, the overrides over both."""
+    content = notification.content
+    document = dict(content.data)
+    if push_type is ApnsPushType.LIVEACTIVITY:
+        document["aps"] = _activity(notification)
+    else:
+        document["aps"] = {"content-changed": True} if push_type in _REDRAWN else {}
+    return overlaid(document, content.overrides.get(Channel.APNS, {}))
+
+
+def special_faults(content: Content) -> list[Fault]:
+    """What Apple would drop without a word, or refuse, of a push that is neither alert nor background."""
+    if content.push_type is None or content.push_type in _ORDINARY:
+        return []
+    override = content.overrides.get(Channel.APNS, {})
+    aps = override.get("aps", {})
+    found = [
+        Fault(f"overrides.apns.aps.{key}", f"has no place in a push of the type {content.push_type}")
+        for key in ("alert", "badge", "sound", "content-available")
+        if key in aps and content.push_type is not ApnsPushType.LIVEACTIVITY
+    ]
+    if content.push_type is ApnsPushType.LIVEACTIVITY:
+        found += [Fault(f"overrides.apns.aps.{key}", why) for key, why in _activity_faults(content, aps)]
+    return found
+
+
+def _activity(notification: Notification) -> dict[str, Any]:
+    """Of a live activity: when it was said, since Apple drops what is older than the last one, and its alert."""
+    content = notification.content
+    alert = present({"title": content.title, "body": content.body, "sound": content.sound})
+    return present({"timestamp": notification.created_at // SECOND_MS, "alert": alert or None})
+
+
+def _activity_faults(content: Content, aps: dict[str, Any]) -> list[tuple[str, str]]:
+    event = aps.get("event")
+    if event not in _EVENTS:
+        return [("event", f"must be one of {', '.join(_EVENTS)}")]
+    found: list[tuple[str, str]] = []
+    if event != "end" and "content-state" not in aps:
+        found.append(("content-state", f"is needed to {event} a live activity"))
+    if event == "start":
+        found += [
+            (key, "is needed to start a live activity") for key in ("attributes-type", "attributes") if key not in aps
+        ]
+        if not content.title and not content.body and "alert" not in aps:
+            found.append(("alert", "a live activity starts with a title or a body"))
+    for key, (kind, word) in _ACTIVITY_KEYS.items():
+        if key in aps and (not isinstance(aps[key], kind) or isinstance(aps[key], bool)):
+            found.append((key, f"must be {word}"))
+    return found
+
+
+_SECONDS = ((int, float), "UNIX seconds, a number")
+_OBJECT = ((dict,), "an object")
+_TEXT = ((str,), "text")
+_ACTIVITY_KEYS: dict[str, tuple[tuple[type, ...], str]] = {
+    "timestamp": _SECONDS,
+    "stale-date": _SECONDS,
+    "dismissal-date": _SECONDS,
+    "relevance-score": ((int, float), "a number"),
+    "content-state": _OBJECT,
+    "attributes": _OBJECT,
+    "attributes-type": _TEXT,
+    "input-push-token": ((int,), "1"),
+    "input-push-channel": _TEXT,
+}
