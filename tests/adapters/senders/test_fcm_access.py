@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Content
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Unreachable
+from waypost.domain.time import HOUR_MS, Instant
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
 
@@ -114,6 +116,79 @@ async def test_a_token_endpoint_that_fails_makes_deliveries_unreachable_and_is_a
     before = await until_taken(lab, unstarted)
     assert before
     assert all(isinstance(got, Unreachable) and got.code == "oauth_unavailable" for got in before)
+
+
+class Late(SystemClock):
+    """Two hours behind."""
+
+    def now(self) -> Instant:
+        """See Clock."""
+        return Instant(super().now() - 2 * HOUR_MS)
+
+
+@pytest.mark.asyncio
+async def test_a_clock_that_is_wrong_is_named_with_how_wrong_it_is(lab: Lab, fcm_settings: FcmSettings) -> None:
+    """From the date of the refusal."""
+    sender = FcmSender(DEMO, fcm_settings, clock=Late(), telemetry=Silent())
+    await sender.start()
+    got = await outcome(sender, to_android(lab))
+    assert isinstance(got, Denied)
+    assert got.code == "invalid_grant"
+    assert re.fullmatch(r"this machine's clock is 7\d{3} s behind Google's: set it right", got.why)
+    assert sender.health().why == f"invalid_grant: {got.why}"
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_times_that_google_does_not_like_are_named_and_nothing_of_its_text_is_kept(
+    lab: Lab, unstarted: FcmSender
+) -> None:
+    text = (
+        "Invalid JWT: Token must be a short-lived token (60 minutes). Check your iat and exp values. Robot@example.com"
+    )
+    body = msgspec.json.encode({"error": "invalid_grant", "error_description": text}).decode()
+    await lab.script(script({"where": "oauth", "do": {"answer": {"status": 400, "body": body}}}))
+    await unstarted.start()
+    why = "the times in the request are not near Google's: is this machine's clock right?"
+    assert await outcome(unstarted, to_android(lab)) == Denied("invalid_grant", why)
+
+
+class TestMachine:
+    """On a machine of Google's: no key file, its metadata server gives tokens."""
+
+    @pytest.fixture
+    def fcm_settings(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> FcmSettings:
+        """As the configuration makes it of ``service_account_file: metadata``: a path."""
+        monkeypatch.setenv("GCE_METADATA_HOST", lab.urls.metadata.removeprefix("http://"))
+        directory = lab.settings.directory
+        return FcmSettings(
+            service_account_file=str(directory / "metadata"), endpoint=lab.urls.fcm, ca_file=str(directory / "ca.pem")
+        )
+
+    @pytest.mark.asyncio
+    async def test_the_machines_account_sends_for_the_machines_project(self, lab: Lab, fcm: FcmSender) -> None:
+        assert isinstance(await outcome(fcm, to_android(lab)), Taken)
+
+    @pytest.mark.asyncio
+    async def test_another_project_may_be_named(self, lab: Lab, fcm_settings: FcmSettings) -> None:
+        settings = msgspec.structs.replace(fcm_settings, project_id="another-project")
+        sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        await sender.start()
+        got = await outcome(sender, to_android(lab))
+        await sender.stop(1)
+        assert isinstance(got, Denied)
+        assert got.code == "PERMISSION_DENIED"
+
+    @pytest.mark.asyncio
+    async def test_without_a_metadata_server_the_start_names_the_setting(
+        self, fcm_settings: FcmSettings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:1")
+        sender = FcmSender(DEMO, fcm_settings, clock=SystemClock(), telemetry=Silent())
+        with pytest.raises(ConfigurationError) as caught:
+            await sender.start()
+        assert caught.value.path == "apps.demo.fcm.service_account_file"
+        await sender.stop(1)
 
 
 @pytest.mark.asyncio

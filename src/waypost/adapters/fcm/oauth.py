@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import Callable
 
-import aiohttp
-import msgspec
-from msgspec import Struct
-
-from waypost.adapters.fcm.credentials import ServiceAccount
+from waypost.adapters.fcm.grants import Grant, Grants, Problem
 from waypost.domain.outcome import Denied, Unreachable
-from waypost.ports.clock import Clock
 
-TIMEOUT_S = 10.0
 RENEW_AT = 0.8
 """The part of a token's life after which the next is asked for."""
 BACKOFF_BASE_S = 1.0
 BACKOFF_CAP_S = 60.0
-_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-
-Problem = Denied | Unreachable
-"""Why there is no access token, as the outcome of a delivery that needed one."""
-
-
-class _Grant(Struct):
-    access_token: str
-    expires_in: float = 3600
-
-
-class _Fault(Struct):
-    error: str
 
 
 class AccessTokens:
@@ -40,16 +20,12 @@ class AccessTokens:
 
     def __init__(
         self,
-        account: ServiceAccount,
-        tls: ssl.SSLContext,
+        grants: Grants,
         *,
-        clock: Clock,
         loop: asyncio.AbstractEventLoop,
         on_denied: Callable[[Denied], None],
     ) -> None:
-        self._account = account
-        self._tls = tls
-        self._clock = clock
+        self._grants = grants
         self._loop = loop
         self._on_denied = on_denied
         self._token = ""
@@ -95,10 +71,10 @@ class AccessTokens:
         failures = 0
         while True:
             self._asking = True
-            answer = await self._ask()
+            answer = await self._grants.ask()
             self._asking = False
             self._asked.clear()
-            if isinstance(answer, _Grant):
+            if isinstance(answer, Grant):
                 failures = 0
                 self._token = answer.access_token
                 self._expires_at = self._loop.time() + answer.expires_in
@@ -114,31 +90,7 @@ class AccessTokens:
                 async with asyncio.timeout(pause_s):
                     await self._asked.wait()
 
-    async def _ask(self) -> _Grant | Problem:
-        form = {"grant_type": _GRANT_TYPE, "assertion": self._account.assertion(self._clock.now())}
-        try:
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
-                session.post(self._account.token_uri, data=form, ssl=self._tls, allow_redirects=False) as answer,
-            ):
-                return _read(answer.status, await answer.read())
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            return Unreachable("oauth_unavailable", f"the token endpoint cannot be reached: {type(error).__name__}")
-
     def _tell_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for go_on in waiting:
             go_on()
-
-
-def _read(status: int, body: bytes) -> _Grant | Problem:
-    """RFC 6749 sections 5.1 and 5.2."""
-    try:
-        if status == 200:
-            return msgspec.json.decode(body, type=_Grant)
-        code = msgspec.json.decode(body, type=_Fault).error
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return Unreachable("oauth_unavailable", f"the token endpoint answered {status} without a token")
-    if status in (400, 401, 403):
-        return Denied(code, "the token endpoint refuses the service account: is the key valid and the clock right?")
-    return Unreachable("oauth_unavailable", f"the token endpoint answered {status}")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from waypost.adapters.fcm.credentials import read_service_account
 from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
+from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.adapters.fcm.quota import Quota
@@ -62,17 +62,17 @@ class FcmSender:
         """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
         section = f"apps.{self._app}.fcm"
-        account = read_service_account(self._app, self._settings)
+        # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
+        tls = trust(section, self._settings.ca_file)
+        project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
         origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file)
         self._head = post_to(authority_of(origin)) + encode_headers(
             [
-                (b":path", f"/v1/projects/{account.project_id}/messages:send".encode()),
+                (b":path", f"/v1/projects/{project_id}/messages:send".encode()),
                 (b"content-type", b"application/json"),
             ]
         )
-        # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
-        tls = trust(section, self._settings.ca_file)
-        self._access = AccessTokens(account, tls, clock=self._clock, loop=self._loop, on_denied=self._watch.heed)
+        self._access = AccessTokens(grants, loop=self._loop, on_denied=self._watch.heed)
         self._wire = Wire(origin, self._settings.connections, loop=self._loop, on_event=self._watch.saw)
         self._access.start()
         await self._wire.start()

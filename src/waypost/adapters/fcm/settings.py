@@ -20,7 +20,9 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One service account of one project."""
 
     service_account_file: str
-    """The JSON key file from the Firebase console; it names the project and the token endpoint, too."""
+    """The JSON key file from the Firebase console; or ``metadata``: the account a machine of Google's runs under."""
+    project_id: str | None = None
+    """The project to send for, where it is not the one that the key file, or the machine, belongs to."""
     endpoint: str | None = None
     """``https://host:port`` instead of Google's own."""
     ca_file: str | None = None

@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from waypost.adapters.fcm.credentials import ServiceAccount, read_service_account
 from waypost.adapters.fcm.errors import CODES, code_of, outcome_of
+from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_LIMIT_BYTES, rendered
 from waypost.adapters.fcm.settings import FcmSettings
@@ -101,7 +101,7 @@ class Topics:
         self._settings = settings
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop
-        self._account: ServiceAccount
+        self._project_id: str
         self._access: AccessTokens
         self._pools: dict[str, tuple[Pool, str]] = {}
 
@@ -109,11 +109,9 @@ class Topics:
         """Read the service account; connections are opened with the first call. ConfigurationError as the sender's."""
         self._loop = asyncio.get_running_loop()
         section = f"apps.{self._app}.fcm"
-        self._account = read_service_account(self._app, self._settings)
         tls = trust(section, self._settings.ca_file)
-        self._access = AccessTokens(
-            self._account, tls, clock=self._clock, loop=self._loop, on_denied=lambda denied: None
-        )
+        self._project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
+        self._access = AccessTokens(grants, loop=self._loop, on_denied=lambda denied: None)
         for url in (GOOGLE, INSTANCE_ID):
             origin = origin_of(section, self._settings.endpoint or url, self._settings.ca_file)
             limits = PoolSettings(min_connections=0, max_connections=1, max_streams=100, idle_timeout_s=60.0)
@@ -139,7 +137,7 @@ class Topics:
             return got
         if not condition and not TOPIC.fullmatch(topic):
             return Refused("INVALID_ARGUMENT", "the topic is not one")
-        path = f"/v1/projects/{self._account.project_id}/messages:send"
+        path = f"/v1/projects/{self._project_id}/messages:send"
         result = await self._call(GOOGLE, "POST", path, got.body_to_many(topic, condition))
         if isinstance(result, Denied | Unreachable):
             return result
@@ -203,7 +201,7 @@ class Topics:
 
     def _collection(self, device: str) -> str:
         name = quote(device.removeprefix(INSTALLATION_PREFIX), safe="")
-        return f"/v1/projects/{self._account.project_id}/registrations/{name}/topicSubscriptions"
+        return f"/v1/projects/{self._project_id}/registrations/{name}/topicSubscriptions"
 
     async def _call(self, url: str, method: str, path: str, body: bytes) -> Result | Denied | Unreachable:
         """One request with an access token, or why there is none."""
