@@ -30,10 +30,8 @@ class Connection:
         self.refused: list[Stream] = []
         self.failure = ""
         self.greeted = False
-        # Received and not yet taken up by the driver.
-        self.goaways: list[GoAway] = []
-        # No request can be sent on this connection any more.
-        self.finished = False
+        self.goaways: list[GoAway] = []  # not yet taken up by the driver
+        self.finished = False  # no request can be sent on this connection any more
         self.pong_awaited = b""
         self.stream_limit = limits.first_streams
         self._limits = limits
