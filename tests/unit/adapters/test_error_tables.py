@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.contract.clock import StoppedClock
-from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery
+from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery, notification
 from waypost.adapters.apns.errors import outcome_of as apns_outcome
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
@@ -15,9 +15,10 @@ from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
+from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Outcome
 from waypost.domain.retry import EXPONENTIAL
-from waypost.domain.settlement import Again, Dead, Forget, decide
+from waypost.domain.settlement import Again, Dead, Forget, Unsure, decide
 from waypost.http2 import Unknown
 from waypost.telemetry import Silent
 
@@ -100,6 +101,14 @@ def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:
         settlement = decide(outcome, TO_IOS, EXPONENTIAL, NOW, 0.0)
         assert isinstance(settlement, Again)
         assert settlement.due_at - NOW == 5_000
+
+
+def test_no_answer_from_apns_is_never_tried_again_where_at_most_once_was_asked_for() -> None:
+    """Requirements S1-121: Apple may have it."""
+    what = msgspec.structs.replace(notification(), guarantee=Guarantee.AT_MOST_ONCE)
+    once = delivery(Platform.IOS, IOS_TOKEN, what)
+    silent = apns_outcome(Unknown("no answer before the deadline"), once, DEAD, NOW)
+    assert isinstance(decide(silent, once, EXPONENTIAL, NOW, 0.0), Unsure)
 
 
 def test_apns_has_ten_seconds_to_answer() -> None:

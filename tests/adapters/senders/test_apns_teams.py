@@ -1,0 +1,49 @@
+"""A connection carries one team: Apple binds it to the first that pushes, and refuses another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from tests.adapters.senders.bench import SystemClock, accepted, outcomes, to_ios
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Taken
+from waypost.lab import Lab
+from waypost.lab.apns_identity import SigningKey
+from waypost.telemetry.sink import Silent
+
+
+def of_another_team(lab: Lab, settings: ApnsSettings, file: Path) -> ApnsSettings:
+    """The same app as another team's key may push to it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    lab.providers.add_key(SigningKey("OTHER12345", "OTHER67890", key.public_key(), (settings.topic,)))
+    return msgspec.structs.replace(settings, key_file=str(file), key_id="OTHER12345", team_id="OTHER67890")
+
+
+@pytest.mark.asyncio
+async def test_two_credentials_never_share_a_connection(lab: Lab, apns_settings: ApnsSettings, tmp_path: Path) -> None:
+    other_settings = of_another_team(lab, apns_settings, tmp_path / "Other.p8")
+    senders = [
+        ApnsSender(AppId(app), settings, clock=SystemClock(), telemetry=Silent())
+        for app, settings in (("demo", apns_settings), ("other", other_settings))
+    ]
+    connections: list[set[int]] = []
+    for sender in senders:
+        await sender.start()
+    for _ in range(2):
+        for sender in senders:
+            seen = len(accepted(lab, "apns"))
+            got = await outcomes(sender, [to_ios(lab) for _ in range(20)])
+            assert all(isinstance(each, Taken) for each in got)
+            connections.append({record.connection for record in accepted(lab, "apns")[seen:]})
+    assert (connections[0] | connections[2]).isdisjoint(connections[1] | connections[3])
+    assert lab.records.counts["apns"].refused == 0
+    for sender in senders:
+        await sender.stop(1)
