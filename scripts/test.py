@@ -17,12 +17,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
 
-# Independent HTTP/2 servers and a load generator: command it brings -> Debian package.
+# Independent HTTP/2 servers, a load generator, an installer of judges: command it brings -> Debian package.
 PROGRAMS = {
     "nghttpd": "nghttp2-server",
     "h2load": "nghttp2-client",
     "nginx": "nginx",
     "node": "nodejs",
+    "npm": "npm",
     "go": "golang-go",
 }
 

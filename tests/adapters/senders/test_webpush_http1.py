@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -84,6 +85,32 @@ async def test_a_redirect_is_refused_and_nobody_follows_it(
     await lab.script(script({"where": "webpush", "do": {"answer": {"status": 307, "headers": location}}}))
     assert await outcome(sender, at(lab, transport)) == Refused("http_307", "redirects are not followed")
     assert len(list(lab.records.since(-1))) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_stops_says_what_was_written(lab: Lab, webpush_settings: WebPushSettings) -> None:
+    """One request is on the wire and never answered; the drain's time is over."""
+    arrived, hung_up = asyncio.Event(), asyncio.Event()
+
+    async def says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        arrived.set()
+        await reader.read()
+        writer.close()
+        hung_up.set()
+
+    server = await asyncio.start_server(says_nothing, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    sender = await started(msgspec.structs.replace(webpush_settings, allow_endpoints=(url,)))
+    one = delivery(Platform.WEB, f"{url}/x", fresh(), keys=at(lab, "plain").device.keys)
+    sending = asyncio.ensure_future(outcome(sender, one))
+    await arrived.wait()
+    await sender.stop(0.0)
+    got = await sending
+    assert isinstance(got, Unanswered)
+    assert got.code == "connection_lost"
+    await hung_up.wait()
+    server.close()
 
 
 @pytest.mark.asyncio

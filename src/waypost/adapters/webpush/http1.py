@@ -19,6 +19,28 @@ ANSWER_LIMIT_BYTES = 65_536
 Fields = tuple[tuple[str, str], ...]
 
 
+class _Progress:
+    """How far one request came: before its first byte was written, the server provably took nothing."""
+
+    def __init__(self) -> None:
+        self.written = False
+
+    def ended(self, reason: str, kind: Lost = Lost.CONNECTION_LOST) -> Result:
+        """What it comes to without an answer."""
+        return Unknown(reason, kind) if self.written else Unsent(reason)
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    """Lets each request's progress know when its head is written."""
+
+    async def headers_written(_session: aiohttp.ClientSession, context: Any, _params: Any) -> None:
+        context.trace_request_ctx.written = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(headers_written)
+    return tracing
+
+
 class Http1:
     """Requests to one origin, each a task; at most *connections* at once, what is more waits."""
 
@@ -33,6 +55,7 @@ class Http1:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
             timeout=aiohttp.ClientTimeout(total=None),  # the deadline of each request counts
+            trace_configs=[_tracing()],
         )
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -64,23 +87,29 @@ class Http1:
     async def _ask(
         self, path: str, fields: Fields, body: bytes, deadline: float, on_result: Callable[[Result], None]
     ) -> None:
-        result: Result = Unknown("the client was closed before the answer came")
+        progress = _Progress()
+        result: Result = Unsent("it did not begin")
         try:
             async with asyncio.timeout_at(deadline):
-                result = await self._post(path, fields, body)
+                result = await self._post(path, fields, body, progress)
         except TimeoutError:
-            result = Unknown("no answer before the deadline", Lost.TIMEOUT)
+            result = progress.ended("no answer before the deadline", Lost.TIMEOUT)
         except aiohttp.ClientConnectorError as error:
-            result = Unsent(f"cannot connect to {error.host}: {error.strerror or 'no address'}")
+            result = progress.ended(f"cannot connect to {error.host}: {error.strerror or 'no address'}")
         except aiohttp.ClientError as error:
-            result = Unknown(f"HTTP/1.1: {type(error).__name__}", Lost.CONNECTION_LOST)
+            result = progress.ended(f"HTTP/1.1: {type(error).__name__}")
+        except asyncio.CancelledError:
+            result = progress.ended("the client was closed before the answer came")
+            raise
         finally:
             on_result(result)
 
-    async def _post(self, path: str, fields: Fields, body: bytes) -> Answer:
+    async def _post(self, path: str, fields: Fields, body: bytes, progress: _Progress) -> Answer:
         """The answer, redirects included; of its body no more than the limit."""
         url = URL(self._origin + path, encoded=True)
-        async with self._session.post(url, headers=fields, data=body, allow_redirects=False) as response:
+        async with self._session.post(
+            url, headers=fields, data=body, allow_redirects=False, trace_request_ctx=progress
+        ) as response:
             said = b""
             while len(said) < ANSWER_LIMIT_BYTES and (piece := await response.content.readany()):
                 said += piece
