@@ -32,6 +32,8 @@ class Endpoint(Struct, frozen=True):
     path: str
     reach: Reach = Reach.PUBLIC
     """Which of the host's addresses may be connected to."""
+    named: bool = True
+    """Whether the operator named its host: what it says of our identity is believed then."""
 
     @property
     def authority(self) -> str:
@@ -63,7 +65,9 @@ class EndpointGuard:
     """
 
     def __init__(self, app: AppId, allowed: tuple[str, ...]) -> None:
-        self._rules = [_rule(f"apps.{app}.webpush.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
+        rules = [_rule(f"apps.{app}.webpush.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
+        # Any host comes last: those that are named are to be known as such.
+        self._rules = sorted(rules, key=lambda rule: not rule.host)
 
     def admit(self, url: str) -> Endpoint | None:
         """The endpoint, or None where we may not or cannot send to it."""
@@ -71,7 +75,7 @@ class EndpointGuard:
         rule = next((rule for rule in self._rules if rule.allows(endpoint)), None) if endpoint is not None else None
         if endpoint is None or rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
             return None
-        return msgspec.structs.replace(endpoint, reach=rule.reach)
+        return msgspec.structs.replace(endpoint, reach=rule.reach, named=bool(rule.host))
 
 
 def take_apart(url: str) -> Endpoint | None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
 from waypost.adapters.push.retry_after import retry_after_ms
-from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.outcome import Denied, Outcome, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
@@ -139,6 +139,11 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
             return outcome_without_answer(result)
         case _:
             assert_never(result)
+
+
+def of_one_service(outcome: Outcome) -> Outcome:
+    """*outcome* where the push service is a stranger: whoever brings one must not stop the others by refusing us."""
+    return Refused(outcome.code, outcome.why) if isinstance(outcome, Denied) else outcome
 
 
 def _taken(answer: Answer, now: Instant) -> Outcome:

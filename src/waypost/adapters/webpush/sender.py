@@ -13,7 +13,7 @@ from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
-from waypost.adapters.webpush.errors import outcome_of
+from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
 from waypost.adapters.webpush.services import Head, PushServices, Trusts, head_of
@@ -175,7 +175,7 @@ class WebPushSender:
             body = encrypt(one.shared.plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
-        ended = partial(self._ended, one.delivery, one.report)
+        ended = partial(self._ended, one, endpoint.named)
         service.post(one.shared.head(service.family), body, endpoint.path, now, one.deadline, ended)
         return None
 
@@ -190,7 +190,9 @@ class WebPushSender:
             return Refused("invalid_subscription", "the subscription has no keys")
         return endpoint
 
-    def _ended(self, delivery: Delivery, report: Report, result: Result) -> None:
+    def _ended(self, one: _Waiting, named: bool, result: Result) -> None:
         outcome = outcome_of(result, self._clock.now())
+        if not named:
+            outcome = of_one_service(outcome)
         self._watch.heed(outcome)
-        report(delivery, outcome)
+        one.report(one.delivery, outcome)

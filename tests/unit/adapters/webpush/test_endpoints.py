@@ -86,6 +86,14 @@ def test_a_star_allows_any_host_of_the_internet_by_https() -> None:
         assert everybody.admit(url) is None
 
 
+@pytest.mark.parametrize("allowed", [("*", "fcm.googleapis.com"), ("fcm.googleapis.com", "*")])
+def test_a_named_host_is_known_as_such_wherever_the_star_stands(allowed: tuple[str, str]) -> None:
+    for host, named in (("fcm.googleapis.com", True), ("ntfy.example.com", False)):
+        endpoint = guard(*allowed).admit(f"https://{host}/x")
+        assert endpoint is not None
+        assert endpoint.named is named
+
+
 def test_a_plain_url_allows_a_private_origin_without_tls() -> None:
     ours = guard("http://127.0.0.1:8080/push/", "http://push.lan")
     endpoint = ours.admit("http://127.0.0.1:8080/push/a")

@@ -11,7 +11,16 @@ import pytest
 
 from tests.unit.adapters.deliveries import NOW, answer, delivery
 from waypost.adapters.push.answers import Meaning
-from waypost.adapters.webpush.errors import APPLE, MOZILLA, PHRASES, REDIRECTED, STATUSES, WINDOWS, outcome_of
+from waypost.adapters.webpush.errors import (
+    APPLE,
+    MOZILLA,
+    PHRASES,
+    REDIRECTED,
+    STATUSES,
+    WINDOWS,
+    of_one_service,
+    outcome_of,
+)
 from waypost.domain.delivery import Receipt
 from waypost.domain.device import Platform
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
@@ -219,6 +228,14 @@ def test_the_reason_never_quotes_the_answer() -> None:
         shown = msgspec.json.encode(outcome_of(answer(status, b"do not quote me", location="https://x"), NOW))
         assert b"quote" not in shown
         assert b"https" not in shown
+
+
+def test_a_stranger_that_refuses_our_identity_stops_nobody_else() -> None:
+    """Allowed by ``*`` alone, anybody may bring a push service that answers 401 to everything."""
+    got = of_one_service(outcome_of(answer(401), NOW))
+    assert isinstance(got, Refused)
+    assert got.code == "http_401"
+    assert of_one_service(Taken("x")) == Taken("x")
 
 
 def test_not_written_is_unreachable_and_no_answer_is_unanswered() -> None:
