@@ -21,6 +21,7 @@ from waypost.cli.groups import LazyGroup
         "dead": "waypost.cli.dead:dead",
         "explain": "waypost.cli.explaining:explain",
         "keys": "waypost.cli.keys:keys",
+        "apns": "waypost.cli.apns:apns",
         "check-config": "waypost.cli.checking:check_config",
         "migrate": "waypost.cli.migrating:migrate",
         "lab": "waypost.cli.lab:lab",
@@ -38,7 +39,8 @@ def waypost() -> None:
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
     send, show, devices, dead and explain speak to the API: give its address with --url or WAYPOST_URL, and the key
-    in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves.
+    in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves;
+    apns reads it and speaks to Apple.
     """
 
 

@@ -28,6 +28,10 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """``https://host:port`` instead of the environment's own."""
     other_endpoint: str | None = None
     """``https://host:port`` instead of the other environment's own; where ``endpoint`` is set, healing needs it."""
+    channels_endpoint: str | None = None
+    """``https://host:port`` instead of the environment's own, to manage broadcast channels."""
+    broadcast_endpoint: str | None = None
+    """``https://host:port`` instead of the environment's own, to send to broadcast channels."""
     ca_file: str | None = None
     """Trust these authorities alone, instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=40)] = 25

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
+from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.delivery import FailureClass, Receipt
@@ -152,6 +153,11 @@ def test_the_operators_page_has_the_same_table() -> None:
         )
         for status, reason, outcome in ROWS
     ]
+
+
+def test_the_operators_page_has_the_refusals_of_channels_too() -> None:
+    told = re.findall(r"^\| `([A-Z]\w+)` \| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert dict(told) == CHANNEL_REASONS
 
 
 def test_success_names_apples_id() -> None:
