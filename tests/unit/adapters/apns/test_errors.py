@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
+from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
@@ -21,6 +23,7 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.http2 import Lost, Result, Unknown, Unsent
 from waypost.pipeline.settle import change_of
+from waypost.telemetry.events import Event
 
 DEAD = ("Unregistered", "ExpiredToken")
 TO_DEVICE = delivery(Platform.IOS, IOS_TOKEN)
@@ -120,6 +123,19 @@ def test_each_reason_is_settled_and_stored_as_its_outcome_says(
             assert (receipt.retries, receipt.throttles) == ((1, 0) if spends_attempt else (0, 1))
         case other:
             raise AssertionError(other)
+
+
+@pytest.mark.parametrize(("status", "reason", "outcome"), ROWS)
+def test_the_operator_is_told_of_what_only_an_operator_can_mend(
+    status: int, reason: str, outcome: type[Outcome]
+) -> None:
+    noted = Noted()
+    watch = CredentialWatch(TO_DEVICE.credential, noted, lambda: 0)
+    for _ in range(2):
+        watch.heed(read(answer(status, b'{"reason":"%s"}' % reason.encode())))
+    told = {"credential": "demo/apns", "code": reason, "why": REASONS[reason][1]}
+    assert noted.events == ([(Event.CREDENTIAL_DENIED, told)] if outcome is Denied else [])
+    assert watch.health().ok is (outcome is not Denied)
 
 
 PAGE = Path(__file__).parents[4] / "docs" / "providers" / "apns.md"
