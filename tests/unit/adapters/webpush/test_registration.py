@@ -7,6 +7,8 @@ import pytest
 from tests.unit.adapters.webpush.test_encryption import AUTH_SECRET, UA_PUBLIC
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.bootstrap.senders import registration_checks
+from waypost.config import AppSettings
 from waypost.domain.device import Platform, Registration, SubscriptionKeys
 from waypost.domain.ids import AppId, DeviceId, UserId
 
@@ -34,3 +36,13 @@ def registration(token: str, p256dh: bytes = UA_PUBLIC, auth: bytes = AUTH_SECRE
 )
 def test_each_fault_is_named(said: Registration, paths: list[str]) -> None:
     assert [fault.path for fault in CHECK(said)] == paths
+
+
+def test_an_app_is_asked_by_its_own_allow_list_and_one_without_web_push_is_not_asked() -> None:
+    settings = WebPushSettings(
+        vapid_private_key_file="v", subject="mailto:a@b.example", allow_endpoints=("http://127.0.0.1:8080",)
+    )
+    (check,) = registration_checks(AppId("demo"), AppSettings(webpush=settings))
+    assert check(registration("http://127.0.0.1:8080/up")) == []
+    assert [fault.path for fault in check(registration(GOOD))] == ["token"]
+    assert registration_checks(AppId("demo"), AppSettings()) == []
