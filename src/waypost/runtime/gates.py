@@ -38,6 +38,7 @@ class Circuit:
         self.in_flight = 0
         self._breaker = Breaker(rules)
         self._telemetry = telemetry
+        telemetry.gauge(Metric.BREAKER, 0.0, credential=credential)
         self._came_through = 0
         self._throttled = 0
 

@@ -292,6 +292,8 @@ async def test_the_reference_is_whole_and_local() -> None:
         names = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
         assert document["openapi"].startswith("3.1")
         assert names <= set(document["components"]["schemas"])
+        front = await client.get("/")
+        assert (front.status_code, front.headers["location"]) == (307, "/docs")
         page = (await client.get("/docs")).text
         assert "://" not in page
         for asset in ("swagger.js", "swagger.css", "start.js"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from litestar import Response, get
 from litestar.params import FromPath
+from litestar.response import Redirect
 
 from waypost.domain.errors import NotFound
 from waypost.entrypoints.rest.answers import JSON_TYPE
@@ -59,6 +60,12 @@ async def document(request: Call) -> Response[bytes]:
     return Response(request.app.state.document, media_type=JSON_TYPE)
 
 
+@get("/", include_in_schema=False, status_code=307)
+async def front() -> Redirect:
+    """Who opens the API's own address wants to read about it."""
+    return Redirect("/docs", status_code=307)
+
+
 @get("/docs", include_in_schema=False)
 async def page() -> Response[str]:
     """The reference page."""
@@ -82,4 +89,4 @@ def _bundled(file: str) -> bytes:
     return Path(str(distribution("offapi").locate_file(f"offapi/{file}"))).read_bytes()
 
 
-ROUTES = [document, page, asset]
+ROUTES = [document, front, page, asset]
