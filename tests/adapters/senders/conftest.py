@@ -53,10 +53,13 @@ def apns_settings(lab: Lab) -> ApnsSettings:
 
 @pytest.fixture
 def fcm_settings(lab: Lab) -> FcmSettings:
-    """The lab's Firebase project."""
+    """The lab's Firebase project, with its whole quota at once."""
     directory = lab.settings.directory
     return FcmSettings(
-        service_account_file=str(directory / "fcm.json"), endpoint=lab.urls.fcm, ca_file=str(directory / "ca.pem")
+        service_account_file=str(directory / "fcm.json"),
+        endpoint=lab.urls.fcm,
+        ca_file=str(directory / "ca.pem"),
+        quota_ramp_s=0,  # tests send as fast as they can; the ramp has its own
     )
 
 
