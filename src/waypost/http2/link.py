@@ -108,10 +108,11 @@ class Link(asyncio.Protocol):
     def send(self, stream: Stream) -> None:
         """Start a request; it is written at the end of this turn of the loop."""
         connection = self.connection
-        if not connection.streams:
+        was_unused = not connection.streams
+        connection.send(stream)
+        if was_unused:
             self.waiting_since = self.used_at = self._loop.time()
             self._owner.watch()
-        connection.send(stream)
         if not self._flush_due:
             self._flush_soon()
 

@@ -88,6 +88,29 @@ def test_a_connection_that_dies_in_the_quiet_is_found_before_it_is_needed() -> N
     simulate(day())
 
 
+def test_a_connection_that_fell_silent_unused_is_found_by_the_next_request() -> None:
+    """A request that meets silence after a quiet minute is lost when a PING goes unanswered; the next goes on."""
+
+    async def day() -> None:
+        bench = Bench(Server(streams=1000), PoolSettings(max_connections=1))
+        await bench.pool.start()
+        bench.ask()
+        await asyncio.sleep(60)
+        bench.server.hears = False
+        bench.ask()
+        await asyncio.sleep(15)
+        closed = [event.reason for event in bench.events if isinstance(event, ConnectionClosed)]
+        assert len(closed) == 1 and "PING not answered" in closed[0]
+        bench.server.hears = True
+        await asyncio.sleep(60)
+        bench.ask()
+        await bench.end()
+        kinds = [type(result) for result in bench.results.values()]
+        assert kinds == [Answer, Unknown, Answer]
+
+    simulate(day())
+
+
 def test_a_day_with_peaks_grows_and_shrinks() -> None:
     """An hourly burst takes more connections; a minute later there is the minimum again."""
 
