@@ -184,6 +184,16 @@ async def test_a_device_is_registered_refreshed_listed_and_deactivated() -> None
         assert len((await client.get("/v1/devices/user-1", params={"inactive": "true"})).json()["items"]) == 1
 
 
+async def test_a_token_for_another_use_is_an_apple_devices_alone() -> None:
+    """What was said is shown; without a word it is for alerts."""
+    async with served() as (_, client):
+        for use, body in (("voip", {"token_use": "voip"}), ("alert", {})):
+            answer = await client.put("/v1/devices/u/calls", json={"platform": "ios", "token": "ab" * 32} | body)
+            assert answer.json()["device"]["token_use"] == use
+        wrong = await client.put("/v1/devices/u/d", json={"platform": "android", "token": "t", "token_use": "voip"})
+        assert (wrong.status_code, "token_use" in wrong.text) == (400, True)
+
+
 async def test_above_the_cap_the_device_seen_longest_ago_makes_room() -> None:
     """The answer names it."""
     async with served() as (service, client):
