@@ -35,7 +35,8 @@ CODES: dict[str, tuple[Meaning, str]] = {
     "UNREGISTERED": (Meaning.DEAD_TOKEN, "the app is no longer on the device"),
     "INVALID_ARGUMENT": (Meaning.REFUSED, "the message breaks a rule of FCM"),
     "SENDER_ID_MISMATCH": (Meaning.REFUSED, "the token belongs to another project"),
-    "THIRD_PARTY_AUTH_ERROR": (Meaning.DENIED, "the project's APNs or web push credentials are not accepted"),
+    # It speaks of iOS devices and browsers behind FCM: Android must not stop for them.
+    "THIRD_PARTY_AUTH_ERROR": (Meaning.REFUSED, "the project's APNs or web push credentials are not accepted"),
     "QUOTA_EXCEEDED": (Meaning.THROTTLED, "the sending quota is used up"),
     "UNAVAILABLE": (Meaning.UNSURE, _OVERLOADED),
     "INTERNAL": (Meaning.UNSURE, _FAILED),

@@ -34,7 +34,7 @@ ROWS: list[tuple[int, str, str, type[Outcome]]] = [
     (404, "NOT_FOUND", "UNREGISTERED", Gone),
     (400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", Refused),
     (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", Refused),
-    (401, "UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR", Denied),
+    (401, "UNAUTHENTICATED", "THIRD_PARTY_AUTH_ERROR", Refused),
     (429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED", Throttled),
     (503, "UNAVAILABLE", "UNAVAILABLE", Unanswered),
     (500, "INTERNAL", "INTERNAL", Unanswered),
