@@ -108,6 +108,10 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """Where it is for Apple devices alone, and no ordinary alert."""
 
 
+UNREADABLE = Content(category="unreadable")
+"""This very object stands where stored content cannot be read: such a notification is shown, and never sent."""
+
+
 class Notification(Struct, frozen=True):
     """One thing to tell one recipient, as accepted."""
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
 from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId, DeviceId
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import UNREADABLE, Channel, Notification
 from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, route
 from waypost.domain.settlement import Change, Dead, Expired, Settlement, Suppressed
 from waypost.domain.status import NotificationStatus
@@ -35,6 +35,8 @@ class Plan(Struct, frozen=True):
 
 def plan(item: WorkItem, devices: Sequence[Device], credentials: Credentials, now: Instant) -> Plan:
     """Decide what each target of *item* gets."""
+    if item.notification.content is UNREADABLE:
+        return _buried(item, "unreadable", "its stored content cannot be read", now)
     if item.open_targets is None:
         return _plan_fresh(item, devices, credentials, now)
     return _plan_again(item, item.open_targets, devices, credentials, now)
@@ -108,7 +110,11 @@ def _again(
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:
     """The end of an item that killed its worker three times when it was alone: a dead letter."""
-    dead = Dead("poison", "processing it ended its worker three times", FailureClass.TERMINAL, letter=True)
+    return _buried(item, "poison", "processing it ended its worker three times", now)
+
+
+def _buried(item: WorkItem, code: str, why: str, now: Instant) -> Plan:
+    dead = Dead(code, why, FailureClass.TERMINAL, letter=True)
     if item.open_targets is None:
         return Plan(item, changes=(Change(0, 1, dead, now),), targets=(Target(0, NOBODY, None),))
     return Plan(item, changes=tuple(Change(each.n, each.attempt + 1, dead, now) for each in item.open_targets))

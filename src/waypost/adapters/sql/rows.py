@@ -9,7 +9,7 @@ import msgspec
 
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
-from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Notification, Urgency
+from waypost.domain.notification import UNREADABLE, Channel, Content, Guarantee, Kind, Lane, Notification, Urgency
 from waypost.domain.status import DeliveryStatus
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def notification_of(row: Row) -> Notification:
         row[1],
         row[2],
         row[3],
-        _NO_CONTENT if body is None else _content(body),
+        _NO_CONTENT if body is None else _readable(body),
         row[5],
         row[6],
         row[7],
@@ -70,6 +70,14 @@ def notification_of(row: Row) -> Notification:
         row[13],
         row[14],
     )
+
+
+def _readable(body: bytes) -> Content:
+    """One row that cannot be read must not stop those beside it."""
+    try:
+        return _content(body)
+    except msgspec.MsgspecError:
+        return UNREADABLE
 
 
 def notification_row(notification: Notification) -> Row:
