@@ -15,8 +15,8 @@ from pathlib import Path
 import uvloop
 
 from waypost.adapters.prometheus.sink import PrometheusSink
-from waypost.adapters.sql.group_commit import StoreState
 from waypost.adapters.sql.sharing import SqlOwnership
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of

@@ -11,9 +11,9 @@ from alembic.runtime.migration import MigrationContext
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.group_commit import StoreState
 from waypost.adapters.sql.migrate import engine_of
 from waypost.adapters.sql.schema import metadata
+from waypost.adapters.sql.state import StoreState
 from waypost.domain.errors import StorageBroken
 from waypost.domain.time import Instant
 from waypost.ports.work import Arrival

@@ -12,7 +12,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification, sent, targets
-from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.domain.errors import StorageFull
 from waypost.domain.ids import NotificationId

@@ -10,7 +10,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.group_commit import StoreState
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.adapters.sql.write_lock import WriteLock

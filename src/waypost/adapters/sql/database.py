@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from waypost.adapters.sql.connection import connect, database_path, run_directory
 from waypost.adapters.sql.faults import Fault, fault_of, refusal
-from waypost.adapters.sql.group_commit import GroupCommit, StoreState
+from waypost.adapters.sql.group_commit import GroupCommit
 from waypost.adapters.sql.migrate import migrate
 from waypost.adapters.sql.reserve import Reserve
 from waypost.adapters.sql.settings import SqlSettings
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
 from waypost.domain.errors import StorageBroken
 from waypost.ports.clock import Clock

@@ -9,18 +9,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from waypost.adapters.sql.checkpoint import Checkpoint
 from waypost.adapters.sql.faults import Fault, fault_of, refusal
 from waypost.adapters.sql.reserve import Reserve
 from waypost.adapters.sql.settings import Durability, SqlSettings
+from waypost.adapters.sql.state import EVENT_OF, StoreState
 from waypost.adapters.sql.transaction import Kind, Op, Result, Transaction
 from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
-from waypost.telemetry.events import Event
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
@@ -29,21 +28,6 @@ if TYPE_CHECKING:
 
 _RETRY_PAUSE_S = 0.25
 """How long patient operations wait before the store is tried again."""
-
-
-class StoreState(StrEnum):
-    """What the store can do: everything; finish what was accepted; nothing."""
-
-    OK = "ok"
-    FULL = "full"
-    BROKEN = "broken"
-
-
-_EVENT_OF = {
-    StoreState.OK: Event.STORE_RECOVERED,
-    StoreState.FULL: Event.STORE_FULL,
-    StoreState.BROKEN: Event.STORE_BROKEN,
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -299,7 +283,7 @@ class GroupCommit:
         self._held -= 1
 
     def _announce(self, state: StoreState) -> None:
-        self._telemetry.event(_EVENT_OF[state])
+        self._telemetry.event(EVENT_OF[state])
         for listener in self._listeners:
             listener(state)
 

@@ -1,0 +1,23 @@
+"""What a store can do at the moment."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from waypost.telemetry.events import Event
+
+
+class StoreState(StrEnum):
+    """What the store can do: everything; finish what was accepted; nothing."""
+
+    OK = "ok"
+    FULL = "full"
+    BROKEN = "broken"
+
+
+EVENT_OF: dict[StoreState, Event] = {
+    StoreState.OK: Event.STORE_RECOVERED,
+    StoreState.FULL: Event.STORE_FULL,
+    StoreState.BROKEN: Event.STORE_BROKEN,
+}
+"""What is said when a store enters a state."""
