@@ -35,6 +35,8 @@ class Group:
     name: str
     budget_s: int
     folders: tuple[str, ...]
+    side_by_side: tuple[str, ...] = ("-n", "2", "--dist", "loadfile")
+    """Two files at a time, for two cores; tests that mostly wait for processes of their own may be more."""
 
 
 SET_UP = Group("set-up", 180, ())
@@ -43,10 +45,8 @@ GROUPS = (
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 300, ("tests/adapters/sql",)),
     Group("doors", 120, ("tests/adapters/rest", "tests/adapters/telemetry")),
-    Group("journeys", 240, ("tests/journeys",)),
+    Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
-SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
-"""Two files at a time: most tests wait for somebody, and the machine has two cores."""
 
 
 @dataclass
@@ -134,7 +134,7 @@ def run_group(group: Group) -> Result:
         return Result(group, 0.0, ok=False, last_line="no tests found")
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch) / "results.xml"
-        code, last_line = pass_on([PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE, f"--junitxml={record}", *present])
+        code, last_line = pass_on([PYTHON, "-m", "pytest", "-q", *group.side_by_side, f"--junitxml={record}", *present])
         counts = read_counts(record)
     return Result(group, time.monotonic() - started, code == 0 and not absent, counts, last_line)
 
