@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,17 @@ def test_a_read_searches_an_index_and_never_sorts(name: str, tmp_path: Path) -> 
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", arguments).fetchall()]
     connection.close()
     assert all(step.startswith(("SEARCH", "SCAN asked VIRTUAL TABLE")) for step in steps), steps
+
+
+@pytest.mark.asyncio
+async def test_a_search_that_takes_long_does_not_hold_up_a_delivery(tmp_path: Path, open_at: OpenStore) -> None:
+    """Every thread for searches is busy: the devices of a user are read all the same."""
+    store = await open_at(tmp_path / "waypost.db")
+    release = threading.Event()
+    searches = [asyncio.ensure_future(store.database.read(lambda _: release.wait(60))) for _ in range(4)]
+    try:
+        async with asyncio.timeout(30):
+            assert await store.devices.for_users([(AppId("demo"), UserId("ann"))]) == [[]]
+    finally:
+        release.set()
+        await asyncio.gather(*searches)

@@ -44,6 +44,7 @@ class Database:
         reserve = reserve_of(settings)
         self.commits = GroupCommit(self._writer, self._lock, reserve, settings, clock=clock, telemetry=telemetry)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
+        self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")
         self._local = threading.local()
         self._opened: list[Connection] = []
         self._closed = False
@@ -56,6 +57,10 @@ class Database:
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run *query* in a reader thread; it must leave no cursor open."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def read_to_route(self, query: Callable[[Connection], T]) -> T:
+        """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
+        return await asyncio.get_running_loop().run_in_executor(self._router, self._read, query)
 
     def read_here(self, query: Callable[[Connection], T]) -> T:
         """Run *query* on the event loop: for reads that are proven short."""
@@ -87,6 +92,7 @@ class Database:
         self._closed = True
         await self.commits.stop()
         await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._router.shutdown)
         for connection in (*self._opened, self.loop_reader, self._writer):
             connection.close()
         self._lock.close()

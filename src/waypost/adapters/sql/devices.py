@@ -83,7 +83,7 @@ class SqlDevices:
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices."""
         asked = json.dumps(users)
-        rows = await self._database.read(lambda connection: connection.execute(_FOR_USERS, (asked,)).fetchall())
+        rows = await self._database.read_to_route(lambda reader: reader.execute(_FOR_USERS, (asked,)).fetchall())
         found: list[list[Device]] = [[] for _ in users]
         for position, *row in rows:
             found[position].append(_device(row))
