@@ -259,16 +259,22 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, tmp_path: Path,
         ("another key", replaced(own, key_file=other_key), None, KNOWN, Denied, "InvalidProviderToken"),
         ("a clock two hours late", own, two_hours_late, KNOWN, Denied, "ExpiredProviderToken"),
     ]  # fmt: skip
-    for name, settings, clock, token, kind, code in rows:
-        sender = await started(settings, clock)
-        got = await outcome(sender, to(token))
-        assert isinstance(got, kind), name
-        assert not isinstance(got, Taken)
-        assert got.code == code
-        if isinstance(got, Gone):
-            assert got.since == DIED_AT
-        await sender.stop(1)
+    got = await asyncio.gather(*(one_outcome(settings, clock, token) for _, settings, clock, token, _, _ in rows))
+    for (name, _, _, _, kind, code), refused in zip(rows, got, strict=True):
+        assert isinstance(refused, kind), name
+        assert not isinstance(refused, Taken)
+        assert refused.code == code
+        if isinstance(refused, Gone):
+            assert refused.since == DIED_AT
         table("what pushy's server refuses", sent=name, outcome=kind.__name__.lower(), code=code)
+
+
+async def one_outcome(settings: ApnsSettings, clock: StoppedClock | None, token: str) -> Outcome:
+    """What one push came to, from a sender of its own."""
+    sender = await started(settings, clock)
+    got = await outcome(sender, to(token))
+    await sender.stop(1)
+    return got
 
 
 def replaced(settings: ApnsSettings, **fields: str) -> ApnsSettings:
