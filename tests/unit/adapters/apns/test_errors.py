@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import AddRow
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
+from tests.unit.adapters.error_rows import add_error_row
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, outcome_of
@@ -101,9 +103,11 @@ def stored(status: int, reason: str) -> Receipt:
 
 @pytest.mark.parametrize(("status", "reason", "outcome"), ROWS)
 def test_each_reason_is_settled_and_stored_as_its_outcome_says(
-    status: int, reason: str, outcome: type[Outcome]
+    status: int, reason: str, outcome: type[Outcome], table: AddRow
 ) -> None:
     receipt = stored(status, reason)
+    got = read(answer(status, b'{"reason":"%s"}' % reason.encode()))
+    add_error_row(table, "apns", status, got, change(status, reason).settlement, receipt)
     assert receipt.code == reason
     assert [(made.status, made.code) for made in receipt.attempts] == [(outcome.__name__.lower(), reason)]
     match change(status, reason).settlement:

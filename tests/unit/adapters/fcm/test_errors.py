@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery, fresh_ids, notification
+from tests.unit.adapters.error_rows import add_error_row
 from tests.unit.adapters.push.test_watch import Told
 from waypost.adapters.fcm.errors import CODES, asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.settings import TokenRules
@@ -212,7 +214,9 @@ EACH = [
 
 
 @pytest.mark.parametrize(("result", "code", "outcome"), EACH, ids=[code for _, code, _ in EACH])
-def test_each_error_is_settled_stored_and_told(result: Result, code: str, outcome: type[Outcome]) -> None:
+def test_each_error_is_settled_stored_and_told(
+    result: Answer, code: str, outcome: type[Outcome], table: AddRow
+) -> None:
     one = delivery(Platform.ANDROID, ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
     got = outcome_of(result, one, NOW)
     settlement = decide(got, one, EXPONENTIAL, NOW, 0.0)
@@ -232,6 +236,7 @@ def test_each_error_is_settled_stored_and_told(result: Result, code: str, outcom
     told = Told()
     CredentialWatch(one.credential, told, lambda: 0).heed(got)
     assert [event for event, _ in told.events] == ([Event.CREDENTIAL_DENIED] if outcome is Denied else [])
+    add_error_row(table, "fcm", result.status, got, settlement, stored)
 
 
 WORDS = {

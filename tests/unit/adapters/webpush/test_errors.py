@@ -9,7 +9,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from tests.tables import AddRow
 from tests.unit.adapters.deliveries import NOW, answer, delivery
+from tests.unit.adapters.error_rows import add_error_row
 from waypost.adapters.push.answers import Meaning
 from waypost.adapters.webpush.errors import (
     APPLE,
@@ -161,7 +163,7 @@ def settled(outcome: Outcome) -> tuple[Settlement, Receipt]:
 
 @pytest.mark.parametrize(("said", "code", "outcome"), ROWS, ids=[f"{row[0].status}-{row[1]}" for row in ROWS])
 def test_each_answer_leads_to_one_outcome_one_settlement_and_one_receipt(
-    said: Answer, code: str, outcome: type[Outcome]
+    said: Answer, code: str, outcome: type[Outcome], table: AddRow
 ) -> None:
     got = outcome_of(said, NOW)
     assert isinstance(got, outcome)
@@ -175,6 +177,7 @@ def test_each_answer_leads_to_one_outcome_one_settlement_and_one_receipt(
     if isinstance(got, Refused | Unanswered):
         assert stored.reason == got.why
     assert stored.parked == ("breaker:demo/webpush" if outcome is Denied else None)
+    add_error_row(table, "webpush", said.status, got, settlement, stored)
 
 
 def test_the_rows_above_are_the_whole_table() -> None:
