@@ -25,6 +25,8 @@ PROGRAMS = {
     "node": "nodejs",
     "npm": "npm",
     "go": "golang-go",
+    "mvn": "maven",
+    "javac": "default-jdk-headless",
 }
 
 
