@@ -43,7 +43,7 @@ class Scenario(Struct, frozen=True):
 def known(n: int, *, body: str | None = None, guarantee: Guarantee = Guarantee.AT_LEAST_ONCE) -> Notification:
     """The *n*-th notification that victim and finder both know."""
     made = notification(START, user=f"u{n}", guarantee=guarantee)
-    fixed = NotificationId(made.id[:6] + b"\x70\x00\x80" + bytes(6) + bytes([n]))
+    fixed = NotificationId(START.to_bytes(6, "big") + b"\x70\x00\x80" + bytes(6) + bytes([n]))
     content = Content(title="Order", body=body or f"number {n}")
     return msgspec.structs.replace(made, id=fixed, user_id=UserId("ann" if body else f"u{n}"), content=content)
 
