@@ -72,7 +72,7 @@ def _listen(listen: Listen) -> socket.socket:
         except OSError as failed:
             if failed.errno != errno.EADDRINUSE or time.monotonic() > patient_until_s:
                 raise ConfigurationError("listen", f"cannot listen on {listen}: {failed.strerror}") from failed
-        time.sleep(0.05)
+        time.sleep(0.05)  # the system does not tell when a port becomes free
 
 
 def _listen_now(listen: Listen) -> socket.socket:

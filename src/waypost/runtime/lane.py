@@ -102,13 +102,6 @@ class LaneLoop:
         """Return when no delivery is in flight."""
         await self._all_landed.wait()
 
-    async def extend(self) -> None:
-        """Keep what is leased, for stacks whose leases have a time."""
-        until = self._until()
-        held = {flight.lease.token: flight.lease for flight in self._flights.values()}
-        for lease in held.values():
-            await self._crew.work.extend(lease, until)
-
     async def _turn(self) -> bool:
         """Lease and start one batch; False when there is nothing to do or no room to do it."""
         room = self._room()

@@ -61,17 +61,9 @@ class TestShortLived:
     """Access tokens of one second."""
 
     @pytest.fixture
-    def lab_settings(self, tmp_path: Path) -> LabSettings:
+    def lab_settings(self, lab_settings: LabSettings) -> LabSettings:
         """As the others, with tokens of one second."""
-        return LabSettings(
-            directory=tmp_path,
-            apns_port=0,
-            fcm_port=0,
-            webpush_port=0,
-            oauth_port=0,
-            admin_port=0,
-            access_token_lifetime_s=1,
-        )
+        return msgspec.structs.replace(lab_settings, access_token_lifetime_s=1)
 
     @pytest.mark.asyncio
     async def test_tokens_are_renewed_ahead_of_time_and_no_delivery_notices(self, lab: Lab, fcm: FcmSender) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -66,18 +65,9 @@ class TestLife:
     """A lab whose FCM ends connections after a second and a half of silence, or of three."""
 
     @pytest.fixture
-    def lab_settings(self, tmp_path: Path) -> LabSettings:
+    def lab_settings(self, lab_settings: LabSettings) -> LabSettings:
         """As the others, but impatient."""
-        return LabSettings(
-            directory=tmp_path,
-            apns_port=0,
-            fcm_port=0,
-            webpush_port=0,
-            oauth_port=0,
-            admin_port=0,
-            fcm_idle_s=1.5,
-            fcm_max_age_s=3.0,
-        )
+        return msgspec.structs.replace(lab_settings, fcm_idle_s=1.5, fcm_max_age_s=3.0)
 
     @pytest.mark.asyncio
     async def test_an_idle_connection_is_closed_before_fcm_says_goaway(

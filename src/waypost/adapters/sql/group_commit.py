@@ -165,7 +165,7 @@ class GroupCommit:
         except Exception as error:  # noqa: BLE001 - whatever the disk raised: the operations wait, the thread lives on
             self._note(self._fault_of(error))
             self._refuse_late()
-            time.sleep(_RETRY_PAUSE_S)
+            time.sleep(_RETRY_PAUSE_S)  # nothing tells when a disk answers again
 
     def _patience_s(self, now: float) -> float:
         with self._wake:
