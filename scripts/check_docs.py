@@ -37,6 +37,7 @@ TEXT_SUFFIXES = {
     ".yml",
 }  # fmt: skip - one line a letter would hide it
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "node_modules"}
+SKIPPED_FILES = {".git", ".venv.lock"}
 KEPT_DOT_FOLDERS = {".ci", ".github"}
 README_LINES = 110
 LONG_FILE_LINES = 350
@@ -114,7 +115,7 @@ def walk(folder: Path) -> Iterator[Path]:
             hidden = path.name.startswith(".") and path.name not in KEPT_DOT_FOLDERS
             if not hidden and path.name not in SKIPPED_FOLDERS and not path.name.endswith(".egg-info"):
                 yield from walk(path)
-        elif path.is_file() and path.name != ".venv.lock":
+        elif path.is_file() and path.name not in SKIPPED_FILES:
             yield path
 
 

@@ -118,9 +118,9 @@ def _crew(
     telemetry: Telemetry,
     poison: PoisonWatch,
 ) -> Crew:
-    capacities = {name: sender.capabilities.max_in_flight for name, sender in senders.items()}
+    capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
-    gates = Gates(capacities, budgets, BreakerRules(), telemetry)
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry)
     return Crew(
         work=store.work,
         devices=store.devices,

@@ -1,4 +1,4 @@
-"""A circuit breaker as a pure state machine: one per provider credential."""
+"""A circuit breaker as a pure state machine: one per provider credential, or scope of one."""
 
 from __future__ import annotations
 

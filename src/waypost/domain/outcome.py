@@ -42,7 +42,7 @@ class Throttled(Struct, frozen=True, tag=True):
     code: str
     wait_ms: int | None = None
     whole: bool = False
-    """It may be said of the whole credential (a project's quota), not of one token alone."""
+    """It may be said of the whole credential or scope (the quota of a project), not of one token alone."""
 
 
 class Unreachable(Struct, frozen=True, tag=True):

@@ -16,9 +16,9 @@ INTENT_MARGIN_MS = 5_000
 
 
 class Gate(Protocol):
-    """The in-flight budget and breaker before one credential, in one lane."""
+    """The in-flight budget and breakers before one credential, in one lane."""
 
-    def admit(self) -> str | None:
+    def admit(self, delivery: Delivery) -> str | None:
         """Take a place and say None, or the condition to wait for."""
         ...
 
@@ -30,7 +30,7 @@ def admit(
     going: list[Delivery] = []
     parked: list[Change] = []
     for delivery in deliveries:
-        condition = gate_of(delivery.credential).admit()
+        condition = gate_of(delivery.credential).admit(delivery)
         if condition is None:
             going.append(delivery)
         else:

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Channel
 from waypost.domain.outcome import Outcome
@@ -24,6 +25,11 @@ class Capabilities(Struct, frozen=True):
     max_in_flight: int
     """Deliveries it can usefully hold at once."""
     payload_limit_bytes: int
+    scope_of: Callable[[Device], str] | None = None
+    """Which part of the provider a device hangs on, where its parts fail on their own (a push service's origin).
+
+    Each has a breaker of its own then, and only ``Denied`` speaks of the credential. None: the provider is one.
+    """
 
 
 class Health(Struct, frozen=True):

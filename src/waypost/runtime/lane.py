@@ -221,7 +221,7 @@ class LaneLoop:
         """Settle one outcome; senders call it on the event loop."""
         crew = self._crew
         flight = self._take_out(delivery)
-        rest_s = self._gate(delivery.credential).done(outcome, crew.clock.monotonic())
+        rest_s = self._gate(delivery.credential).done(delivery, outcome, crew.clock.monotonic())
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
         self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
@@ -252,7 +252,7 @@ class LaneLoop:
 
     def _call_off(self, delivery: Delivery) -> Flight:
         """Give the delivery's place back untried."""
-        self._gate(delivery.credential).forfeit()
+        self._gate(delivery.credential).forfeit(delivery)
         return self._take_out(delivery)
 
     def _take_out(self, delivery: Delivery) -> Flight:

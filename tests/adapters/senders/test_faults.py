@@ -61,7 +61,7 @@ ANSWERS: list[tuple[str, dict[str, Any], Outcome]] = [
         {"status": 502, "body": "<html>", "retry_after": 7},
         Unanswered("http_502", "FCM is not available", 7_000),
     ),
-    ("webpush", {"status": 429, "retry_after": 7}, Throttled("http_429", 7_000)),
+    ("webpush", {"status": 429, "retry_after": 7}, Throttled("http_429", 7_000, whole=True)),
     (
         "webpush",
         {"status": 503, "retry_after": 7},

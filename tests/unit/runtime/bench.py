@@ -101,7 +101,7 @@ class LaneBench:
     def crew(self) -> Crew:
         """What the lane works with, as the composition root puts it together."""
         senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
-        gates = Gates(dict.fromkeys(senders, 1_000), self.budgets, self.rules, Silent())
+        gates = Gates({name: each.capabilities for name, each in senders.items()}, self.budgets, self.rules, Silent())
         return Crew(
             work=self.work,
             devices=self.devices,

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
 from waypost.adapters.push.retry_after import retry_after_ms
-from waypost.domain.outcome import Denied, Outcome, Refused, Taken
+from waypost.domain.outcome import Denied, Outcome, Refused, Taken, Throttled
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
@@ -158,6 +158,10 @@ def _taken(answer: Answer, now: Instant) -> Outcome:
 
 def _refusal(answer: Answer, now: Instant) -> Outcome:
     code, meaning, why = _read(answer)
+    if meaning is Meaning.THROTTLED:
+        # Apple's word, and 406 of Windows, are said of one subscription.
+        whole = answer.status == 429 and code not in APPLE
+        return Throttled(code, retry_after_ms(answer, now), whole)
     return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
 
 

@@ -12,7 +12,7 @@ from waypost.adapters.push.origin import trust
 from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
-from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard
+from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
@@ -88,6 +88,7 @@ class WebPushSender:
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=MAX_IN_FLIGHT,
             payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
+            scope_of=_push_service,
         )
         self._guard = EndpointGuard(app, ())
         self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
@@ -196,3 +197,9 @@ class WebPushSender:
             outcome = of_one_service(outcome)
         self._watch.heed(outcome)
         one.report(one.delivery, outcome)
+
+
+def _push_service(device: Device) -> str:
+    """The origin that a subscription hangs on; nothing is sent to what has none."""
+    endpoint = take_apart(device.token)
+    return "" if endpoint is None else endpoint.origin

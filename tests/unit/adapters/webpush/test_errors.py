@@ -219,10 +219,26 @@ def test_a_body_that_says_nothing_leaves_it_to_the_status(body: bytes) -> None:
 
 
 def test_retry_after_is_honoured() -> None:
-    assert outcome_of(answer(429, retry_after="9"), NOW) == Throttled("http_429", 9_000)
+    assert outcome_of(answer(429, retry_after="9"), NOW) == Throttled("http_429", 9_000, whole=True)
     got = outcome_of(answer(503, retry_after="120"), NOW)
     assert isinstance(got, Unanswered)
     assert got.wait_ms == 120_000
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "whole"),
+    [
+        (429, b"", True),
+        (429, b'{"errno": 202}', True),
+        (429, b'{"reason": "TooManyRequests"}', False),
+        (406, b"", False),
+    ],
+)
+def test_whom_throttling_speaks_of(status: int, body: bytes, whole: bool) -> None:
+    """429 may be said of all that goes to the push service; Apple's word and 406 of Windows are of one subscription."""
+    got = outcome_of(answer(status, body), NOW)
+    assert isinstance(got, Throttled)
+    assert got.whole is whole
 
 
 def test_the_reason_never_quotes_the_answer() -> None:

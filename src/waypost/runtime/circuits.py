@@ -1,0 +1,190 @@
+"""Circuits: breakers at work, one for each credential, and one for each part of a provider that fails on its own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+
+from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, probing, succeeded
+from waypost.domain.device import Device
+from waypost.domain.ids import CredentialId
+from waypost.domain.outcome import Denied, Outcome, Throttled, Unanswered, Unreachable
+from waypost.telemetry import Event, Metric, Telemetry
+
+REST_PER_WAIT = 1.5
+"""Late for the next probe, in time for the one after: no delivery makes every probe."""
+
+THROTTLED_IN_A_ROW = 3
+"""Answers that may speak of the whole credential (or scope), with no success between them: then they do."""
+
+PLACES = tuple(f"#{n}" for n in range(32))
+"""For the scopes of one credential."""
+
+
+class Circuit:
+    """The breaker of one credential, or of one *scope* of it, with a ramp after it closes."""
+
+    def __init__(
+        self, credential: CredentialId, rules: BreakerRules, telemetry: Telemetry, scope: str = "", place: str = ""
+    ) -> None:
+        self.place = place
+        """Where it stands among the scopes of its credential; "" is the credential itself."""
+        self.condition = f"breaker:{credential}{place}"
+        self.ramp: int | None = None
+        """Deliveries in flight allowed while coming back; None once it is over."""
+        self.in_flight = 0
+        self._breaker = Breaker(rules)
+        self._telemetry = telemetry
+        self._credential = credential
+        self._scope = {"scope": scope} if scope else {}
+        self._show(0.0)
+        self._came_through = 0
+        self._throttled = 0
+
+    @property
+    def state(self) -> BreakerState:
+        """As of the last outcome or tick."""
+        return self._breaker.state
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is known of it that a new one would not know."""
+        return self.in_flight == 0 and self.ramp is None and self._breaker.failures == 0 and not self._throttled
+
+    def room(self) -> int:
+        """How many more may go: none while open, one as a probe, then ever more."""
+        if self.state is BreakerState.OPEN:
+            return 0
+        if self.state is BreakerState.HALF_OPEN:
+            return max(0, 1 - self.in_flight)
+        return 1 << 30 if self.ramp is None else max(0, self.ramp - self.in_flight)
+
+    def tick(self, now_s: float) -> None:
+        """Let a probe through once the wait is over."""
+        before = self.state
+        self._breaker = probing(self._breaker, now_s)
+        if self.state is not before:
+            self._telemetry.event(Event.BREAKER_PROBING, credential=self._credential, **self._scope)
+
+    def left(self) -> None:
+        """One in flight is back and says nothing; the count may be lost where the place was another scope's since."""
+        self.in_flight = max(0, self.in_flight - 1)
+
+    def done(self, outcome: Outcome, now_s: float, capacity: int) -> float | None:
+        """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
+
+        Seconds to rest for a delivery that only met what was known: the provider is still away.
+        """
+        self.left()
+        before = self.state
+        if isinstance(outcome, Throttled):
+            self._hold(outcome, now_s)
+        elif isinstance(outcome, Denied | Unreachable | Unanswered):
+            self._breaker = failed(self._breaker, now_s, at_once=isinstance(outcome, Denied))
+            self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
+        else:
+            self._throttled = 0
+            self._breaker = succeeded(self._breaker)
+            self._climb(capacity)
+        if self.state is not before:
+            self._say(before, outcome)
+        is_still_away = before is not BreakerState.CLOSED and self.state is BreakerState.OPEN
+        return self._breaker.wait_s * REST_PER_WAIT if is_still_away else None
+
+    def _hold(self, throttled: Throttled, now_s: float) -> None:
+        """A quota that is used up pauses the whole credential; the limit of one device, between others, does not."""
+        self._throttled += throttled.whole
+        if self._throttled >= THROTTLED_IN_A_ROW and throttled.wait_ms:
+            self._throttled = 0
+            self._breaker = held(self._breaker, now_s, throttled.wait_ms / 1000)
+            self.ramp = self._breaker.rules.ramp_start
+
+    def _climb(self, capacity: int) -> None:
+        if self.ramp is None:
+            return
+        self._came_through += 1
+        if self._came_through >= self.ramp:
+            self._came_through = 0
+            self.ramp = None if self.ramp * 2 >= capacity else self.ramp * 2
+
+    def _say(self, before: BreakerState, outcome: Outcome) -> None:
+        is_open = self.state is BreakerState.OPEN
+        self._show(float(is_open))
+        if isinstance(outcome, Denied):
+            self._telemetry.event(Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code)
+        if is_open and before is BreakerState.CLOSED:
+            self._telemetry.event(Event.BREAKER_OPENED, credential=self._credential, **self._scope)
+        elif self.state is BreakerState.CLOSED:
+            self._telemetry.event(Event.BREAKER_CLOSED, credential=self._credential, **self._scope)
+
+    def _show(self, is_open: float) -> None:
+        """The metric is the credential's alone: scopes are too many for a label."""
+        if not self._scope:
+            self._telemetry.gauge(Metric.BREAKER, is_open, credential=self._credential)
+
+
+class Scopes:
+    """The circuits of one credential's scopes: so many at most, for whoever registers devices may name ever new ones.
+
+    A scope gets a place, and its deliveries are parked under the name of the place. So everything that may be parked
+    can be named, by another worker and after a restart, too: what comes back meets the circuit of its own scope.
+    """
+
+    def __init__(
+        self,
+        credential: CredentialId,
+        rules: BreakerRules,
+        telemetry: Telemetry,
+        scope_of: Callable[[Device], str],
+    ) -> None:
+        self._credential = credential
+        self._rules = rules
+        self._telemetry = telemetry
+        self._scope_of = scope_of
+        self._circuits: OrderedDict[str, Circuit] = OrderedDict()
+        self._conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
+        self._may_have_parked = set(self._conditions)
+
+    def of(self, device: Device) -> Circuit:
+        """The circuit before *device*; the one unused for longest makes room, at first among those at rest."""
+        scope = self._scope_of(device)
+        circuit = self._circuits.get(scope)
+        if circuit is None:
+            place = self._free_place()
+            circuit = self._circuits[scope] = Circuit(self._credential, self._rules, self._telemetry, scope, place)
+        else:
+            self._circuits.move_to_end(scope)
+        return circuit
+
+    def tick(self, now_s: float) -> None:
+        """Move open breakers on."""
+        for circuit in self._circuits.values():
+            circuit.tick(now_s)
+
+    def lifted(self, room: int) -> Iterator[tuple[str, int]]:
+        """How many of what is parked under each condition may come back, *room* at most."""
+        rooms = {circuit.condition: circuit.room() for circuit in self._circuits.values()}
+        for condition in self._may_have_parked:
+            least = min(room, rooms.get(condition, room))
+            if least > 0:
+                yield condition, least
+
+    def nothing_came(self, lifted: Iterable[str]) -> None:
+        """The store has nothing under these conditions."""
+        self._may_have_parked.difference_update(lifted)
+
+    def parked(self, condition: str) -> None:
+        """Something was durably parked under *condition*."""
+        if condition in self._conditions:
+            self._may_have_parked.add(condition)
+
+    def expect_parked(self) -> None:
+        """Anything may be parked."""
+        self._may_have_parked.update(self._conditions)
+
+    def _free_place(self) -> str:
+        if len(self._circuits) < len(PLACES):
+            return PLACES[len(self._circuits)]
+        at_rest = (scope for scope, circuit in self._circuits.items() if circuit.is_at_rest)
+        scope = next(at_rest, next(iter(self._circuits)))
+        return self._circuits.pop(scope).place
