@@ -45,6 +45,8 @@ class TokenUse(StrEnum):
     PUSHTOTALK = "pushtotalk"
     WIDGETS = "widgets"
     CONTROLS = "controls"
+    MDM = "mdm"
+    """Of the management of a device, from its check-in."""
 
 
 def token_use_of(content: Content) -> TokenUse:

@@ -66,6 +66,7 @@ class ApnsPushType(StrEnum):
     PUSHTOTALK = "pushtotalk"
     WIDGETS = "widgets"
     CONTROLS = "controls"
+    MDM = "mdm"
 
     @property
     def kind(self) -> Kind:

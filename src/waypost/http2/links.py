@@ -11,6 +11,7 @@ from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayRec
 from .frames import error_name
 from .link import Link
 from .opening import Limits
+from .results import Answer
 from .settings import Origin, PoolSettings
 from .sockets import Sockets
 from .upkeep import UpkeepRules
@@ -184,9 +185,14 @@ class Links:
             self.attempts.was_of_use()
         if connection.finished:
             self._finish(link)
+        unfit = not link.leaving and self._is_unfit(connection)
+        if unfit:
+            self._leave(link, "an answer says that it is of no use")
         self._requests.settle(connection)
         if link.leaving and not connection.streams:
             link.close(link.leave_reason)
+        if unfit:
+            self.fill()
 
     def watch(self) -> None:
         """A connection is in use again, or closes: it is judged more often."""
@@ -204,6 +210,13 @@ class Links:
         self._tell(ConnectionClosed(reason))
         self._requests.settle(link.connection)
         self.fill()
+
+    def _is_unfit(self, connection: Connection) -> bool:
+        judge = self._settings.unfit
+        if judge is None:
+            return False
+        results = [stream.result for stream in connection.ended]
+        return any([isinstance(each, Answer) and each.status != 200 and judge(each) for each in results])
 
     def _finish(self, link: Link) -> None:
         """Let go of a connection that can carry no more requests; what it carries still ends on it."""

@@ -1,10 +1,12 @@
 """Where a pool connects to and how it behaves."""
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .frames import LARGEST_WINDOW
 from .proxy import Proxy
+from .results import Answer
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class PoolSettings:
     max_streams: int = 1000
     max_response_bytes: int = 65_536
     max_header_list_bytes: int = 16_384
+    # Whether an answer, not a 200, says that its connection is of no use: it then carries no more requests.
+    unfit: Callable[[Answer], bool] | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_connections <= self.max_connections or self.max_connections < 1:

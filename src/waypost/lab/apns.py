@@ -64,8 +64,6 @@ def _has_topic(push: Push) -> bool:
 
 
 def _topic_allowed(push: Push) -> bool:
-    if push.push_type == "mdm":
-        return True
     if push.certificate is not None and push.push_type in _NAMED_IN_CERTIFICATES:
         return push.topic in push.topics
     return push.topic.removesuffix(TOPIC_SUFFIXES[push.push_type]) in push.topics

@@ -46,6 +46,8 @@ def fits_type(payload: dict[str, Any], push_type: str) -> bool:
             return aps.get("content-available") == 1 and not any(key in aps for key in _VISIBLE)
         case "widgets" | "controls":
             return aps.get("content-changed") is True
+        case "mdm":
+            return payload.keys() == {"mdm"}
         case "liveactivity":
             return _live_activity_is_whole(aps)
         case _:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
-from waypost.domain.device import Device
+from waypost.domain.device import Device, token_use_of
 from waypost.domain.ids import CredentialId, DeviceId
 from waypost.domain.notification import UNREADABLE, Channel, Notification
-from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, route
+from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
 from waypost.domain.settlement import Change, Dead, Expired, Settlement, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -87,12 +87,14 @@ def _again(
     credentials: Credentials,
     now: Instant,
 ) -> Delivery | Settlement:
-    """The device is read again: its new token is used; one that is gone or another user's gets nothing."""
+    """The device is read again: its new token is used; one that is gone, another's or of another use gets nothing."""
     if is_expired(notification, target.attempt + 1, now):
         return Expired()
     device = devices.get(target.device_id)
     if device is None or device.channel is None:
         return Suppressed(DEVICE_MOVED)
+    if device.token_use is not token_use_of(notification.content):
+        return Suppressed(OTHER_USE)
     credential = credentials.get(device.channel)
     if credential is None:
         return Suppressed(NO_CREDENTIAL)

@@ -27,6 +27,7 @@ CONTENTS: list[tuple[ApnsPushType, Content]] = [
     (ApnsPushType.PUSHTOTALK, Content(data={"a": 1})),
     (ApnsPushType.WIDGETS, Content()),
     (ApnsPushType.CONTROLS, Content()),
+    (ApnsPushType.MDM, Content(data={"mdm": "magic"})),
 ]
 
 

@@ -9,11 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.adapters.senders.bench import SystemClock, accepted, outcomes, to_ios
+from tests.adapters.senders.bench import SystemClock, accepted, outcome, outcomes, script, to_ios
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Taken
+from waypost.domain.outcome import Taken, Unreachable
 from waypost.lab import Lab
 from waypost.lab.apns_identity import SigningKey
 from waypost.telemetry.sink import Silent
@@ -47,3 +47,20 @@ async def test_two_credentials_never_share_a_connection(lab: Lab, apns_settings:
     assert lab.records.counts["apns"].refused == 0
     for sender in senders:
         await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_connection_bound_to_another_key_is_given_up(lab: Lab, apns: ApnsSender) -> None:
+    """What else is under way on it ends there; what comes later goes over a new one."""
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    bound = {"status": 403, "reason": "UnrelatedKeyIdInToken"}
+    await lab.script(script({"where": "apns", "match": {"times": 1}, "do": {"answer": bound}}))
+    got = await outcomes(apns, [to_ios(lab) for _ in range(10)])
+    assert [each for each in got if not isinstance(each, Taken)] == [
+        Unreachable("UnrelatedKeyIdInToken", "the connection is bound to another key")
+    ]
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    first, *others, last = (record.connection for record in accepted(lab, "apns"))
+    assert set(others) == {first}
+    assert last != first
+    assert lab.records.counts["apns"].connections_opened == 2

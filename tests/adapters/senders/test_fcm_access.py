@@ -162,6 +162,27 @@ class TestMachine:
         assert isinstance(await outcome(fcm, to_android(lab)), Taken)
 
     @pytest.mark.asyncio
+    @pytest.mark.parametrize(
+        ("status", "problem"),
+        [
+            (403, Denied("metadata_denied", "the metadata server knows no account of this machine for FCM")),
+            (404, Denied("metadata_denied", "the metadata server knows no account of this machine for FCM")),
+            (503, Unreachable("oauth_unavailable", "the metadata server answered 503")),
+        ],
+    )
+    async def test_a_machine_without_an_account_and_one_that_fails_are_told_apart(
+        self, lab: Lab, fcm_settings: FcmSettings, status: int, problem: Outcome
+    ) -> None:
+        """Also in what an operator sees: only the first is the credential's fault."""
+        settings = msgspec.structs.replace(fcm_settings, project_id="demo-project")
+        await lab.script(script({"where": "metadata", "do": {"answer": {"status": status}}}))
+        sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        await sender.start()
+        assert await outcome(sender, to_android(lab)) == problem
+        assert sender.health().ok is not isinstance(problem, Denied)
+        await sender.stop(1)
+
+    @pytest.mark.asyncio
     async def test_another_project_may_be_named(self, lab: Lab, fcm_settings: FcmSettings) -> None:
         settings = msgspec.structs.replace(fcm_settings, project_id="another-project")
         sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())

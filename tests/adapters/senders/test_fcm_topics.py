@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, payload_of, script
+from tests.tables import AddRow
 from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.fcm.topics import Done, NotDone, Topics
+from waypost.adapters.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, Topics
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Content
 from waypost.domain.outcome import Refused, Taken, Unanswered
@@ -71,6 +73,34 @@ async def test_many_tokens_have_an_answer_each_in_their_order(lab: Lab, topics: 
     assert (await topics.unsubscribe_many(many[:3], "news")) == [Done()] * 3
     assert await topics.topics_of(many[0]) == []
     assert await topics.subscribe_many([], "news") == []
+
+
+INSTANCE_ID_ROWS = [
+    ("NOT_FOUND", False),
+    ("INVALID_ARGUMENT", False),
+    ("TOO_MANY_TOPICS", False),
+    ("RESOURCE_EXHAUSTED", True),
+    ("PERMISSION_DENIED", False),
+    ("INTERNAL", True),
+    ("UNAVAILABLE", True),
+]
+
+
+def test_the_rows_above_are_the_whole_table() -> None:
+    assert {code for code, _ in INSTANCE_ID_ROWS} == set(INSTANCE_ID_CODES)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("code", "again"), [*INSTANCE_ID_ROWS, ("NEVER_SEEN", True)])
+async def test_each_code_of_the_instance_id_service_says_whether_it_may_work_later(
+    lab: Lab, topics: Topics, code: str, again: bool, table: AddRow
+) -> None:
+    body = msgspec.json.encode({"results": [{"error": code}, {}]}).decode()
+    await lab.script(script({"where": "fcm", "do": {"answer": {"status": 200, "body": body}}}))
+    refused, done = await topics.subscribe_many(tokens(lab, 2), "news")
+    assert isinstance(refused, NotDone)
+    assert (refused.code, refused.again, done) == (code, again, Done())
+    table("every error of topic subscriptions", code=code, again=again, why=refused.why)
 
 
 @pytest.mark.asyncio

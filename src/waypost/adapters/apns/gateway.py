@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from waypost.adapters.apns.errors import OTHER_KEY, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.origin import authority_of, post_to
 from waypost.domain.notification import Kind
-from waypost.http2 import Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
+from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
 
 HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 OTHER = {"production": "sandbox", "sandbox": "production"}
@@ -76,6 +77,14 @@ def other_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gate
 
 def _pool(origin: Origin, least: int, most: int, on_event: Callable[[PoolEvent], None]) -> Pool:
     limits = PoolSettings(
-        min_connections=least, max_connections=most, ping_after_idle_s=PING_AFTER_IDLE_S, low_water=0.2
+        min_connections=least,
+        max_connections=most,
+        ping_after_idle_s=PING_AFTER_IDLE_S,
+        low_water=0.2,
+        unfit=_is_bound_to_another_key,
     )
     return Pool(origin, limits, on_event=on_event)
+
+
+def _is_bound_to_another_key(answer: Answer) -> bool:
+    return answer.status == 403 and reason_of(answer) == OTHER_KEY

@@ -86,7 +86,8 @@ def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any
     content = notification.content
     push_type = push_type_of(content, notification.kind)
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
-        return special_payload(notification, push_type) | {ID_KEY: format_id(notification.id)}
+        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(notification.id)}
+        return special_payload(notification, push_type) | named
     silent = notification.kind is Kind.SILENT
     document: dict[str, Any] = dict(content.data)
     if not silent:

@@ -1,7 +1,8 @@
 """What each push type asks for: topic, priority, size and ``aps``.
 
 Sources: developer.apple.com, "Sending notification requests to APNs", "Starting and updating Live Activities with
-ActivityKit push notifications", "Updating widgets with WidgetKit push notifications".
+ActivityKit push notifications", "Updating widgets with WidgetKit push notifications"; mdm: "Sending MDM commands to a
+device" (the payload is ``{"mdm": PushMagic}``).
 """
 
 from __future__ import annotations
@@ -41,9 +42,12 @@ RULES: dict[ApnsPushType, Rule] = {
     ApnsPushType.PUSHTOTALK: Rule(".voip-ptt", AT_ONCE),
     ApnsPushType.WIDGETS: Rule(".push-type.widgets", BY_URGENCY),
     ApnsPushType.CONTROLS: Rule(".push-type.controls", BY_URGENCY),
+    # Its topic is no bundle id: the UID in the subject of the MDM push certificate, which is the app's setting then.
+    ApnsPushType.MDM: Rule("", BY_URGENCY),
 }
 _REDRAWN = (ApnsPushType.WIDGETS, ApnsPushType.CONTROLS)
 _ORDINARY = (ApnsPushType.ALERT, ApnsPushType.BACKGROUND)
+MAGIC_KEY = "mdm"
 _EVENTS = ("start", "update", "end")
 
 
@@ -55,8 +59,13 @@ def push_type_of(content: Content, kind: Kind) -> ApnsPushType:
 
 
 def special_payload(notification: Notification, push_type: ApnsPushType) -> dict[str, Any]:
-    """The JSON of a push that is neither alert nor background: data, ``aps`` by type, the overrides over both."""
+    """The JSON of a push that is neither alert nor background: data, ``aps`` by type, the overrides over both.
+
+    A device looks into nothing but ``mdm`` where it is told to ask its management for work.
+    """
     content = notification.content
+    if push_type is ApnsPushType.MDM:
+        return {MAGIC_KEY: content.data[MAGIC_KEY]}
     document = dict(content.data)
     if push_type is ApnsPushType.LIVEACTIVITY:
         document["aps"] = _activity(notification)
@@ -70,6 +79,8 @@ def special_faults(content: Content) -> list[Fault]:
     if content.push_type is None or content.push_type in _ORDINARY:
         return []
     override = content.overrides.get(Channel.APNS, {})
+    if content.push_type is ApnsPushType.MDM:
+        return _mdm_faults(content, override)
     aps = override.get("aps", {})
     found = [
         Fault(f"overrides.apns.aps.{key}", f"has no place in a push of the type {content.push_type}")
@@ -78,6 +89,16 @@ def special_faults(content: Content) -> list[Fault]:
     ]
     if content.push_type is ApnsPushType.LIVEACTIVITY:
         found += [Fault(f"overrides.apns.aps.{key}", why) for key, why in _activity_faults(content, aps)]
+    return found
+
+
+def _mdm_faults(content: Content, override: dict[str, Any]) -> list[Fault]:
+    magic = content.data.get(MAGIC_KEY)
+    found = [Fault(f"data.{key}", "has no place in a push of the type mdm") for key in content.data if key != MAGIC_KEY]
+    if not isinstance(magic, str) or not magic:
+        found.append(Fault(f"data.{MAGIC_KEY}", "must be the PushMagic that the device gave at its check-in"))
+    if override:
+        found.append(Fault("overrides.apns", "has no place in a push of the type mdm"))
     return found
 
 

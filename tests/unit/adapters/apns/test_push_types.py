@@ -31,12 +31,15 @@ ROWS = [
     ("pushtotalk", ".voip-ptt", "10", "10", 4096),
     ("widgets", ".push-type.widgets", "10", "5", 4096),
     ("controls", ".push-type.controls", "10", "5", 4096),
+    ("mdm", "", "10", "5", 4096),
 ]
 
 
 def push(push_type: ApnsPushType, aps: dict[str, Any] | None = None, **fields: Any) -> Notification:
     overrides = {} if aps is None else {Channel.APNS: {"aps": aps}}
     urgency = fields.pop("urgency", Urgency.NORMAL)
+    if push_type is ApnsPushType.MDM:
+        overrides, fields["data"] = {}, {"mdm": fields.get("data", {}).get("x", "magic")}
     content = Content(push_type=push_type, overrides=overrides, **fields)
     return notification(content, kind=push_type.kind, urgency=urgency)
 
@@ -100,6 +103,27 @@ def test_widgets_and_controls_are_told_that_their_content_changed() -> None:
 def test_a_call_is_the_apps_own_data() -> None:
     body = msgspec.json.decode(rendering(push(ApnsPushType.VOIP, data={"call": "7"})).body)
     assert body == {"call": "7", "aps": {}, "waypost_id": TEXT_ID}
+
+
+def test_a_managed_device_is_told_nothing_but_its_magic_word() -> None:
+    assert msgspec.json.decode(rendering(push(ApnsPushType.MDM)).body) == {"mdm": "magic"}
+
+
+@pytest.mark.parametrize(
+    ("data", "overrides", "named"),
+    [
+        ({}, {}, ["data.mdm"]),
+        ({"mdm": 7}, {}, ["data.mdm"]),
+        ({"mdm": "magic", "x": 1}, {}, ["data.x"]),
+        ({"mdm": "magic"}, {Channel.APNS: {"aps": {}}}, ["overrides.apns"]),
+        ({"mdm": "magic"}, {}, []),
+    ],
+)
+def test_a_managed_device_would_not_understand_more_or_less(
+    data: dict[str, Any], overrides: dict[Channel, Any], named: list[str]
+) -> None:
+    content = Content(push_type=ApnsPushType.MDM, data=data, overrides=overrides)
+    assert [fault.path for fault in faults(content, Kind.SILENT)] == named
 
 
 def test_a_live_activity_is_started_updated_and_ended() -> None:

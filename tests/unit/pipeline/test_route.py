@@ -1,0 +1,45 @@
+"""Routing again: what became of a device between two attempts decides whether there is another."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.unit.adapters.deliveries import NOW, delivery, notification
+from waypost.domain.delivery import OpenTarget
+from waypost.domain.device import Device, Platform, TokenUse
+from waypost.domain.ids import CredentialId, DeviceId
+from waypost.domain.notification import Channel
+from waypost.domain.settlement import Suppressed
+from waypost.pipeline.route import plan
+from waypost.ports.work import WorkItem
+
+CREDENTIALS = {Channel.APNS: CredentialId("demo/apns")}
+DEVICE = delivery(Platform.IOS, "old").device
+AGAIN = WorkItem(notification(), (OpenTarget(0, DEVICE.device_id, Channel.APNS, attempt=1, retries=1),))
+
+
+def now_as(**changes: object) -> Device:
+    """The device as it was registered since."""
+    return msgspec.structs.replace(DEVICE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("since", "why"),
+    [
+        (now_as(active=False), "device_gone"),
+        (now_as(device_id=DeviceId("other")), "device_gone"),
+        (now_as(platform=Platform.UNKNOWN), "device_gone"),
+        (now_as(platform=Platform.ANDROID), "no_credential"),
+        (now_as(token_use=TokenUse.VOIP), "other_token_use"),
+    ],
+)
+def test_a_device_that_is_not_what_it_was_gets_nothing(since: Device, why: str) -> None:
+    planned = plan(AGAIN, [since], CREDENTIALS, NOW)
+    assert planned.deliveries == ()
+    assert [change.settlement for change in planned.changes] == [Suppressed(why)]
+
+
+def test_a_new_token_of_the_same_use_is_used() -> None:
+    (again,) = plan(AGAIN, [now_as(token="new")], CREDENTIALS, NOW).deliveries
+    assert (again.device.token, again.attempt, again.retries_made) == ("new", 2, 1)
