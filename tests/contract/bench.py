@@ -86,7 +86,7 @@ def by_key(made: Notification, key: str, window_ms: int = DAY_MS) -> Claim:
 
 def targets(count: int) -> tuple[Target, ...]:
     """The first *count* devices of a user."""
-    return tuple(Target(n, DeviceId(f"d{n}"), Channel.APNS) for n in range(count))
+    return tuple(Target(n, DeviceId(f"d{n}"), Channel("apns")) for n in range(count))
 
 
 def sent(n: int, at: Instant, attempt: int = 1, provider_id: str = "p") -> Change:

@@ -18,10 +18,11 @@ APP = AppId("demo")
 ANN = UserId("ann")
 BOB = UserId("bob")
 NO_CAP = 0
+IOS = Platform("ios")
 
 
 def called(
-    device_id: str, token: str, user_id: UserId = ANN, app: AppId = APP, platform: Platform = Platform.IOS
+    device_id: str, token: str, user_id: UserId = ANN, app: AppId = APP, platform: Platform = IOS
 ) -> Registration:
     """A registration call."""
     return Registration(app, user_id, DeviceId(device_id), platform, token)
@@ -48,22 +49,22 @@ async def test_a_first_call_creates_a_device(store: StoreUnderTest) -> None:
     now = store.clock.now()
     assert registered.created
     assert registered.pushed_out == ()
-    assert registered.device == Device(APP, ANN, DeviceId("d"), Platform.IOS, "t1", now, now, now, now)
+    assert registered.device == Device(APP, ANN, DeviceId("d"), Platform("ios"), "t1", now, now, now, now)
     assert (await store.devices.for_users([(APP, ANN)])) == [[registered.device]]
 
 
 async def test_all_that_an_app_says_of_itself_is_kept(store: StoreUnderTest) -> None:
     keys = SubscriptionKeys(b"\4" + b"k" * 64, b"a" * 16)
-    call = Registration(APP, ANN, DeviceId("d"), Platform.WEB, "https://push.example/1", keys, "1.2", "17", "de-CH")
+    call = Registration(APP, ANN, DeviceId("d"), Platform("web"), "https://push.example/1", keys, "1.2", "17", "de-CH")
     await register(store, call)
     device = await only(store)
-    assert (device.platform, device.token, device.keys) == (Platform.WEB, "https://push.example/1", keys)
+    assert (device.platform, device.token, device.keys) == (Platform("web"), "https://push.example/1", keys)
     assert (device.app_version, device.os_version, device.locale) == ("1.2", "17", "de-CH")
 
 
 async def test_the_use_of_a_token_is_kept_and_follows_the_last_call(store: StoreUnderTest) -> None:
     for use in (TokenUse.VOIP, TokenUse.ALERT):
-        call = Registration(APP, ANN, DeviceId("d"), Platform.IOS, "t1", token_use=use)
+        call = Registration(APP, ANN, DeviceId("d"), Platform("ios"), "t1", token_use=use)
         assert (await register(store, call)).device.token_use is use
         assert (await only(store)).token_use is use
 
@@ -172,10 +173,10 @@ async def test_no_cap_keeps_all(store: StoreUnderTest) -> None:
 
 
 async def test_for_users_answers_in_the_order_asked_each_by_platform_and_id(store: StoreUnderTest) -> None:
-    await register(store, called("b", "t1", platform=Platform.WEB))
-    await register(store, called("z", "t2", platform=Platform.ANDROID))
-    await register(store, called("c", "t3", platform=Platform.IOS))
-    await register(store, called("a", "t4", platform=Platform.IOS))
+    await register(store, called("b", "t1", platform=Platform("web")))
+    await register(store, called("z", "t2", platform=Platform("android")))
+    await register(store, called("c", "t3", platform=Platform("ios")))
+    await register(store, called("a", "t4", platform=Platform("ios")))
     await register(store, called("x", "t5", BOB))
     asked = [(APP, BOB), (APP, UserId("nobody")), (APP, ANN), (AppId("other"), ANN), (APP, BOB)]
     found = await store.devices.for_users(asked)

@@ -68,7 +68,7 @@ async def test_where_nothing_was_taken_it_is_tried_again_with_a_new_attempt(benc
     assert await bench.settle_rest(lease, item, again(0, bench.now)) == []
     bench.clock.advance(RETRY_MS)
     lease, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1, retries=1),)
+    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel("apns"), attempt=1, retries=1),)
     assert await bench.settle_rest(lease, item, intent(0, bench.now, attempt=2)) == []
     assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
     assert await bench.status(made) is NotificationStatus.SENT
@@ -174,7 +174,7 @@ async def test_an_intent_that_was_never_begun_can_be_given_back(bench: Bench) ->
     made, lease, item = await _intended(bench)
     assert await bench.settle_rest(lease, item, Change(0, 1, Unstarted(), bench.now)) == []
     lease, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1),)
+    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel("apns"), attempt=1),)
     assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
     assert await bench.status(made) is NotificationStatus.SENT
 

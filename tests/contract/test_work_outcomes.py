@@ -145,7 +145,7 @@ async def test_a_number_that_means_another_device_than_the_stored_one_is_stale(b
     made = await bench.accepted()
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 2, parked(0, bench.now, made.expires_at))
-    other = (Target(0, DeviceId("d9"), Channel.APNS), Target(1, DeviceId("d1"), Channel.APNS))
+    other = (Target(0, DeviceId("d9"), Channel("apns")), Target(1, DeviceId("d1"), Channel("apns")))
     late = Settled(item.notification, (sent(0, bench.now), sent(1, bench.now)), other)
     assert await bench.settle(lease, late) == [Stale(made.id, 0, 1)]
     assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.PENDING, DeliveryStatus.SENT]

@@ -71,8 +71,8 @@ async def test_after_a_crash_only_the_unsettled_targets_come_back(bench: Bench) 
     second = await bench.crash()
     lease, item = await second.take_one()
     assert item.open_targets == (
-        OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=0),
-        OpenTarget(2, DeviceId("d2"), Channel.APNS, attempt=0),
+        OpenTarget(0, DeviceId("d0"), Channel("apns"), attempt=0),
+        OpenTarget(2, DeviceId("d2"), Channel("apns"), attempt=0),
     )
     assert await second.settle_rest(lease, item, sent(0, second.now), sent(2, second.now)) == []
     assert await second.status(made) is NotificationStatus.SENT
@@ -157,7 +157,7 @@ async def test_a_retry_names_its_target_and_its_attempts(bench: Bench) -> None:
     await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
     bench.clock.advance(RETRY_MS)
     lease, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=1, retries=1),)
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel("apns"), attempt=1, retries=1),)
 
 
 async def test_a_throttled_round_spends_no_retry(bench: Bench) -> None:
@@ -167,7 +167,7 @@ async def test_a_throttled_round_spends_no_retry(bench: Bench) -> None:
     await bench.settle_first(lease, item, 1, Change(0, 1, put_off, bench.now, tried(bench.now, "throttled")))
     bench.clock.advance(RETRY_MS)
     _, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel.APNS, attempt=1, retries=0, throttles=1),)
+    assert item.open_targets == (OpenTarget(0, DeviceId("d0"), Channel("apns"), attempt=1, retries=0, throttles=1),)
 
 
 async def test_the_targets_of_a_notification_that_are_due_together_come_as_one_item(bench: Bench) -> None:
@@ -231,7 +231,7 @@ async def test_giving_back_the_rest_of_an_item_frees_only_what_is_open(bench: Be
     lease, item = await bench.take_one()
     await bench.settle(lease, Settled(item.notification, (sent(0, bench.now),), targets(2), given_back=True))
     lease, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=0),)
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel("apns"), attempt=0),)
 
 
 async def test_an_unstarted_target_is_leasable_at_once_and_spends_no_attempt(bench: Bench) -> None:
@@ -240,7 +240,7 @@ async def test_an_unstarted_target_is_leasable_at_once_and_spends_no_attempt(ben
     unstarted = Change(1, 1, Unstarted(), bench.now)
     assert await bench.settle_first(lease, item, 2, sent(0, bench.now), unstarted) == []
     lease, item = await bench.take_one()
-    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel.APNS, attempt=0),)
+    assert item.open_targets == (OpenTarget(1, DeviceId("d1"), Channel("apns"), attempt=0),)
 
 
 async def test_a_parked_target_reads_what_it_waits_for(bench: Bench) -> None:

@@ -2,7 +2,17 @@
 
 from waypost.bootstrap.admin import migrate_store, open_admin_store, store_engine
 from waypost.bootstrap.channels import apns_channels
+from waypost.bootstrap.registry import installed, load
 from waypost.bootstrap.senders import try_credentials
 from waypost.bootstrap.serving import serve
 
-__all__ = ["apns_channels", "migrate_store", "open_admin_store", "serve", "store_engine", "try_credentials"]
+__all__ = [
+    "apns_channels",
+    "installed",
+    "load",
+    "migrate_store",
+    "open_admin_store",
+    "serve",
+    "store_engine",
+    "try_credentials",
+]

@@ -1,21 +1,18 @@
-"""The senders of each app, and what their channels refuse at intake."""
+"""The senders of each app, and what their channels refuse at intake and at registration."""
 
 from __future__ import annotations
 
-from waypost.adapters.apns.payload import faults as apns_faults
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.fcm.payload import faults as fcm_faults
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.webpush.payload import faults as webpush_faults
-from waypost.adapters.webpush.registration import registration_check
-from waypost.adapters.webpush.sender import WebPushSender
+from collections.abc import Sequence
+
+from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
-from waypost.domain.device import RegistrationCheck
+from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Content, Kind
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
+from waypost.ports.plugin import Means, SenderPlugin
 from waypost.ports.sender import Sender
 from waypost.runtime.clock import SystemClock
 from waypost.telemetry import Silent, Telemetry
@@ -37,28 +34,46 @@ async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
 
 def senders_of(config: Config, clock: Clock, telemetry: Telemetry) -> dict[CredentialId, Sender]:
     """One sender a credential, not yet started."""
-    found: list[Sender] = []
-    for app, chosen in config.apps.items():
-        if chosen.apns is not None:
-            found.append(ApnsSender(app, chosen.apns, clock=clock, telemetry=telemetry))
-        if chosen.fcm is not None:
-            found.append(FcmSender(app, chosen.fcm, clock=clock, telemetry=telemetry))
-        if chosen.webpush is not None:
-            found.append(WebPushSender(app, chosen.webpush, clock=clock, telemetry=telemetry))
-    return {sender.credential: sender for sender in found}
+    means = Means(clock, telemetry)
+    return {
+        CredentialId(f"{app}/{plugin.channel}"): plugin.build(app, chosen.senders[plugin.channel], means)
+        for app, chosen in config.apps.items()
+        for plugin in installed()
+        if plugin.channel in chosen.senders
+    }
 
 
-def content_checks(app: AppSettings) -> list[ContentCheck]:
-    """What the channels of an app could never send."""
-    offered = ((app.apns, apns_faults), (app.fcm, fcm_faults), (app.webpush, webpush_faults))
-    checks: list[ContentCheck] = [check for credential, check in offered if credential is not None]
-    return checks if app.apns is not None else [*checks, _for_apple_alone]
+def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[ContentCheck]:
+    """What the channels of an app could never send, and what is said to channels that there are not."""
+    checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
+    absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
+    checks += [_refusing(field, plugin.title) for plugin in absent for field in plugin.own_fields]
+    return [*checks, _known_channels(plugins)]
 
 
-def registration_checks(name: AppId, app: AppSettings) -> list[RegistrationCheck]:
-    """What the channels of an app could never send to."""
-    return [] if app.webpush is None else [registration_check(name, app.webpush)]
+def registration_checks(
+    name: AppId, app: AppSettings, plugins: Sequence[SenderPlugin]
+) -> dict[Platform, RegistrationCheck]:
+    """What the channel of each platform could never send to."""
+    return {
+        platform: plugin.registration_check(name, app.senders.get(plugin.channel))
+        for plugin in plugins
+        for platform in plugin.platforms
+    }
 
 
-def _for_apple_alone(content: Content, _: Kind) -> list[Fault]:
-    return [Fault("push_type", "the app has no APNs account")] if content.push_type is not None else []
+def _refusing(field: str, title: str) -> ContentCheck:
+    def check(content: Content, _: Kind) -> list[Fault]:
+        return [] if getattr(content, field) is None else [Fault(field, f"the app has no {title} account")]
+
+    return check
+
+
+def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
+    known = {plugin.channel for plugin in plugins}
+    why = f"no such channel; there are {', '.join(sorted(known))}"
+
+    def check(content: Content, _: Kind) -> list[Fault]:
+        return [Fault("overrides", why)] if content.overrides.keys() - known else []
+
+    return check

@@ -19,8 +19,9 @@ from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
+from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
-from waypost.config import Config, load
+from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
@@ -125,6 +126,7 @@ def _crew(
         work=store.work,
         devices=store.devices,
         senders=senders,
+        channels=channels_of(installed()),
         credentials={
             app: {sender.capabilities.channel: name for name, sender in senders.items() if name.startswith(f"{app}/")}
             for app in config.apps
@@ -141,7 +143,8 @@ def _crew(
 
 def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
-    checks = {app: content_checks(chosen) for app, chosen in config.apps.items()}
+    plugins = installed()
+    checks = {app: content_checks(chosen, plugins) for app, chosen in config.apps.items()}
     ids = RandomIds(crew.clock)
     return Api(
         intake=Intake(
@@ -158,7 +161,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         views=store.views,
         devices=store.devices,
         keys=store.keys,
-        explain=Explain(store.devices, crew.senders, defaults, crew.clock, ids, checks),
+        explain=Explain(store.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
@@ -166,7 +169,9 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
-        device_checks={app: registration_checks(app, chosen) for app, chosen in config.apps.items()},
+        channels=tuple(plugin.channel for plugin in plugins),
+        platforms=tuple(sorted(crew.channels)),
+        device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )
 
 

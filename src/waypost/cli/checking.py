@@ -28,9 +28,10 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
       waypost check-config --settings
     """
     if show_settings:
+        from waypost.bootstrap import installed
         from waypost.config.reference import markdown
 
-        click.echo(markdown())
+        click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
     engine, credentials = asyncio.run(_try(config))

@@ -72,10 +72,10 @@ def demo(once: bool) -> None:
 
 
 def _start(folder: Path, children: Children) -> Running:
+    from waypost.bootstrap import load
     from waypost.cli.keys import make_key
     from waypost.cli.lab_admin import LabAdmin
     from waypost.client import Client
-    from waypost.config import load
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
     out = console()

@@ -12,7 +12,6 @@ from waypost.cli.printing import colored, console, elapsed_ms, plain, short_time
 if TYPE_CHECKING:
     from waypost.client import Client
 
-PROVIDER_OF = {"apns": "Apple Push Notification service", "fcm": "Firebase Cloud Messaging", "webpush": "Web Push"}
 POLL_S = 0.05
 
 
@@ -59,8 +58,8 @@ def tree(story: dict[str, Any]) -> Tree:
 
 
 def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
-    provider = PROVIDER_OF.get(receipt["channel"], "no channel")
-    branch = routed.add(f"[bold]{plain(receipt['device_id'])}[/]  {provider}  {colored(receipt['status'])}")
+    channel = plain(receipt["channel"] or "no channel")
+    branch = routed.add(f"[bold]{plain(receipt['device_id'])}[/]  {channel}  {colored(receipt['status'])}")
     for number, attempt in enumerate(receipt["attempts"], start=1):
         words = (f"attempt {number}: {colored(attempt['status'])}", attempt["code"], attempt["message"])
         said = "  ".join(plain(word) if place else word for place, word in enumerate(words) if word)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import FieldInfo
 
-from waypost.config.settings import Listen
+from waypost.config.settings import AppSettings, Listen
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.retry import POLICIES, RetryPolicy
+from waypost.ports.plugin import SenderPlugin
 
 
 class FromEnvironment(str):
@@ -22,28 +24,64 @@ class FromEnvironment(str):
     __slots__ = ()
 
 
-def build(kind: Any, value: Any, path: str, folder: Path) -> Any:
-    """Make a *kind* of *value*; a misfit is a ConfigurationError.
+class Builder(Struct, frozen=True):
+    """Makes settings; relative files are in *folder*, an app may have a section for each of *plugins*."""
 
-    Where a type or a name that ends in ``_file`` says so, the value is a file; a relative one is in *folder*.
-    """
-    kind, optional = without_none(kind)
-    if value is None and optional:
-        return None
-    if kind in _SHORT_FORMS and isinstance(value, str):
-        return _from_short_form(kind, value, path)
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        return _build_struct(kind, value, path, folder)
-    if get_origin(kind) is dict:
-        key_kind, value_kind = get_args(kind)
-        return {
-            _build_leaf(key_kind, key, join(path, str(key))): build(value_kind, inner, join(path, str(key)), folder)
-            for key, inner in _mapping(value, path).items()
+    folder: Path
+    plugins: Sequence[SenderPlugin]
+
+    def build(self, kind: Any, value: Any, path: str) -> Any:
+        """Make a *kind* of *value*; a misfit is a ConfigurationError.
+
+        Where a type or a name that ends in ``_file`` says so, the value is a file.
+        """
+        kind, optional = without_none(kind)
+        if value is None and optional:
+            return None
+        if kind in _SHORT_FORMS and isinstance(value, str):
+            return _from_short_form(kind, value, path)
+        if isinstance(kind, type) and issubclass(kind, Struct):
+            return self._build_struct(kind, value, path)
+        if get_origin(kind) is dict:
+            key_kind, value_kind = get_args(kind)
+            return {
+                _build_leaf(key_kind, key, join(path, str(key))): self.build(value_kind, inner, join(path, str(key)))
+                for key, inner in _mapping(value, path).items()
+            }
+        if kind is Path or path.endswith("_file"):
+            file = self.folder / Path(_build_leaf(str, value, path)).expanduser()
+            return file if kind is Path else str(file)
+        return _build_leaf(kind, value, path)
+
+    def _build_struct(self, kind: type[Struct], value: Any, path: str) -> Struct:
+        given = dict(_mapping(value, path))
+        if kind is RetryPolicy:
+            given.setdefault("name", path)
+        keys = {each.encode_name: each for each in keys_of(kind, self.plugins)}
+        for name in given:
+            if name not in keys:
+                raise ConfigurationError(join(path, str(name)), f"unknown key{did_you_mean(str(name), list(keys))}")
+        for name, each in keys.items():
+            if each.required and given.get(name) is None:
+                raise ConfigurationError(join(path, name), "is required")
+        built = {
+            keys[name].name: self.build(keys[name].type, inner, join(path, name))
+            for name, inner in given.items()
+            if inner is not None  # "key:" with nothing after it means its default
         }
-    if kind is Path or path.endswith("_file"):
-        file = folder / Path(_build_leaf(str, value, path)).expanduser()
-        return file if kind is Path else str(file)
-    return _build_leaf(kind, value, path)
+        if kind is AppSettings:
+            channels = [plugin.channel for plugin in self.plugins if plugin.channel in built]
+            built["senders"] = {channel: built.pop(channel) for channel in channels}
+        return kind(**built)
+
+
+def keys_of(kind: type[Struct], plugins: Sequence[SenderPlugin]) -> list[FieldInfo]:
+    """What may be said of a *kind*: its fields; of an app a section for each sender, in place of the field of all."""
+    fields = list(msgspec.structs.fields(kind))
+    if kind is not AppSettings:
+        return fields
+    sections = [FieldInfo(each.channel, each.channel, each.settings | None, default=None) for each in plugins]
+    return [*sections, *(each for each in fields if each.name != "senders")]
 
 
 def without_none(kind: Any) -> tuple[Any, bool]:
@@ -64,25 +102,6 @@ def did_you_mean(name: str, known: list[str]) -> str:
     """``; did you mean …?``, or the whole choice where nothing is near."""
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(known)}"
-
-
-def _build_struct(kind: type[Struct], value: Any, path: str, folder: Path) -> Struct:
-    given = dict(_mapping(value, path))
-    if kind is RetryPolicy:
-        given.setdefault("name", path)
-    fields = {each.encode_name: each for each in msgspec.structs.fields(kind)}
-    for name in given:
-        if name not in fields:
-            raise ConfigurationError(join(path, str(name)), f"unknown key{did_you_mean(str(name), list(fields))}")
-    for name, each in fields.items():
-        if each.required and given.get(name) is None:
-            raise ConfigurationError(join(path, name), "is required")
-    built = {
-        fields[name].name: build(fields[name].type, inner, join(path, name), folder)
-        for name, inner in given.items()
-        if inner is not None  # "key:" with nothing after it means its default
-    }
-    return kind(**built)
 
 
 def _mapping(value: Any, path: str) -> Mapping[Any, Any]:

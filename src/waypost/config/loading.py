@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
 
-from waypost.config.building import FromEnvironment, build, join
+from waypost.config.building import Builder, FromEnvironment, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config
 from waypost.domain.errors import ConfigurationError
+from waypost.ports.plugin import SenderPlugin
 
 PREFIX = "WAYPOST_"
 _APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -20,11 +21,11 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SETTINGS = frozenset(each.encode_name for each in msgspec.structs.fields(Config))
 
 
-def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[SenderPlugin]) -> Config:
     """Read the file at *path* (none: the environment alone) and what *environ* overrides.
 
-    Relative files are looked for in the file's folder. A ConfigurationError names the path of the wrong key, and never
-    repeats a value, since it may be a secret.
+    An app may have a section for each of *plugins*. Relative files are looked for in the file's folder. A
+    ConfigurationError names the path of the wrong key, and never repeats a value, since it may be a secret.
     """
     folder = (path.parent if path is not None else Path()).absolute()
     tree = _read(path) if path is not None else {}
@@ -35,7 +36,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         _override(tree, name, value)
     if isinstance(tree.get("store"), dict):
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
-    config: Config = build(Config, tree, "", folder)
+    config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))
     return msgspec.structs.replace(config, store=store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -15,9 +15,10 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo
 
-from waypost.config.building import join, without_none
+from waypost.config.building import join, keys_of, without_none
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Listen, one_per_core
 from waypost.domain.retry import RetryPolicy
+from waypost.ports.plugin import SenderPlugin
 
 BEGIN = "<!-- generated: waypost check-config --settings -->"
 END = "<!-- end of generated -->"
@@ -37,16 +38,17 @@ class Setting(Struct, frozen=True):
     """Empty where the code says nothing, which a test refuses."""
 
 
-def settings() -> list[Setting]:
+def settings(plugins: Sequence[SenderPlugin]) -> list[Setting]:
     """Every setting, in the order of the tree; the parts of a retry policy come last, once."""
-    return [*_of_struct(Config, ""), *_of_struct(RetryPolicy, "<policy>")]
+    return [*_of_struct(Config, "", plugins), *_of_struct(RetryPolicy, "<policy>", plugins)]
 
 
-def markdown() -> str:
+def markdown(plugins: Sequence[SenderPlugin]) -> str:
     """The tables of docs/configuration.md, one for each branch of the tree."""
+    titles = {str(plugin.channel): plugin.title for plugin in plugins}
     sections: dict[str, list[Setting]] = {}
-    for setting in settings():
-        sections.setdefault(_section(setting.path), []).append(setting)
+    for setting in settings(plugins):
+        sections.setdefault(_section(setting.path, titles), []).append(setting)
     tables = []
     for title, rows in sections.items():
         head = f"### {title}\n\n| setting | value | default | meaning |\n|---|---|---|---|\n"
@@ -56,21 +58,20 @@ def markdown() -> str:
     return f"{BEGIN}\n" + "\n".join(tables) + END
 
 
-def _section(path: str) -> str:
+def _section(path: str, titles: Mapping[str, str]) -> str:
     parts = path.split(".")
     if parts[0] == "apps":
-        names = {"apns": "APNs", "fcm": "FCM", "webpush": "Web Push"}
-        return names.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
+        return titles.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
     branches = {"store": "The store", "rest": "The API", "<policy>": "A retry policy of your own"}
     return branches.get(parts[0], "The process")
 
 
-def _of_struct(kind: type[Struct], path: str) -> Iterator[Setting]:
-    for each in msgspec.structs.fields(kind):
-        yield from _of_field(each, join(path, each.encode_name), _meaning(kind, each))
+def _of_struct(kind: type[Struct], path: str, plugins: Sequence[SenderPlugin]) -> Iterator[Setting]:
+    for each in keys_of(kind, plugins):
+        yield from _of_field(each, join(path, each.encode_name), _meaning(kind, each), plugins)
 
 
-def _of_field(each: FieldInfo, path: str, meaning: str) -> Iterator[Setting]:
+def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[SenderPlugin]) -> Iterator[Setting]:
     kind, _ = without_none(each.type)
     if get_origin(kind) is dict:
         key, inner = get_args(kind)
@@ -78,9 +79,9 @@ def _of_field(each: FieldInfo, path: str, meaning: str) -> Iterator[Setting]:
         if inner is RetryPolicy:
             yield Setting(placeholder, _kind(inner), "–", meaning)
         else:
-            yield from _of_struct(inner, placeholder)
+            yield from _of_struct(inner, placeholder, plugins)
     elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in (RetryPolicy, Listen):
-        yield from _of_struct(kind, path)
+        yield from _of_struct(kind, path, plugins)
     else:
         yield Setting(path, "file" if path.endswith("_file") else _kind(kind), _default(each, path), meaning)
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.sql.settings import SqlSettings
-from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Channel, Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.rest.settings import RestSettings
@@ -54,12 +51,8 @@ class Listen(Struct, frozen=True):
 class AppSettings(Struct, frozen=True, kw_only=True):
     """One product whose users are notified."""
 
-    apns: ApnsSettings | None = None
-    """How iOS devices are reached."""
-    fcm: FcmSettings | None = None
-    """How Android devices are reached."""
-    webpush: WebPushSettings | None = None
-    """How browsers are reached."""
+    senders: dict[Channel, Any] = {}
+    """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10

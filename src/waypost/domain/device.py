@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final, NewType
 
 from msgspec import Struct
 
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.notification import ApnsPushType, Channel, Content
+from waypost.domain.notification import APNS, ApnsPushType, Content
 from waypost.domain.time import Instant
 
+Platform = NewType("Platform", str)
+"""What a device runs, or how it is subscribed; the plug-in that serves it names it."""
 
-class Platform(StrEnum):
-    """What a device runs; ``unknown`` comes from imports only and is skipped with a reason."""
-
-    IOS = "ios"
-    ANDROID = "android"
-    WEB = "web"
-    UNKNOWN = "unknown"
-
-
-CHANNEL_OF_PLATFORM: dict[Platform, Channel] = {
-    Platform.IOS: Channel.APNS,
-    Platform.ANDROID: Channel.FCM,
-    Platform.WEB: Channel.WEBPUSH,
-}
+UNKNOWN: Final = Platform("unknown")
+"""Comes from imports only: no plug-in may serve it, and such a device is skipped with a reason."""
 
 
 class TokenUse(StrEnum):
@@ -61,7 +52,7 @@ def token_use_of(content: Content) -> TokenUse:
 
 
 def _event_of(content: Content) -> object:
-    aps = content.overrides.get(Channel.APNS, {}).get("aps")
+    aps = content.overrides.get(APNS, {}).get("aps")
     return aps.get("event") if isinstance(aps, dict) else None
 
 
@@ -97,11 +88,6 @@ class Device(Struct, frozen=True):
     active: bool = True
     token_use: TokenUse = TokenUse.ALERT
 
-    @property
-    def channel(self) -> Channel | None:
-        """The channel that reaches this device; None where the platform is unknown."""
-        return CHANNEL_OF_PLATFORM.get(self.platform)
-
 
 class Registration(Struct, frozen=True):
     """What an app says of itself at launch: an upsert of one device."""
@@ -120,3 +106,20 @@ class Registration(Struct, frozen=True):
 
 RegistrationCheck = Callable[[Registration], list[Fault]]
 """What a channel could never send to, such as a key that is none; the faults are named as in the API."""
+
+
+def has_no_keys(registration: Registration) -> list[Fault]:
+    """The fault of keys where a device has none."""
+    return [] if registration.keys is None else [Fault("keys", "only a push subscription has keys")]
+
+
+def has_one_use(registration: Registration) -> list[Fault]:
+    """The fault of another use where all tokens are for ordinary notifications."""
+    if registration.token_use is TokenUse.ALERT:
+        return []
+    return [Fault("token_use", "only an iOS device has tokens for other uses")]
+
+
+def is_token_alone(registration: Registration) -> list[Fault]:
+    """The faults of a registration where a device is known by its token and nothing else."""
+    return has_no_keys(registration) + has_one_use(registration)

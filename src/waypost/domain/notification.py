@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, NewType
 
 from msgspec import Struct
 
@@ -45,12 +45,11 @@ class Guarantee(StrEnum):
     AT_MOST_ONCE = "at_most_once"
 
 
-class Channel(StrEnum):
-    """How a target is reached; each is spoken by a sender."""
+Channel = NewType("Channel", str)
+"""How a target is reached; each is spoken by a sender, whose plug-in names it."""
 
-    APNS = "apns"
-    FCM = "fcm"
-    WEBPUSH = "webpush"
+APNS: Final = Channel("apns")
+"""Named here because push types and token uses are its own, and part of every notification."""
 
 
 class ApnsPushType(StrEnum):

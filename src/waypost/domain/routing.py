@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from waypost.domain.delivery import Target
-from waypost.domain.device import Device, token_use_of
+from waypost.domain.device import Device, Platform, token_use_of
 from waypost.domain.notification import Channel, Notification
 
 UNKNOWN_PLATFORM = "unknown_platform"
@@ -25,8 +25,13 @@ class Routed(Struct, frozen=True):
     """By target number."""
 
 
-def route(notification: Notification, devices: Sequence[Device], channels: Collection[Channel]) -> Routed:
-    """Number the targets of *notification*; *channels* are those its app has a credential for.
+def route(
+    notification: Notification,
+    devices: Sequence[Device],
+    channels: Mapping[Platform, Channel],
+    credentials: Collection[Channel],
+) -> Routed:
+    """Number the targets of *notification*; *credentials* are the channels that its app has one for.
 
     A named device that the user does not have, a device of an unknown platform and one whose channel has no
     credential become suppressed targets, with the reason: nothing is skipped silently. A token for another use, such
@@ -41,7 +46,7 @@ def route(notification: Notification, devices: Sequence[Device], channels: Colle
     targets: list[Target] = []
     behind: dict[int, Device] = {}
     for device in chosen:
-        target = _target(len(targets), device, channels)
+        target = _target(len(targets), device, channels, credentials)
         if target.suppressed is None:
             behind[target.n] = device
         targets.append(target)
@@ -51,8 +56,8 @@ def route(notification: Notification, devices: Sequence[Device], channels: Colle
     return Routed(tuple(targets), behind)
 
 
-def _target(n: int, device: Device, channels: Collection[Channel]) -> Target:
-    channel = device.channel
+def _target(n: int, device: Device, channels: Mapping[Platform, Channel], credentials: Collection[Channel]) -> Target:
+    channel = channels.get(device.platform)
     if channel is None:
         return Target(n, device.device_id, None, UNKNOWN_PLATFORM)
-    return Target(n, device.device_id, channel, None if channel in channels else NO_CREDENTIAL)
+    return Target(n, device.device_id, channel, None if channel in credentials else NO_CREDENTIAL)

@@ -81,7 +81,13 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         Seconds | None, Meta(description="In this time the same content is not sent twice; 0 is off.")
     ] = None
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
-    overrides: Annotated[dict[Channel, dict[str, Any]], Meta(description="Provider fields, passed through.")] = {}
+    overrides: Annotated[
+        dict[Channel, dict[str, Any]],
+        Meta(
+            description="Provider fields, passed through.",
+            extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}},
+        ),
+    ] = {}
     push_type: Annotated[
         ApnsPushType | None,
         Meta(description="For Apple devices alone: anything but an ordinary notification, such as a live activity."),

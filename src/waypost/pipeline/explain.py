@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import Delivery, Target
-from waypost.domain.device import Device
+from waypost.domain.device import Device, Platform
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.routing import route
@@ -45,6 +45,7 @@ class Explain(Struct, frozen=True):
 
     devices: Devices
     senders: Mapping[CredentialId, Sender]
+    channels: Mapping[Platform, Channel]
     defaults: Mapping[AppId, Defaults]
     clock: Clock
     ids: Ids
@@ -58,7 +59,7 @@ class Explain(Struct, frozen=True):
         notification = made.notification
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
         credentials = {sender.capabilities.channel: name for name, sender in self._senders_of(app).items()}
-        routed = route(notification, devices, credentials)
+        routed = route(notification, devices, self.channels, credentials)
         return Explanation(
             notification,
             content_hash(notification.content),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
-from waypost.domain.device import Device, token_use_of
+from waypost.domain.device import Device, Platform, token_use_of
 from waypost.domain.ids import CredentialId, DeviceId
 from waypost.domain.notification import UNREADABLE, Channel, Notification
 from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
@@ -16,6 +16,8 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import WorkItem
 
+Channels = Mapping[Platform, Channel]
+"""What is known here: the channel of each platform."""
 Credentials = Mapping[Channel, CredentialId]
 """What one app can send with, by channel."""
 
@@ -33,20 +35,22 @@ class Plan(Struct, frozen=True):
     """The whole notification decided before it was routed."""
 
 
-def plan(item: WorkItem, devices: Sequence[Device], credentials: Credentials, now: Instant) -> Plan:
+def plan(item: WorkItem, devices: Sequence[Device], channels: Channels, credentials: Credentials, now: Instant) -> Plan:
     """Decide what each target of *item* gets."""
     if item.notification.content is UNREADABLE:
         return _buried(item, "unreadable", "its stored content cannot be read", now)
     if item.open_targets is None:
-        return _plan_fresh(item, devices, credentials, now)
-    return _plan_again(item, item.open_targets, devices, credentials, now)
+        return _plan_fresh(item, devices, channels, credentials, now)
+    return _plan_again(item, item.open_targets, devices, channels, credentials, now)
 
 
-def _plan_fresh(item: WorkItem, devices: Sequence[Device], credentials: Credentials, now: Instant) -> Plan:
+def _plan_fresh(
+    item: WorkItem, devices: Sequence[Device], channels: Channels, credentials: Credentials, now: Instant
+) -> Plan:
     notification = item.notification
     if is_expired(notification, 1, now):
         return Plan(item, verdict=NotificationStatus.EXPIRED)
-    routed = route(notification, devices, credentials)
+    routed = route(notification, devices, channels, credentials)
     if not routed.targets:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     deliveries: list[Delivery] = []
@@ -65,6 +69,7 @@ def _plan_again(
     item: WorkItem,
     open_targets: Sequence[OpenTarget],
     devices: Sequence[Device],
+    channels: Channels,
     credentials: Credentials,
     now: Instant,
 ) -> Plan:
@@ -72,7 +77,7 @@ def _plan_again(
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     for target in open_targets:
-        decided = _again(item.notification, target, by_id, credentials, now)
+        decided = _again(item.notification, target, by_id, channels, credentials, now)
         if isinstance(decided, Delivery):
             deliveries.append(decided)
         else:
@@ -84,6 +89,7 @@ def _again(
     notification: Notification,
     target: OpenTarget,
     devices: Mapping[DeviceId, Device],
+    channels: Channels,
     credentials: Credentials,
     now: Instant,
 ) -> Delivery | Settlement:
@@ -91,17 +97,18 @@ def _again(
     if is_expired(notification, target.attempt + 1, now):
         return Expired()
     device = devices.get(target.device_id)
-    if device is None or device.channel is None:
+    channel = None if device is None else channels.get(device.platform)
+    if device is None or channel is None:
         return Suppressed(DEVICE_MOVED)
     if device.token_use is not token_use_of(notification.content):
         return Suppressed(OTHER_USE)
-    credential = credentials.get(device.channel)
+    credential = credentials.get(channel)
     if credential is None:
         return Suppressed(NO_CREDENTIAL)
     return Delivery(
         notification,
         target.n,
-        device.channel,
+        channel,
         credential,
         device,
         attempt=target.attempt + 1,

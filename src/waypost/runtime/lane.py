@@ -18,7 +18,7 @@ from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Change, Expired
 from waypost.domain.time import Instant, later
 from waypost.pipeline.deliver import admit, intent_for, needs_intent
-from waypost.pipeline.route import Credentials, Plan, plan, poisoned
+from waypost.pipeline.route import Channels, Credentials, Plan, plan, poisoned
 from waypost.pipeline.settle import change_of
 from waypost.ports.clock import Clock, Jitter
 from waypost.ports.devices import Devices
@@ -41,6 +41,7 @@ class Crew(Struct, frozen=True):
     work: Work
     devices: Devices
     senders: Mapping[CredentialId, Sender]
+    channels: Channels
     credentials: Mapping[AppId, Credentials]
     rules: Mapping[AppId, RetryRules]
     gates: Gates
@@ -162,7 +163,7 @@ class LaneLoop:
         users = [(each.notification.app, each.notification.user_id) for each in healthy]
         found = await crew.devices.for_users(users)
         plans = [
-            plan(item, devices, crew.credentials.get(item.notification.app, {}), now)
+            plan(item, devices, crew.channels, crew.credentials.get(item.notification.app, {}), now)
             for item, devices in zip(healthy, found, strict=True)
         ]
         return [poisoned(item, now) for item in poison] + plans

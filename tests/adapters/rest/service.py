@@ -16,6 +16,9 @@ from waypost.adapters.memory.keys import MemoryKeys
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
+from waypost.bootstrap.registry import channels_of, installed
+from waypost.bootstrap.senders import content_checks, registration_checks
+from waypost.config import AppSettings
 from waypost.domain import api_key
 from waypost.domain.ids import AppId, CallerId, NotificationId, next_ids
 from waypost.domain.notification import Lane
@@ -30,7 +33,8 @@ from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")
 DEFAULTS = RestSettings()
-P256DH = "BA" + "A" * 85
+P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+"""The browser's key in the example of RFC 8291, appendix A."""
 AUTH = "A" * 22
 
 
@@ -85,15 +89,24 @@ class Service:
     def _api(self, settings: RestSettings) -> Api:
         ids, defaults = CountedIds(self.clock), {DEMO: Defaults(), OTHER: Defaults()}
         dedup = MemoryDedup(self.store, self.clock)
+        plugins, bare = installed(), AppSettings()
+        checks = {app: content_checks(bare, plugins) for app in defaults}
         intake = Intake(
-            self.work, dedup, self.clock, ids, self.telemetry, defaults, is_full=lambda lane: lane in self.full
+            self.work,
+            dedup,
+            self.clock,
+            ids,
+            self.telemetry,
+            defaults,
+            is_full=lambda lane: lane in self.full,
+            checks=checks,
         )
         return Api(
             intake=intake,
             views=self.views,
             devices=self.devices,
             keys=self.keys,
-            explain=Explain(self.devices, {}, defaults, self.clock, ids),
+            explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),
             clock=self.clock,
             telemetry=self.telemetry,
             device_caps={DEMO: 2, OTHER: 10},
@@ -101,6 +114,9 @@ class Service:
             metrics=lambda: b"# TYPE up gauge\n",
             draining=lambda: self.is_draining,
             settings=settings,
+            channels=tuple(plugin.channel for plugin in plugins),
+            platforms=tuple(sorted(channels_of(plugins))),
+            device_checks={app: registration_checks(app, bare, plugins) for app in defaults},
         )
 
     async def add_keys(self) -> None:

@@ -29,7 +29,7 @@ async def test_a_receipt_names_the_providers_id_the_error_and_the_retries() -> N
         (item,) = lease.items
         failed = Attempt(now, "unanswered", "UNAVAILABLE", "FCM is not available", HASH)
         again = Change(0, 1, Again(later(now, 1_000), True, failed.code, failed.message), now, failed)
-        target = Target(0, DeviceId("phone"), Channel.FCM)
+        target = Target(0, DeviceId("phone"), Channel("fcm"))
         assert await service.work.settle(lease, [Settled(item.notification, (again,), (target,))]) == []
         (waiting,) = (await client.get(path)).json()["receipts"]
         assert (waiting["status"], waiting["code"], waiting["reason"]) == ("pending", failed.code, failed.message)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served, shown
 from waypost.domain.delivery import FailureClass, Target
+from waypost.domain.device import Platform
 from waypost.domain.errors import Fault
 from waypost.domain.ids import DeviceId, UserId, parse_id
 from waypost.domain.notification import Channel, Lane
@@ -100,7 +101,7 @@ async def _failed(service: Service, notification_id: str, before_settling: objec
     if callable(before_settling):
         await before_settling()
     (item,) = [each for each in lease.items if each.notification.id == parse_id(notification_id)]
-    target = Target(0, DeviceId("phone"), Channel.FCM)
+    target = Target(0, DeviceId("phone"), Channel("fcm"))
     change = Change(
         0, 1, Dead("INVALID_ARGUMENT", "no such field", FailureClass.TERMINAL, letter=True), service.clock.now()
     )
@@ -218,6 +219,7 @@ async def test_ids_may_hold_what_a_path_cannot() -> None:
     ("body", "path"),
     [
         ({"platform": "unknown", "token": "x"}, "platform"),
+        ({"platform": "windows", "token": "x"}, "platform"),
         ({"platform": "ios", "token": "../../etc"}, "token"),
         ({"platform": "ios", "token": "ab" * 32, "keys": {"p256dh": P256DH, "auth": AUTH}}, "keys"),
         ({"platform": "web", "token": "https://push.example/x"}, "keys"),
@@ -254,7 +256,8 @@ async def test_what_a_channel_could_never_send_to_is_not_registered() -> None:
     """The faults are the channel's own; another app's channels are not asked."""
     async with served() as (service, _):
         found = [Fault("token", "is nowhere"), Fault("keys.p256dh", "is not a point")]
-        api = msgspec.structs.replace(service.api, device_checks={DEMO: [lambda registration: found]})
+        checks = {**service.api.device_checks, DEMO: {Platform("android"): lambda _: found}}
+        api = msgspec.structs.replace(service.api, device_checks=checks)
         service.app = build_app(api)
         body = {"platform": "android", "token": "t"}
         async with service.client() as client:

@@ -53,13 +53,13 @@ _floor = 0
 def to_ios(lab: Lab, what: Notification | None = None, token: str | None = None) -> Delivery:
     """To an iOS device of the lab."""
     (made,) = lab.tokens.make("ios", 1, topic="com.example.demo", environment="production")
-    return delivery(Platform.IOS, token or made, what or fresh())
+    return delivery(Platform("ios"), token or made, what or fresh())
 
 
 def to_android(lab: Lab, what: Notification | None = None, token: str | None = None) -> Delivery:
     """To an Android device of the lab."""
     (made,) = lab.tokens.make("android", 1, topic=None, environment=None)
-    return delivery(Platform.ANDROID, token or made, what or fresh())
+    return delivery(Platform("android"), token or made, what or fresh())
 
 
 def to_web(
@@ -68,7 +68,7 @@ def to_web(
     """To a browser of the lab."""
     subscription = lab.webpush.subscribe(service=service, vapid_key=vapid_key)
     keys = SubscriptionKeys(p256dh=subscription.public_key, auth=subscription.auth)
-    return delivery(Platform.WEB, lab.webpush.endpoint(subscription), what or fresh(), keys=keys)
+    return delivery(Platform("web"), lab.webpush.endpoint(subscription), what or fresh(), keys=keys)
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

@@ -47,12 +47,12 @@ async def apns(healing: ApnsSettings, noted: Noted) -> AsyncIterator[ApnsSender]
 def to_sandbox(lab: Lab, token: str | None = None) -> Delivery:
     """To a device whose token is of the sandbox."""
     made = token or lab.tokens.make("ios", 1, topic="com.example.demo", environment="sandbox")[0]
-    return delivery(Platform.IOS, made, fresh())
+    return delivery(Platform("ios"), made, fresh())
 
 
 def to_nobody() -> Delivery:
     """To a token that neither environment handed out."""
-    return delivery(Platform.IOS, "abc", fresh())
+    return delivery(Platform("ios"), "abc", fresh())
 
 
 def refusals(lab: Lab) -> tuple[int, int]:

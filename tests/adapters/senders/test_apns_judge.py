@@ -155,13 +155,13 @@ async def started(settings: ApnsSettings, clock: StoppedClock | SystemClock | No
 
 def to(token: str, what: Notification | None = None) -> Delivery:
     """To one device."""
-    return delivery(Platform.IOS, token, what or fresh())
+    return delivery(Platform("ios"), token, what or fresh())
 
 
 def special(push_type: ApnsPushType) -> Notification:
     """The least that may be sent as *push_type*."""
     aps = {"event": "update", "content-state": {"score": 1}} if push_type is ApnsPushType.LIVEACTIVITY else {}
-    content = Content(push_type=push_type, data={"a": 1}, overrides={Channel.APNS: {"aps": aps}})
+    content = Content(push_type=push_type, data={"a": 1}, overrides={Channel("apns"): {"aps": aps}})
     return fresh(content, kind=push_type.kind)
 
 
@@ -182,7 +182,7 @@ TAKEN: dict[str, tuple[Notification, str, str]] = {
                 title="Grüße 👩‍👩‍👧", subtitle="S", body="B", data={"order": 7, "o": {"a": [1, None]}}, sound="bell",
                 badge=0, image="https://img.example.com/1.png", category="ORDER", thread="orders",
                 link="https://example.com/", actions=(Action("open", "Open"),),
-                overrides={Channel.APNS: {"aps": {"relevance-score": 0.5}}},
+                overrides={Channel("apns"): {"aps": {"relevance-score": 0.5}}},
             )
         ),
         "ALERT",

@@ -32,7 +32,7 @@ CONTENTS: list[tuple[ApnsPushType, Content]] = [
 
 
 def _activity(aps: dict[str, Any], **fields: Any) -> tuple[ApnsPushType, Content]:
-    return ApnsPushType.LIVEACTIVITY, Content(overrides={Channel.APNS: {"aps": aps}}, **fields)
+    return ApnsPushType.LIVEACTIVITY, Content(overrides={Channel("apns"): {"aps": aps}}, **fields)
 
 
 CONTENTS += [
@@ -53,7 +53,7 @@ async def test_each_push_type_is_taken(
     topic = "com.example.demo" + RULES[push_type].suffix
     (token,) = lab.tokens.make("ios", 1, topic=topic, environment="production")
     what = fresh(_typed(content, push_type), kind=push_type.kind, urgency=urgency)
-    assert isinstance(await outcome(apns, delivery(Platform.IOS, token, what)), Taken)
+    assert isinstance(await outcome(apns, delivery(Platform("ios"), token, what)), Taken)
     (record,) = accepted(lab, "apns")
     assert headers_of(lab, record)["apns-topic"] == topic
     assert record.push_type == push_type.value

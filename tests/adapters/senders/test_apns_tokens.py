@@ -127,7 +127,7 @@ async def test_a_token_of_the_other_environment_is_refused_and_not_forgotten(lab
 @pytest.mark.asyncio
 @pytest.mark.parametrize("token", ["../../1/apps", "ab cd", "", "ü" * 64, "a\r\nb"])
 async def test_a_token_that_could_break_out_of_the_path_is_never_sent(lab: Lab, apns: ApnsSender, token: str) -> None:
-    one = delivery(Platform.IOS, token, fresh())
+    one = delivery(Platform("ios"), token, fresh())
     assert await outcome(apns, one) == Refused("malformed_token", "the token is not hexadecimal")
     assert lab.records.counts["apns"].refused == 0
 

@@ -218,7 +218,7 @@ async def test_stopping_reports_what_waits_for_an_access_token(lab: Lab, unstart
 @pytest.mark.asyncio
 async def test_a_malformed_token_is_forgotten_and_a_malformed_message_is_not(lab: Lab, fcm: FcmSender) -> None:
     assert isinstance(await outcome(fcm, to_android(lab, token="no token")), Gone)
-    broken = fresh(Content(title="x", overrides={Channel.FCM: {"android": {"ttl": "soon"}}}))
+    broken = fresh(Content(title="x", overrides={Channel("fcm"): {"android": {"ttl": "soon"}}}))
     assert isinstance(await outcome(fcm, to_android(lab, broken)), Refused)
 
 

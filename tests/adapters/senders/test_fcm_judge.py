@@ -56,7 +56,7 @@ def _fetch(file: Path) -> None:
 
 def overridden(**message: Any) -> Content:
     """A title, and what only FCM is told."""
-    return Content(title="T", overrides={Channel.FCM: message})
+    return Content(title="T", overrides={Channel("fcm"): message})
 
 
 ANDROID_SHOWS = {
@@ -125,7 +125,7 @@ SENT: dict[str, Notification] = {
     ),
     "override of options": notification(overridden(fcm_options={"analytics_label": "autumn"})),
     "silent with an override": notification(
-        Content(data={"a": 1}, overrides={Channel.FCM: {"android": {"direct_boot_ok": True}}}), kind=Kind.SILENT
+        Content(data={"a": 1}, overrides={Channel("fcm"): {"android": {"direct_boot_ok": True}}}), kind=Kind.SILENT
     ),
 }
 

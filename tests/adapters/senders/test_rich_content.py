@@ -42,7 +42,7 @@ async def test_android_gets_channel_sound_colour_and_priority(lab: Lab, fcm: Fcm
         "android": {"notification": {"color": "#FF0000", "click_action": "OPEN"}},
     }
     what = content(
-        Channel.FCM, override, data={"order": 7}, android_channel="default", sound="default", image=IMAGE,
+        Channel("fcm"), override, data={"order": 7}, android_channel="default", sound="default", image=IMAGE,
         actions=(Action("open", "Open"),),
     )  # fmt: skip
     assert isinstance(await outcome(fcm, to_android(lab, fresh(what, urgency=Urgency.HIGH))), Taken)
@@ -60,7 +60,7 @@ async def test_android_gets_channel_sound_colour_and_priority(lab: Lab, fcm: Fcm
 async def test_ios_gets_sound_badge_media_and_keys_beside_aps(lab: Lab, apns: ApnsSender) -> None:
     """Requirements S3-55 and S3-116."""
     what = content(
-        Channel.APNS, {"aps": {"content-available": 1}}, data={"order": 7}, sound="default", badge=5, image=IMAGE,
+        Channel("apns"), {"aps": {"content-available": 1}}, data={"order": 7}, sound="default", badge=5, image=IMAGE,
         category="ORDER", actions=(Action("open", "Open"),),
     )  # fmt: skip
     assert isinstance(await outcome(apns, to_ios(lab, fresh(what))), Taken)
@@ -84,7 +84,7 @@ async def test_a_service_worker_gets_icon_image_actions_and_require_interaction(
 ) -> None:
     """Requirements S3-117: decrypted as the browser would."""
     what = content(
-        Channel.WEBPUSH, {"requireInteraction": True}, icon=IMAGE, image=IMAGE, actions=(Action("open", "Open"),)
+        Channel("webpush"), {"requireInteraction": True}, icon=IMAGE, image=IMAGE, actions=(Action("open", "Open"),)
     )
     assert isinstance(await outcome(webpush, to_web(lab, fresh(what))), Taken)
     (record,) = accepted(lab, "webpush")

@@ -78,7 +78,7 @@ async def test_a_distributor_takes_what_its_app_can_read_and_is_tried_again_whil
         )
         sender = WebPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
         await sender.start()
-        one = delivery(Platform.WEB, f"{url}{TOPIC}?up=1", fresh(), keys=keys)
+        one = delivery(Platform("web"), f"{url}{TOPIC}?up=1", fresh(), keys=keys)
 
         assert await outcome(sender, one) == Taken("")
         (body,) = distributor.got
@@ -95,6 +95,6 @@ async def test_a_distributor_takes_what_its_app_can_read_and_is_tried_again_whil
         assert isinstance(decide(nobody, one, EXPONENTIAL, SystemClock().now(), 0.0), Again)
 
         distributor.listening = True
-        no_topic = delivery(Platform.WEB, f"{url}{TOPIC}", fresh(), keys=keys)
+        no_topic = delivery(Platform("web"), f"{url}{TOPIC}", fresh(), keys=keys)
         assert isinstance(await outcome(sender, no_topic), Refused)
         await sender.stop(1)

@@ -29,7 +29,7 @@ def at(lab: Lab, transport: Transport, content: Content | None = None) -> Delive
     """To a browser whose push service is reached like this."""
     (made,) = lab.webpush.subscriptions.make(1, service="rfc", vapid_key=None, transport=transport)
     keys = SubscriptionKeys(p256dh=made.public_key, auth=made.auth)
-    return delivery(Platform.WEB, lab.webpush.endpoint(made), fresh(content), keys=keys)
+    return delivery(Platform("web"), lab.webpush.endpoint(made), fresh(content), keys=keys)
 
 
 @pytest_asyncio.fixture
@@ -102,7 +102,7 @@ async def test_a_client_that_stops_says_what_was_written(lab: Lab, webpush_setti
     server = await asyncio.start_server(says_nothing, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     sender = await started(msgspec.structs.replace(webpush_settings, allow_endpoints=(url,)))
-    one = delivery(Platform.WEB, f"{url}/x", fresh(), keys=at(lab, "plain").device.keys)
+    one = delivery(Platform("web"), f"{url}/x", fresh(), keys=at(lab, "plain").device.keys)
     sending = asyncio.ensure_future(outcome(sender, one))
     await arrived.wait()
     await sender.stop(0.0)
@@ -129,7 +129,7 @@ async def test_a_host_of_the_list_that_leads_into_a_private_network_is_never_con
 ) -> None:
     """What a name means is up to whoever runs its DNS: here it is this machine."""
     sender = await started(msgspec.structs.replace(webpush_settings, allow_endpoints=("localhost",)))
-    inside = delivery(Platform.WEB, "https://localhost/push/x", fresh(), keys=at(lab, "h2").device.keys)
+    inside = delivery(Platform("web"), "https://localhost/push/x", fresh(), keys=at(lab, "h2").device.keys)
     got = await outcome(sender, inside)
     assert got == Unreachable("not_sent", "localhost has an address that may not be dialed for it")
     await sender.stop(1)

@@ -52,7 +52,7 @@ class Judge:
         """A browser that knows this sender alone, and its name there."""
         said = await self._ask("subscribe", userVisibleOnly="true", applicationServerKey=key)
         keys = SubscriptionKeys(p256dh=octets(said["keys"]["p256dh"]), auth=octets(said["keys"]["auth"]))
-        return delivery(Platform.WEB, said["endpoint"], fresh(content, kind=kind), keys=keys), said["clientHash"]
+        return delivery(Platform("web"), said["endpoint"], fresh(content, kind=kind), keys=keys), said["clientHash"]
 
     async def received(self, client: str) -> list[Any]:
         """What the browser read."""
@@ -142,7 +142,7 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, settings: WebPu
     stranger = read_vapid(AppId("demo"), settings).public_key[:-4] + "AAAA"
     with pytest.raises(AssertionError):
         await judge.subscribe(stranger, Content(title="T"))
-    unknown = delivery(Platform.WEB, f"{judge.url}/notify/nobody", fresh(), keys=one.device.keys)
+    unknown = delivery(Platform("web"), f"{judge.url}/notify/nobody", fresh(), keys=one.device.keys)
     assert isinstance(await outcome(sender, unknown), Refused)
     await sender.stop(1)
 

@@ -38,9 +38,9 @@ async def test_an_endpoint_elsewhere_is_refused_and_nothing_connects(lab: Lab, w
 async def test_a_subscription_without_good_keys_is_refused(lab: Lab, webpush: WebPushSender) -> None:
     one = to_web(lab)
     assert one.device.keys is not None
-    without = delivery(Platform.WEB, one.device.token, fresh())
+    without = delivery(Platform("web"), one.device.token, fresh())
     off_the_curve = delivery(
-        Platform.WEB, one.device.token, fresh(), keys=SubscriptionKeys(p256dh=b"\x04" + b"\x01" * 64, auth=bytes(16))
+        Platform("web"), one.device.token, fresh(), keys=SubscriptionKeys(p256dh=b"\x04" + b"\x01" * 64, auth=bytes(16))
     )
     for got in await outcomes(webpush, [without, off_the_curve]):
         assert isinstance(got, Refused)
@@ -78,4 +78,4 @@ async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_setti
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:
-    return delivery(Platform.WEB, endpoint, one.notification, keys=one.device.keys)
+    return delivery(Platform("web"), endpoint, one.notification, keys=one.device.keys)

@@ -36,8 +36,8 @@ READS = {
 async def test_a_hundred_registrations_through_two_writers_leave_one_row(open_at: OpenStore, tmp_path: Path) -> None:
     """Both for one device and for one token; each writer has a connection of its own, as in two processes."""
     stores = [await open_at(tmp_path / "waypost.db") for _ in range(2)]
-    same_device = [Registration(APP, UserId("ann"), DeviceId("d"), Platform.IOS, f"t{n}") for n in range(50)]
-    same_token = [Registration(APP, UserId(f"u{n}"), DeviceId("d"), Platform.IOS, "t") for n in range(50)]
+    same_device = [Registration(APP, UserId("ann"), DeviceId("d"), Platform("ios"), f"t{n}") for n in range(50)]
+    same_token = [Registration(APP, UserId(f"u{n}"), DeviceId("d"), Platform("ios"), "t") for n in range(50)]
     calls = enumerate([*same_device, *same_token], start=1)
     await asyncio.gather(*(stores[n % 2].devices.upsert(call, Instant(n), 10) for n, call in calls))
     everybody = [UserId("ann"), *(UserId(f"u{n}") for n in range(50))]

@@ -25,7 +25,7 @@ async def test_the_target_of_a_stale_intent_is_leased_again(tmp_path: Path, open
     await store.work.accept([Arrival(made)])
     lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
     assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
-    other = (Target(0, DeviceId("another"), Channel.APNS),)
+    other = (Target(0, DeviceId("another"), Channel("apns")),)
     assert await store.work.settle(lease, [Settled(made, (intent(0, now),), other)]) == [Stale(made.id, 0, 1)]
     assert store.work.busy_shards() == set()
     assert await store.work.release(later(now, MINUTE_MS), 10) == 1

@@ -17,7 +17,9 @@ from waypost.domain.settlement import Change, Sent, apply
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 
-FRESH = Receipt(NotificationId(b"i" * 16), 3, DeviceId("phone"), Channel.FCM, DeliveryStatus.PENDING, due_at=Instant(7))
+FRESH = Receipt(
+    NotificationId(b"i" * 16), 3, DeviceId("phone"), Channel("fcm"), DeliveryStatus.PENDING, due_at=Instant(7)
+)
 
 
 @pytest.mark.parametrize("code", ["", "200"])

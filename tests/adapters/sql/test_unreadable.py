@@ -32,7 +32,7 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_pat
     assert contents[spoilt.id] is UNREADABLE
     assert contents[sound.id] == sound.content
     (item,) = (each for each in lease.items if each.notification.id == spoilt.id)
-    made = plan(item, [], {}, NOW)
+    made = plan(item, [], {}, {}, NOW)
     assert made.deliveries == ()
     assert await store.work.settle(lease, [Settled(spoilt, made.changes, made.targets, made.verdict)]) == []
     story = await store.views.story(spoilt.app, spoilt.id)

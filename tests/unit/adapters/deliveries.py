@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.unit.domain.made import CHANNELS
 from waypost.domain.delivery import Delivery
-from waypost.domain.device import CHANNEL_OF_PLATFORM, Device, Platform, SubscriptionKeys
+from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.notification import Content, Kind, Notification, Urgency, lane_of
 from waypost.domain.time import HOUR_MS, Instant, later
@@ -58,7 +59,7 @@ def delivery(
 ) -> Delivery:
     """The first attempt to one device."""
     what = what or notification()
-    channel = CHANNEL_OF_PLATFORM[platform]
+    channel = CHANNELS[platform]
     device = Device(
         app=what.app,
         user_id=what.user_id,

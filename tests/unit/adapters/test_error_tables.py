@@ -24,9 +24,9 @@ from waypost.telemetry import Silent
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 DEAD = ("Unregistered", "ExpiredToken")
-TO_IOS = delivery(Platform.IOS, IOS_TOKEN)
-TO_ANDROID = delivery(Platform.ANDROID, ANDROID_TOKEN)
-TO_WEB = delivery(Platform.WEB, "https://push.example/x")
+TO_IOS = delivery(Platform("ios"), IOS_TOKEN)
+TO_ANDROID = delivery(Platform("android"), ANDROID_TOKEN)
+TO_WEB = delivery(Platform("web"), "https://push.example/x")
 
 
 def apns(reason: str, status: int) -> tuple[Outcome, Delivery]:
@@ -106,7 +106,7 @@ def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:
 def test_no_answer_from_apns_is_never_tried_again_where_at_most_once_was_asked_for() -> None:
     """Requirements S1-121: Apple may have it."""
     what = msgspec.structs.replace(notification(), guarantee=Guarantee.AT_MOST_ONCE)
-    once = delivery(Platform.IOS, IOS_TOKEN, what)
+    once = delivery(Platform("ios"), IOS_TOKEN, what)
     silent = apns_outcome(Unknown("no answer before the deadline"), once, DEAD, NOW)
     assert isinstance(decide(silent, once, EXPONENTIAL, NOW, 0.0), Unsure)
 

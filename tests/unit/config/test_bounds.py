@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from waypost.adapters.apns.gateway import OTHER_CONNECTIONS
-from waypost.config import load
+from waypost.bootstrap import load
+from waypost.config import AppSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
+from waypost.domain.notification import APNS
 
-APNS = "key_file: k.p8, key_id: ABCDE12345, team_id: FGHIJ67890, topic: t"
+SECTION = "key_file: k.p8, key_id: ABCDE12345, team_id: FGHIJ67890, topic: t"
 
 
-def read(folder: Path, app: str) -> object:
+def read(folder: Path, app: str) -> AppSettings:
     """The settings of the app ``demo``."""
     path = folder / "waypost.yaml"
     path.write_text(f"apps: {{demo: {{{app}}}}}")
@@ -24,7 +26,7 @@ def read(folder: Path, app: str) -> object:
 @pytest.mark.parametrize("cap", [0, 1, 10, 50])
 def test_a_user_may_have_up_to_50_devices_or_any_number(tmp_path: Path, cap: int) -> None:
     """Requirements S1-139: per app, and 0 is no cap."""
-    assert read(tmp_path, f"device_cap: {cap}").device_cap == cap  # type: ignore[attr-defined]  # of AppSettings
+    assert read(tmp_path, f"device_cap: {cap}").device_cap == cap
 
 
 @pytest.mark.parametrize("cap", [-1, 51])
@@ -36,10 +38,10 @@ def test_another_cap_is_refused_by_its_path(tmp_path: Path, cap: int) -> None:
 
 def test_apns_has_25_connections_and_never_more_than_50(tmp_path: Path) -> None:
     """Requirements S1-103: of both kinds and to both environments together."""
-    assert read(tmp_path, f"apns: {{{APNS}}}").apns.connections == 25  # type: ignore[attr-defined]  # of AppSettings
-    most = read(tmp_path, f"apns: {{{APNS}, connections: 40, silent_connections: 5}}").apns  # type: ignore[attr-defined]  # as above
+    assert read(tmp_path, f"apns: {{{SECTION}}}").senders[APNS].connections == 25
+    most = read(tmp_path, f"apns: {{{SECTION}, connections: 40, silent_connections: 5}}").senders[APNS]
     assert most.connections + most.silent_connections + OTHER_CONNECTIONS == 50
     for name, over in (("connections", 41), ("silent_connections", 6)):
         with pytest.raises(ConfigurationError) as caught:
-            read(tmp_path, f"apns: {{{APNS}, {name}: {over}}}")
+            read(tmp_path, f"apns: {{{SECTION}, {name}: {over}}}")
         assert caught.value.path == f"apps.demo.apns.{name}"

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from waypost.config import Config, Listen, load
+from waypost.bootstrap import load
+from waypost.config import Config, Listen
 from waypost.config.settings import MAX_WORKERS
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Lane, Urgency
+from waypost.domain.notification import Channel, Lane, Urgency
 from waypost.domain.retry import POLICIES, ErrorClass
 
 EXAMPLE = """
@@ -43,13 +44,10 @@ def refusal(folder: Path, text: str, **environ: str) -> ConfigurationError:
 def test_the_example_of_the_docs_is_read_and_files_are_found_beside_it(tmp_path: Path) -> None:
     config = read(tmp_path, EXAMPLE)
     demo = config.apps[DEMO]
-    assert demo.apns is not None
-    assert demo.fcm is not None
-    assert demo.webpush is not None
-    assert demo.apns.key_file is not None
-    assert Path(demo.apns.key_file) == tmp_path / "AuthKey.p8"
-    assert Path(demo.fcm.service_account_file) == tmp_path / "fcm.json"
-    assert demo.webpush.allow_endpoints == ("https://127.0.0.1:2199",)
+    assert demo.senders[Channel("apns")].key_file is not None
+    assert Path(demo.senders[Channel("apns")].key_file) == tmp_path / "AuthKey.p8"
+    assert Path(demo.senders[Channel("fcm")].service_account_file) == tmp_path / "fcm.json"
+    assert demo.senders[Channel("webpush")].allow_endpoints == ("https://127.0.0.1:2199",)
     assert config.store.url == f"sqlite:///{tmp_path}/waypost.db"
     assert config.listen == Listen("127.0.0.1", 8080)
 
@@ -112,10 +110,8 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         WAYPOST_DRAIN_TIMEOUT_S="",
     )
     demo = config.apps[DEMO]
-    assert demo.fcm is not None
-    assert demo.fcm.endpoint == "https://127.0.0.1:9"
-    assert demo.webpush is not None
-    assert demo.webpush.allow_endpoints == ("https://a", "https://b")
+    assert demo.senders[Channel("fcm")].endpoint == "https://127.0.0.1:9"
+    assert demo.senders[Channel("webpush")].allow_endpoints == ("https://a", "https://b")
     assert demo.retry.by_urgency[Urgency.LOW].name == "s2_low"
     assert config.apps[AppId("my-shop.eu")].device_cap == 5
     assert config.store.url == "sqlite:////elsewhere.db"
@@ -141,8 +137,7 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
     (tmp_path / "team").write_text("FGHIJ67890\n")
     text = EXAMPLE.replace("ABCDE12345", '"${KEY_ID}"').replace("FGHIJ67890", "file:team")
     demo = read(tmp_path, text, KEY_ID="KKKKK12345").apps[DEMO]
-    assert demo.apns is not None
-    assert (demo.apns.key_id, demo.apns.team_id) == ("KKKKK12345", "FGHIJ67890")
+    assert (demo.senders[Channel("apns")].key_id, demo.senders[Channel("apns")].team_id) == ("KKKKK12345", "FGHIJ67890")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,12 @@ from waypost.domain.notification import Channel, Content, Lane, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, Instant, later
 
+CHANNELS = {
+    Platform("ios"): Channel("apns"),
+    Platform("android"): Channel("fcm"),
+    Platform("web"): Channel("webpush"),
+}
+"""As our own plug-ins have them."""
 NOW = Instant(1_800_000_000_000)
 ATTEMPT = Attempt(NOW, "taken", "200", "", b"t" * 16)
 
@@ -27,9 +33,9 @@ _NOTIFICATION = Notification(
     ttl_ms=DAY_MS,
     lane=Lane.NORMAL,
 )
-_DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform.IOS, "token", NOW, NOW, NOW)
-_RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel.APNS, DeliveryStatus.PENDING, due_at=NOW)
-_DELIVERY = Delivery(_NOTIFICATION, 0, Channel.APNS, CredentialId("demo/apns"), _DEVICE, attempt=1)
+_DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform("ios"), "token", NOW, NOW, NOW)
+_RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
+_DELIVERY = Delivery(_NOTIFICATION, 0, Channel("apns"), CredentialId("demo/apns"), _DEVICE, attempt=1)
 
 
 def notification(**fields: Any) -> Notification:

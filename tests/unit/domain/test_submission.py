@@ -124,7 +124,7 @@ def test_what_a_push_type_cannot_show_is_refused() -> None:
 def test_two_updates_of_a_live_activity_are_not_the_same_content() -> None:
     def key(eta: int) -> bytes:
         aps = {"event": "update", "content-state": {"eta": eta}}
-        made = drafted(push_type=ApnsPushType.LIVEACTIVITY, title=None, overrides={Channel.APNS: {"aps": aps}})
+        made = drafted(push_type=ApnsPushType.LIVEACTIVITY, title=None, overrides={Channel("apns"): {"aps": aps}})
         (claim,) = made.claims
         return claim.key
 

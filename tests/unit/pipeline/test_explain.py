@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.contract.clock import StoppedClock
+from tests.unit.domain.made import CHANNELS
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.memory.devices import MemoryDevices
@@ -40,12 +41,12 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
         registration = Registration(DEMO, USER, DeviceId(device_id), platform, token=f"secret-{device_id}")
         await registry.upsert(registration, clock.now(), 10)
     sender = FcmSender(DEMO, FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent())
-    return Explain(registry, {sender.credential: sender}, {DEMO: Defaults()}, clock, OneId())
+    return Explain(registry, {sender.credential: sender}, CHANNELS, {DEMO: Defaults()}, clock, OneId())
 
 
 async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
     """The bytes of the sender that would send them, without the token."""
-    explain = await explaining(("phone", Platform.ANDROID), ("tablet", Platform.IOS))
+    explain = await explaining(("phone", Platform("android")), ("tablet", Platform("ios")))
     said = await explain.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello"))
     by_device = {target.device_id: target for target in said.targets}
     phone, tablet = by_device[DeviceId("phone")], by_device[DeviceId("tablet")]
@@ -53,13 +54,13 @@ async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
     assert json.loads(phone.rendered.body)["message"]["notification"]["title"] == "Hello"
     assert phone.rendered.size_bytes <= phone.rendered.limit_bytes
     assert b"secret" not in phone.rendered.body
-    assert (tablet.channel, tablet.suppressed, tablet.rendered) == (Channel.APNS, "no_credential", None)
+    assert (tablet.channel, tablet.suppressed, tablet.rendered) == (Channel("apns"), "no_credential", None)
     assert said.dedup == (ClaimKind.CONTENT,)
 
 
 async def test_what_is_too_large_for_a_provider_says_so() -> None:
     """With the size and the limit; the submission itself is fine."""
-    explain = await explaining(("phone", Platform.ANDROID))
+    explain = await explaining(("phone", Platform("android")))
     said = await explain.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello", body="x" * 10_000))
     rendered = said.targets[0].rendered
     assert rendered is not None
@@ -75,6 +76,7 @@ async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
     refusing = Explain(
         explain.devices,
         explain.senders,
+        explain.channels,
         explain.defaults,
         explain.clock,
         explain.ids,

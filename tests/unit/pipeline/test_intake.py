@@ -25,7 +25,7 @@ CALLER = Caller(APP, CallerId("shop"))
 async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
     """The check comes before any look at devices (requirements S1-24)."""
     bench = RegistryBench(tmp_path / "board")
-    await bench.register(ANN, Channel.APNS)
+    await bench.register(ANN, Channel("apns"))
     intake = Intake(
         bench.work,
         MemoryDedup(bench.store, bench.clock),

@@ -82,7 +82,7 @@ def bench(tmp_path: Path) -> RegistryBench:
 async def test_a_dead_token_is_deactivated_after_the_event_and_not_by_the_sender(bench: RegistryBench) -> None:
     """The delivery path only reads the registry (requirements S1-40, S1-41)."""
     bench.apns.answer = lambda delivery: Gone("Unregistered")
-    await bench.register(ANN, Channel.APNS, Channel.FCM)
+    await bench.register(ANN, Channel("apns"), Channel("fcm"))
     await bench.told()
     assert set(bench.registry.calls) == {"for_users"}
     assert len(await bench.active()) == 2
@@ -94,7 +94,7 @@ async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench
     """Requirements S1-42."""
     bench.budgets[Lane.NORMAL] = 1_000
     bench.apns.answer = lambda delivery: Gone("Unregistered")
-    await bench.register(ANN, Channel.APNS)
+    await bench.register(ANN, Channel("apns"))
     await bench.told(1_000)
     assert len(bench.apns.sent) == 1_000
     await bench.report()
@@ -104,9 +104,9 @@ async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench
 async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:
     """It was registered while the old one was being sent to (requirements S1-43)."""
     bench.apns.answer = lambda delivery: Gone("Unregistered")
-    await bench.register(ANN, Channel.APNS)
+    await bench.register(ANN, Channel("apns"))
     await bench.told()
-    renewed = Registration(APP, ANN, DeviceId("ann-apns"), Platform.IOS, "new-token")
+    renewed = Registration(APP, ANN, DeviceId("ann-apns"), Platform("ios"), "new-token")
     await bench.devices.upsert(renewed, bench.clock.advance(SECOND_MS), cap=10)
     await bench.report()
     assert await bench.active() == ["new-token"]
@@ -114,7 +114,7 @@ async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:
 
 async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> None:
     """Requirements S3-56: later than the registration, and not by a failure."""
-    await bench.register(ANN, Channel.APNS, Channel.FCM)
+    await bench.register(ANN, Channel("apns"), Channel("fcm"))
     bench.apns.answer = lambda delivery: Taken("p")
     bench.fcm.answer = lambda delivery: Gone("UNREGISTERED", since=bench.began)
     await bench.told()
@@ -124,7 +124,7 @@ async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> Non
 
 
 async def test_a_page_that_was_read_is_not_read_again(bench: RegistryBench) -> None:
-    await bench.register(ANN, Channel.APNS)
+    await bench.register(ANN, Channel("apns"))
     await bench.told()
     await bench.report()
     position = await bench.journal.position(READER)

@@ -36,7 +36,7 @@ from waypost.telemetry import Silent
 APP = AppId("demo")
 APNS = CredentialId("demo/apns")
 FCM = CredentialId("demo/fcm")
-PLATFORMS = {Channel.APNS: Platform.IOS, Channel.FCM: Platform.ANDROID}
+PLATFORMS = {Channel("apns"): Platform("ios"), Channel("fcm"): Platform("android")}
 
 
 class ScriptedSender:
@@ -93,7 +93,7 @@ class LaneBench:
         self.journal = MemoryJournal(self.store)
         self.devices = MemoryDevices(self.store)
         self.board = Board(board_path)
-        self.apns, self.fcm = ScriptedSender(Channel.APNS), ScriptedSender(Channel.FCM)
+        self.apns, self.fcm = ScriptedSender(Channel("apns")), ScriptedSender(Channel("fcm"))
         self.rules = BreakerRules(failures_to_open=3, ramp_start=2)
         self.ids = RandomIds(self.clock)
         self.budgets: dict[Lane, int] = {}
@@ -106,7 +106,8 @@ class LaneBench:
             work=self.work,
             devices=self.devices,
             senders=senders,
-            credentials={APP: {Channel.APNS: APNS, Channel.FCM: FCM}},
+            channels={platform: channel for channel, platform in PLATFORMS.items()},
+            credentials={APP: {Channel("apns"): APNS, Channel("fcm"): FCM}},
             rules={APP: RetryRules()},
             gates=gates,
             settler=Settler(self.work, Silent(), 1_000, gates.parked),

@@ -28,7 +28,7 @@ def bench(tmp_path: Path) -> LaneBench:
 
 async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> None:
     """Two devices on two channels: two deliveries, two receipts, one final status."""
-    await bench.register("ann", Channel.APNS, Channel.FCM)
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
@@ -49,10 +49,10 @@ async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
 async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
     """While APNs is silent, the same user's FCM delivery is settled."""
     bench.apns.answer = lambda delivery: None
-    await bench.register("ann", Channel.APNS, Channel.FCM)
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
-        half = {Channel.APNS: DeliveryStatus.PENDING, Channel.FCM: DeliveryStatus.SENT}
+        half = {Channel("apns"): DeliveryStatus.PENDING, Channel("fcm"): DeliveryStatus.SENT}
         await until(lambda: bench.statuses(told) == half)
         assert len(bench.apns.open) == 1
         bench.apns.finish(Taken("late"))
@@ -65,7 +65,7 @@ async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench:
     bench.budgets[Lane.NORMAL] = 1
     bench.apns.answer = lambda delivery: None
     for user in ("ann", "bob", "cyd", "dan"):
-        await bench.register(user, Channel.APNS, Channel.FCM)
+        await bench.register(user, Channel("apns"), Channel("fcm"))
     told = [await bench.accept(user) for user in ("ann", "bob", "cyd", "dan")]
     async with bench.running() as loop:
         await until(lambda: loop.is_idle and len(bench.fcm.sent) >= 1)
@@ -89,7 +89,7 @@ async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: L
     bench.apns.answer = lambda delivery: AWAY
     users = [f"user-{n}" for n in range(8)]
     for user in users:
-        await bench.register(user, Channel.APNS)
+        await bench.register(user, Channel("apns"))
     async with bench.running() as loop:
         first = [await bench.accept(user) for user in users[:3]]
         await bench.settled(loop)
@@ -114,7 +114,7 @@ async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: L
 async def test_a_denied_credential_parks_instead_of_failing(bench: LaneBench) -> None:
     """A revoked key costs nothing: the delivery waits, unspent, until an operator has mended it."""
     bench.apns.answer = lambda delivery: Denied("InvalidProviderToken", "the key was refused")
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
@@ -126,8 +126,8 @@ async def test_a_denied_credential_parks_instead_of_failing(bench: LaneBench) ->
 async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: LaneBench) -> None:
     """With nothing parked to come back for the probe, the lane itself must notice that there is room again."""
     bench.apns.answer = bench.fcm.answer = lambda delivery: Denied("refused", "the key was refused")
-    await bench.register("ann", Channel.APNS, Channel.FCM)
-    await bench.register("bob", Channel.APNS)
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:
         opened = await bench.accept("ann")
         await bench.settled(loop)
@@ -151,7 +151,7 @@ async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> 
         bench.store.rows[delivery.notification.id].receipts[delivery.n].status
     )
     bench.apns.answer = lambda delivery: Unanswered("timeout", "no answer in time")
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", Guarantee.AT_MOST_ONCE)
     async with bench.running() as loop:
         await bench.settled(loop)
@@ -185,7 +185,7 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
         return cast(Work, faulty[0])
 
     bench = LaneBench(tmp_path / "board", wrap)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     faulty[0].away = True
     told = await bench.accept("ann")
     async with bench.running() as loop:
@@ -204,7 +204,7 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
 
 async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: LaneBench) -> None:
     """Its neighbours are sent; it is never touched again."""
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     poison, neighbour = await bench.accept("ann"), await bench.accept("ann")
     for _ in range(3):
         bench.board.note(0, Lane.NORMAL, [poison])

@@ -44,7 +44,7 @@ class AwayBench(LaneBench):
 async def test_what_shared_a_lease_with_a_suspect_is_sent_when_the_registry_is_back(tmp_path: Path) -> None:
     """Suspects are taken one at a time; when the first cannot be read, the others of the lease are given back too."""
     bench = AwayBench(tmp_path / "board")
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = [await bench.accept("ann") for _ in range(3)]
     bench.board.note(0, Lane.NORMAL, told[:2])
     bench.board.bury(0)
@@ -57,7 +57,7 @@ async def test_what_shared_a_lease_with_a_suspect_is_sent_when_the_registry_is_b
 async def test_a_registry_that_is_away_makes_no_suspects(tmp_path: Path) -> None:
     """What was only leased when the store went away had nothing to do with a worker's later death."""
     bench = AwayBench(tmp_path / "board")
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     await bench.accept("ann")
     async with bench.running():
         devices = bench.made.devices

@@ -23,7 +23,7 @@ async def test_what_finds_no_room_at_once_still_gets_its_one_attempt(tmp_path: P
     bench.budgets[Lane.NORMAL] = 1
     bench.apns.answer = lambda delivery: None
     for user in USERS:
-        await bench.register(user, Channel.APNS, Channel.FCM)
+        await bench.register(user, Channel("apns"), Channel("fcm"))
     told = [await bench.accept(user, ttl_ms=0) for user in USERS]
     async with bench.running() as loop:
         await until(lambda: loop.is_idle and len(bench.fcm.sent) >= 1)
@@ -44,7 +44,7 @@ async def test_what_finds_no_room_for_too_long_expires(tmp_path: Path) -> None:
     bench.budgets[Lane.NORMAL] = 1
     bench.apns.answer = lambda delivery: None
     for user in USERS:
-        await bench.register(user, Channel.APNS, Channel.FCM)
+        await bench.register(user, Channel("apns"), Channel("fcm"))
     told = [await bench.accept(user, ttl_ms=0) for user in USERS]
     async with bench.running() as loop:
         await until(lambda: loop.is_idle and len(bench.fcm.sent) >= 1)
@@ -66,7 +66,7 @@ async def test_an_attempt_that_was_refused_was_the_one(tmp_path: Path) -> None:
     """A credential that is refused leaves nothing to wait for."""
     bench = LaneBench(tmp_path / "board")
     bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", ttl_ms=0)
     async with bench.running() as loop:
         await bench.settled(loop)

@@ -29,7 +29,7 @@ async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None
     told = []
     async with bench.running() as loop:
         for n in range(12):
-            await bench.register(f"user-{n}", Channel.APNS)
+            await bench.register(f"user-{n}", Channel("apns"))
             told.append(await bench.accept(f"user-{n}"))
             await bench.pass_time(loop, 1)
         await bench.pass_time(loop, 600)
@@ -44,7 +44,7 @@ async def test_a_lone_notification_outlasts_an_outage(bench: TimedBench) -> None
     """Its own few failures over ten seconds open the breaker, so its retries are not spent on a dead provider."""
     bench.rules = BreakerRules()
     bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.pass_time(loop, 600)
@@ -58,8 +58,8 @@ async def test_a_quota_that_is_used_up_pauses_the_whole_credential_and_no_other(
     """After three 429 of the project nothing goes to FCM for its time; APNs goes on (requirements S1-125)."""
     bench.fcm.answer = lambda delivery: Throttled("QUOTA_EXCEEDED", 60_000, whole=True)
     for user in ("ann", "cyd", "dan"):
-        await bench.register(user, Channel.FCM)
-    await bench.register("bob", Channel.FCM, Channel.APNS)
+        await bench.register(user, Channel("fcm"))
+    await bench.register("bob", Channel("fcm"), Channel("apns"))
     first = [await bench.accept(user) for user in ("ann", "cyd", "dan")]
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -76,8 +76,8 @@ async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
     """One that always fails does not keep the breaker open: the next probe is another's."""
     bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
     bench.apns.answer = lambda delivery: AWAY if delivery.notification.user_id == "ann" else TAKEN
-    await bench.register("ann", Channel.APNS)
-    await bench.register("bob", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
+    await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:
         await bench.accept("ann")
         await bench.pass_time(loop, 8)
@@ -92,7 +92,7 @@ async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> 
     bench.apns.answer = lambda delivery: LATER if next(turns) % 2 else TAKEN
     told = []
     for n in range(30):
-        await bench.register(f"user-{n}", Channel.APNS)
+        await bench.register(f"user-{n}", Channel("apns"))
         told.append(await bench.accept(f"user-{n}"))
     async with bench.running() as loop:
         await bench.turn(loop)

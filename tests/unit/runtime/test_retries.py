@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> TimedBench:
 @pytest.mark.parametrize("failures", range(6))
 async def test_a_transient_failure_is_retried_until_accepted(bench: TimedBench, failures: int) -> None:
     bench.answers(*[AWAY] * failures)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -45,7 +45,7 @@ async def test_a_transient_failure_is_retried_until_accepted(bench: TimedBench, 
 async def test_after_five_retries_it_is_a_dead_letter(bench: TimedBench, outcome: Outcome, base_s: int) -> None:
     """An unknown answer reads as no answer (requirements S1-71); after a time-out the waits begin at 5 s (S1-121)."""
     bench.apns.answer = lambda delivery: outcome
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -59,7 +59,7 @@ async def test_after_five_retries_it_is_a_dead_letter(bench: TimedBench, outcome
 @pytest.mark.parametrize("outcome", [REFUSED, GONE])
 async def test_a_terminal_failure_is_one_dead_letter_and_never_retried(bench: TimedBench, outcome: Outcome) -> None:
     bench.apns.answer = lambda delivery: outcome
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -73,7 +73,7 @@ async def test_a_terminal_failure_is_one_dead_letter_and_never_retried(bench: Ti
 
 async def test_a_throttled_delivery_waits_as_told_and_spends_no_retry(bench: TimedBench) -> None:
     bench.answers(*[LATER] * 8)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -86,7 +86,7 @@ async def test_a_throttled_delivery_waits_as_told_and_spends_no_retry(bench: Tim
 async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> None:
     """And on its own channel: the other device gets nothing more (requirements S1-53, S1-54)."""
     bench.answers(AWAY, AWAY)
-    await bench.register("ann", Channel.APNS, Channel.FCM)
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -98,7 +98,7 @@ async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> 
 async def test_a_receipt_is_current_after_each_attempt(bench: TimedBench) -> None:
     """Count, last attempt, next retry, and at the end when it was sent and resolved (requirements S1-60)."""
     bench.answers(AWAY, SILENT)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     start = bench.began
     async with bench.running() as loop:
@@ -122,7 +122,7 @@ async def test_a_receipt_is_current_after_each_attempt(bench: TimedBench) -> Non
 
 async def test_each_failure_is_one_event_in_the_journal(bench: TimedBench) -> None:
     bench.answers(AWAY, SILENT)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -138,7 +138,7 @@ async def test_each_failure_is_one_event_in_the_journal(bench: TimedBench) -> No
 async def test_nothing_is_sent_after_the_end_of_its_time(bench: TimedBench) -> None:
     """Retries that would outlast it end `expired` (requirements S1-94)."""
     bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", ttl_ms=5 * SECOND_MS)
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -150,7 +150,7 @@ async def test_nothing_is_sent_after_the_end_of_its_time(bench: TimedBench) -> N
 async def test_the_low_policy_drops_after_two_retries_and_leaves_no_letter(bench: TimedBench) -> None:
     bench.under("s2_low")
     bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -163,7 +163,7 @@ async def test_the_low_policy_drops_after_two_retries_and_leaves_no_letter(bench
 async def test_the_critical_policy_tries_for_ten_minutes(bench: TimedBench) -> None:
     bench.retry = RetryRules(by_urgency={Urgency.CRITICAL: POLICIES["s2_critical"]})
     bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     critical, normal = await bench.accept("ann", urgency=Urgency.CRITICAL), await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)

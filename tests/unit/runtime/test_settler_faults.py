@@ -49,7 +49,7 @@ async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(ben
     users = ("ann", "bob", "cyd")
     bench.apns.answer = lambda delivery: Taken("indigestible" if delivery.notification.user_id == "bob" else "id")
     for user in users:
-        await bench.register(user, Channel.APNS)
+        await bench.register(user, Channel("apns"))
     ann, bob, cyd = [await bench.accept(user) for user in users]
     async with bench.running() as loop:
         await bench.settled(loop)
@@ -63,7 +63,7 @@ async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(ben
 async def test_what_could_not_be_put_on_record_is_not_sent(bench: LaneBench) -> None:
     """At most once: without its intent no byte leaves."""
     for user in ("ann", "bob"):
-        await bench.register(user, Channel.APNS)
+        await bench.register(user, Channel("apns"))
     ann, bob = [await bench.accept(user, Guarantee.AT_MOST_ONCE) for user in ("ann", "bob")]
     async with bench.running() as loop:
         await bench.settled(loop)

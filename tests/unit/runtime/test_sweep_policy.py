@@ -24,7 +24,7 @@ def bench(tmp_path: Path) -> TimedBench:
 async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_never(bench: TimedBench) -> None:
     bench.under("s3_sweep")
     bench.apns.answer = lambda delivery: AWAY
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -42,7 +42,7 @@ async def test_the_sweep_leaves_alone_what_is_a_day_old(bench: TimedBench) -> No
     """Even where it was accepted for longer: its attempts end with its first day."""
     bench.under("s3_sweep")
     bench.answers(Throttled("429", DAY_MS), AWAY)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", ttl_ms=2 * DAY_MS)
     async with bench.running() as loop:
         await bench.turn(loop)
@@ -58,7 +58,7 @@ async def test_the_sweep_takes_the_oldest_first_and_one_failure_stops_no_other(b
     bench.apns.answer = lambda delivery: AWAY
     async with bench.running() as loop:
         for user in ("ann", "bob", "cyd"):
-            await bench.register(user, Channel.APNS)
+            await bench.register(user, Channel("apns"))
             told.append(await bench.accept(user))
             await bench.pass_time(loop, 1)
         await bench.pass_time(loop, 10)

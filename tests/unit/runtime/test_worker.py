@@ -87,16 +87,16 @@ async def at_work(bench: LaneBench, drain_timeout_s: float = 5.0) -> AsyncIterat
 
 async def test_work_of_which_the_word_was_lost_is_done(bench: LaneBench) -> None:
     """Whoever accepted it died, or the inbox was full: nobody wakes the lane, and it is sent all the same."""
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     async with at_work(bench) as worker:
         await until(lambda: all(lane.is_idle for lane in worker._lanes.values()))
         told = await bench.accept("ann")
-        await until(lambda: bench.statuses(told) == {Channel.APNS: DeliveryStatus.SENT})
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
 
 
 async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: LaneBench) -> None:
     """What was parked while the store was just asked, and had nothing, is found at the next look."""
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
     async with at_work(bench):
         told = await bench.accept("ann")
@@ -104,7 +104,7 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
         bench.apns.answer = lambda delivery: Taken("id")
         bench.made.gates.nothing_came({f"breaker:{APNS}": 1, f"room:normal/{APNS}": 1})
         bench.clock.advance(6_000)
-        await until(lambda: bench.statuses(told) == {Channel.APNS: DeliveryStatus.SENT})
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
 
 
 async def test_what_a_sender_reports_when_it_is_stopped_is_written(
@@ -116,9 +116,9 @@ async def test_what_a_sender_reports_when_it_is_stopped_is_written(
         bench.apns.finish(Taken("id"))
 
     monkeypatch.setattr(bench.apns, "stop", stop)
-    await bench.register("ann", Channel.APNS)
+    await bench.register("ann", Channel("apns"))
     bench.apns.answer = lambda delivery: None
     async with at_work(bench, drain_timeout_s=0.01):
         told = await bench.accept("ann")
         await until(lambda: bool(bench.apns.open))
-    assert bench.statuses(told) == {Channel.APNS: DeliveryStatus.SENT}
+    assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}

@@ -12,7 +12,7 @@ from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Channel
+from waypost.domain.notification import APNS, Channel
 from waypost.domain.outcome import Outcome, Taken, Throttled, Unreachable
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.time import SECOND_MS
@@ -61,9 +61,9 @@ class TimedBench(LaneBench):
             self.clock.advance(step_s * SECOND_MS)
             await self.turn(loop)
 
-    async def receipt(self, told: NotificationId, channel: Channel = Channel.APNS) -> Receipt:
+    async def receipt(self, told: NotificationId, channel: Channel = APNS) -> Receipt:
         """The receipt of one channel."""
-        return next(each for each in (await self.story(told)).receipts if each.channel is channel)
+        return next(each for each in (await self.story(told)).receipts if each.channel == channel)
 
     async def letters(self) -> list[str | None]:
         """The codes of the dead letters."""

@@ -19,7 +19,7 @@ from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
@@ -95,7 +95,7 @@ def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if is_critical(notification):
         document["aps"] |= _critical(content, settings)
-    override = content.overrides.get(Channel.APNS)
+    override = content.overrides.get(APNS)
     if override:
         document = overlaid(document, override)
         if silent and isinstance(document["aps"], dict):
@@ -117,7 +117,7 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     found = [
         Fault(f"data.{key}", "the key is taken in an APNs payload") for key in ("aps", ID_KEY) if key in content.data
     ]
-    override = content.overrides.get(Channel.APNS, {})
+    override = content.overrides.get(APNS, {})
     if ID_KEY in override:
         found.append(Fault(f"overrides.apns.{ID_KEY}", "is set by Waypost"))
     aps = override.get("aps", {})

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from waypost.adapters.push.payload import overlaid, present
 from waypost.domain.errors import Fault
-from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Notification, Urgency
 from waypost.domain.time import SECOND_MS
 
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
@@ -71,14 +71,14 @@ def special_payload(notification: Notification, push_type: ApnsPushType) -> dict
         document["aps"] = _activity(notification)
     else:
         document["aps"] = {"content-changed": True} if push_type in _REDRAWN else {}
-    return overlaid(document, content.overrides.get(Channel.APNS, {}))
+    return overlaid(document, content.overrides.get(APNS, {}))
 
 
 def special_faults(content: Content) -> list[Fault]:
     """What Apple would drop without a word, or refuse, of a push that is neither alert nor background."""
     if content.push_type is None or content.push_type in _ORDINARY:
         return []
-    override = content.overrides.get(Channel.APNS, {})
+    override = content.overrides.get(APNS, {})
     if content.push_type is ApnsPushType.MDM:
         return _mdm_faults(content, override)
     aps = override.get("aps", {})

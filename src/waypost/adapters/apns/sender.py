@@ -20,7 +20,7 @@ from waypost.adapters.push.origin import origin_of
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import ApnsPushType, Channel, Notification
+from waypost.domain.notification import APNS, ApnsPushType, Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolSettings, Result, encode_headers
@@ -80,9 +80,9 @@ class ApnsSender:
         self._settings = settings
         self._clock = clock
         self._telemetry = telemetry
-        self.credential: Final = CredentialId(f"{app}/{Channel.APNS}")
+        self.credential: Final = CredentialId(f"{app}/{APNS}")
         self.capabilities: Final = Capabilities(
-            channel=Channel.APNS,
+            channel=APNS,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
             payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,

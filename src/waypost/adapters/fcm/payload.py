@@ -11,12 +11,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from waypost.adapters.fcm.settings import CHANNEL
 from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
@@ -110,7 +111,7 @@ def counted_bytes(message: dict[str, Any]) -> int:
 def faults(content: Content, kind: Kind) -> list[Fault]:
     """What FCM would refuse or we could not send, with the path of each."""
     found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
-    override = content.overrides.get(Channel.FCM, {})
+    override = content.overrides.get(CHANNEL, {})
     found += [
         Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override
     ]
@@ -160,7 +161,7 @@ def _extras(content: Content) -> dict[str, Any]:
 
 
 def _overridden(message: dict[str, Any], content: Content, *, silent: bool) -> dict[str, Any]:
-    override = content.overrides.get(Channel.FCM)
+    override = content.overrides.get(CHANNEL)
     if not override:
         return message
     message = overlaid(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})

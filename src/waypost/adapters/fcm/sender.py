@@ -12,13 +12,13 @@ from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.adapters.fcm.quota import Quota
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel, Urgency
+from waypost.domain.notification import Urgency
 from waypost.domain.outcome import Refused, Throttled
 from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
@@ -41,9 +41,9 @@ class FcmSender:
         self._settings = settings
         self._clock = clock
         self._rules = settings.token_rules()
-        self.credential: Final = CredentialId(f"{app}/{Channel.FCM}")
+        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
         self.capabilities: Final = Capabilities(
-            channel=Channel.FCM,
+            channel=CHANNEL,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=settings.connections * STREAMS,
             payload_limit_bytes=PAYLOAD_LIMIT_BYTES,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from waypost.adapters.push.fitting import Fit
+from waypost.domain.notification import Channel
+
+CHANNEL: Final = Channel("fcm")
 
 
 class TokenRules(Struct, frozen=True, kw_only=True):

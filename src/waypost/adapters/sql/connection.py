@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.notification import Channel, Guarantee, Kind, Lane, Urgency
+from waypost.domain.notification import Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 
 try:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Without an adapter of its own the module searches one for every value that is no plain str or int: 1 µs each time.
 dbapi.register_adapter(bytes, bytearray)
 dbapi.register_adapter(type(None), lambda nothing: nothing)
-for _words in (Lane, Kind, Urgency, Guarantee, Channel, NotificationStatus, DeliveryStatus, FailureClass, ClaimKind):
+for _words in (Lane, Kind, Urgency, Guarantee, NotificationStatus, DeliveryStatus, FailureClass, ClaimKind):
     dbapi.register_adapter(_words, str.__str__)
 
 __all__ = ["SAFE_WITH_MANY_WORKERS", "connect", "database_path", "dbapi", "run_directory"]

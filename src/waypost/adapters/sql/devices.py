@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
+from waypost.domain.device import Device, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
@@ -180,7 +180,7 @@ def _device(row: Sequence[Any]) -> Device:
         app,
         user_id,
         device_id,
-        Platform(platform),
+        platform,
         token,
         registered,
         seen,

@@ -9,7 +9,7 @@ import msgspec
 
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
-from waypost.domain.notification import UNREADABLE, Channel, Content, Guarantee, Kind, Lane, Notification, Urgency
+from waypost.domain.notification import UNREADABLE, Content, Guarantee, Kind, Lane, Notification, Urgency
 from waypost.domain.status import DeliveryStatus
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _LANES = {word.value: word for word in Lane}
 _KINDS = {word.value: word for word in Kind}
 _URGENCIES = {word.value: word for word in Urgency}
 _GUARANTEES = {word.value: word for word in Guarantee}
-_CHANNELS = {None: None} | {word.value: word for word in Channel}
 _FAILURES = {None: None} | {word.value: word for word in FailureClass}
 _DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
 
@@ -115,7 +114,7 @@ def receipt_of(row: Row) -> Receipt:
         row[0],
         row[1],
         row[2],
-        _CHANNELS[row[3]],
+        row[3],
         _DELIVERY_STATUSES[row[4]],
         row[5],
         row[6],

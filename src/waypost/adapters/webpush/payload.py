@@ -16,10 +16,11 @@ from msgspec import Struct
 from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present
 from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES
+from waypost.adapters.webpush.settings import CHANNEL
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Action, Content, Kind, Notification, Urgency
 from waypost.domain.time import Instant
 
 TOPIC_LIMIT = 32
@@ -92,7 +93,7 @@ def payload(notification: Notification) -> dict[str, Any]:
         document["data"] = content.data
     if notification.kind is Kind.VISIBLE:
         document |= _shown(content)
-    override = content.overrides.get(Channel.WEBPUSH)
+    override = content.overrides.get(CHANNEL)
     if override:
         document = overlaid(document, override)
     document[ID_KEY] = format_id(notification.id)
@@ -177,7 +178,7 @@ def fitted_topic(collapse_key: str) -> str:
 
 def faults(content: Content, kind: Kind) -> list[Fault]:
     """What could not be sent, with the path of each."""
-    override = content.overrides.get(Channel.WEBPUSH, {})
+    override = content.overrides.get(CHANNEL, {})
     found = [Fault(f"overrides.webpush.{key}", "is set by Waypost") for key in (ID_KEY, "kind") if key in override]
     if kind is Kind.SILENT:
         found += [

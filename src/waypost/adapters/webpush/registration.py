@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 from waypost.adapters.webpush.encryption import InvalidKeys, public_key_of
 from waypost.adapters.webpush.endpoints import EndpointGuard
 from waypost.adapters.webpush.settings import WebPushSettings
-from waypost.domain.device import Platform, Registration, RegistrationCheck
+from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 
+_URL = re.compile(r"https?://[^/?#@\s]+(?:/[^#\s]*)?")
 
-def registration_check(app: AppId, settings: WebPushSettings) -> RegistrationCheck:
+
+def registration_check(app: AppId, settings: WebPushSettings | None) -> RegistrationCheck:
     """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
-    guard = EndpointGuard(app, settings.allow_endpoints)
+    guard = None if settings is None else EndpointGuard(app, settings.allow_endpoints)
 
     def faults(registration: Registration) -> list[Fault]:
-        if registration.platform is not Platform.WEB:
-            return []
-        found = []
-        if guard.admit(registration.token) is None:
+        found = has_one_use(registration)
+        if not _URL.fullmatch(registration.token):
+            found.append(Fault("token", "must be a URL, the endpoint of the subscription"))
+        elif guard is not None and guard.admit(registration.token) is None:
             found.append(Fault("token", "is not an endpoint that the app's settings allow"))
-        if registration.keys is not None:
-            try:
-                public_key_of(registration.keys)
-            except InvalidKeys as error:
-                found.append(Fault(f"keys.{error.key}", error.why))
+        if registration.keys is None:
+            return [*found, Fault("keys", "a push subscription has keys; give them")]
+        try:
+            public_key_of(registration.keys)
+        except InvalidKeys as error:
+            found.append(Fault(f"keys.{error.key}", error.why))
         return found
 
     return faults

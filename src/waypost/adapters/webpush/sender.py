@@ -17,12 +17,12 @@ from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
 from waypost.adapters.webpush.services import Head, PushServices, Trusts, head_of
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
 from waypost.adapters.webpush.vapid import read_vapid
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Result
@@ -82,9 +82,9 @@ class WebPushSender:
         self._app = app
         self._settings = settings
         self._clock = clock
-        self.credential: Final = CredentialId(f"{app}/{Channel.WEBPUSH}")
+        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
         self.capabilities: Final = Capabilities(
-            channel=Channel.WEBPUSH,
+            channel=CHANNEL,
             request_timeout_ms=int(TIMEOUT_S * 1000),
             max_in_flight=MAX_IN_FLIGHT,
             payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
 from waypost.adapters.push.fitting import Fit
+from waypost.domain.notification import Channel
+
+CHANNEL: Final = Channel("webpush")
 
 KNOWN_SERVICES = (
     "fcm.googleapis.com",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from litestar import Request
 from litestar.datastructures import State
 from msgspec import Struct
 
-from waypost.domain.device import RegistrationCheck
+from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
+from waypost.domain.notification import Channel
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Caller, Intake
@@ -46,8 +47,12 @@ class Api(Struct, frozen=True):
     draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
     settings: RestSettings = RestSettings()
-    device_checks: Mapping[AppId, Sequence[RegistrationCheck]] = {}
-    """What the channels of each app could never send to."""
+    channels: tuple[Channel, ...] = ()
+    """What overrides may name."""
+    platforms: tuple[Platform, ...] = ()
+    """What a device may be."""
+    device_checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]] = {}
+    """What the channel of each platform could never send to, in each app."""
 
 
 Call = Request[Caller, Any, State]

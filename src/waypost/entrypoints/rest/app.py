@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NoReturn
 
@@ -9,6 +10,8 @@ from litestar import Litestar
 from litestar.datastructures import State
 from litestar.types import ASGIApp
 
+from waypost.domain.device import Platform
+from waypost.domain.notification import Channel
 from waypost.entrypoints.rest import (
     dead_routes,
     dedup_routes,
@@ -41,15 +44,15 @@ def build_app(api: Api) -> ASGIApp:
         logging_config=None,
         exception_handlers={Exception: _raise},
         before_request=refuse_unknown_parameters,
-        state=State({"api": api, "document": openapi_document()}, deep_copy=False),
+        state=State({"api": api, "document": openapi_document(api.platforms, api.channels)}, deep_copy=False),
     )
     return Door(api, inner)
 
 
 @cache
-def openapi_document() -> bytes:
-    """The OpenAPI document as served; the same for every application."""
-    return specification(ROUTES)
+def openapi_document(platforms: Sequence[Platform], channels: Sequence[Channel]) -> bytes:
+    """The OpenAPI document as served; the same for every application with the same senders."""
+    return specification(ROUTES, {"Platform": platforms, "Channel": channels})
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

@@ -17,6 +17,8 @@ from waypost.domain.submission import Identity, Moment, Seconds, Submission, Wor
 T = TypeVar("T")
 
 BATCH_LIMIT = 1_000
+PLATFORM_REF = "#/components/schemas/Platform"
+"""Which platforms there are is known when the application is put together (`app`)."""
 
 IdText = Annotated[
     str,
@@ -71,17 +73,18 @@ class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
 class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
     """What an app says of itself at launch."""
 
-    platform: Annotated[Platform, Meta(extra_json_schema={"examples": ["ios"]})]
+    platform: Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})]
     token: Annotated[
         str,
         Meta(
             min_length=1,
             max_length=4096,
             pattern=r"^[\x21-\x7e]+(?!\n)$",
-            description="APNs device token (hex), FCM registration token, or the endpoint URL of a push subscription.",
+            description="What the platform's provider gave: a device token (APNs: in hex), or the endpoint URL of a "
+            "push subscription.",
         ),
     ]
-    keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription; for web alone.")] = None
+    keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription, as `web` has them.")] = None
     expiration_time: Annotated[
         float | None,
         Meta(
@@ -97,40 +100,9 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
     ] = TokenUse.ALERT
 
 
-def subscription_keys(device: SubmittedDevice) -> SubscriptionKeys | None:
-    """The checked keys of a device; InvalidRequest carries every fault of its platform, token and keys."""
-    faults: list[Fault] = []
-    keys = None
-    match device.platform:
-        case Platform.UNKNOWN:
-            faults.append(Fault("platform", "must be ios, android or web"))
-        case Platform.IOS if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", device.token):
-            faults.append(Fault("token", "must be 16 to 100 bytes in hex"))
-        case Platform.WEB:
-            if not re.fullmatch(r"https?://[^/?#@\s]+(?:/[^#\s]*)?", device.token):
-                faults.append(Fault("token", "must be a URL, the endpoint of the subscription"))
-            keys = _decoded(device.keys, faults)
-        case Platform.IOS | Platform.ANDROID:
-            pass
-    if device.platform is not Platform.WEB and device.keys is not None:
-        faults.append(Fault("keys", "only a push subscription has keys"))
-    if device.platform is not Platform.IOS and device.token_use is not TokenUse.ALERT:
-        faults.append(Fault("token_use", "only an iOS device has tokens for other uses"))
-    if faults:
-        raise InvalidRequest(tuple(faults))
-    return keys
-
-
-def _decoded(keys: SubmittedKeys | None, faults: list[Fault]) -> SubscriptionKeys | None:
-    if keys is None:
-        faults.append(Fault("keys", "a push subscription has keys; give them"))
-        return None
-    p256dh, auth = _base64url(keys.p256dh), _base64url(keys.auth)
-    if len(p256dh) != 65 or p256dh[0] != 4:
-        faults.append(Fault("keys.p256dh", "must be an uncompressed P-256 point of 65 bytes"))
-    if len(auth) != 16:
-        faults.append(Fault("keys.auth", "must be 16 bytes"))
-    return SubscriptionKeys(p256dh, auth)
+def subscription_keys(keys: SubmittedKeys) -> SubscriptionKeys:
+    """The keys as bytes; what is not base64url is no bytes, which no channel takes for a key."""
+    return SubscriptionKeys(_base64url(keys.p256dh), _base64url(keys.auth))
 
 
 def _base64url(text: str) -> bytes:

@@ -41,19 +41,22 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     """
     api = api_of(request)
     said = decode(_device, body)
+    check = api.device_checks.get(request.user.app, {}).get(said.platform)
+    if check is None:
+        raise InvalidRequest((Fault("platform", f"must be one of {', '.join(api.platforms)}"),))
     registration = Registration(
         app=request.user.app,
         user_id=UserId(identity_in(user_id, "user_id")),
         device_id=DeviceId(identity_in(device_id, "device_id")),
         platform=said.platform,
         token=said.token,
-        keys=subscription_keys(said),
+        keys=None if said.keys is None else subscription_keys(said.keys),
         app_version=said.app_version,
         os_version=said.os_version,
         locale=said.locale,
         token_use=said.token_use,
     )
-    faults = [fault for check in api.device_checks.get(request.user.app, ()) for fault in check(registration)]
+    faults = check(registration)
     if said.expiration_time is not None and said.expiration_time <= api.clock.now():
         faults.append(Fault("expiration_time", "the subscription has ended already"))
     if faults:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -33,8 +33,8 @@ COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED)
 _REF = "#/components/schemas/{name}"
 
 
-def specification(routes: Sequence[HTTPRouteHandler]) -> bytes:
-    """The OpenAPI document of *routes*."""
+def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequence[str]]) -> bytes:
+    """The OpenAPI document of *routes*; *words* are schemas that name what there is, such as every platform."""
     config = OpenAPIConfig(
         title="Waypost", version=__version__, description=DESCRIPTION.strip(), use_handler_docstrings=True
     )
@@ -50,7 +50,7 @@ def specification(routes: Sequence[HTTPRouteHandler]) -> bytes:
             _describe(operation, spoken[operation["operationId"]], by_kind)
     document["paths"] = _in_order(document["paths"], list(spoken))
     document["components"] = {
-        "schemas": components,
+        "schemas": components | {name: {"type": "string", "enum": choice} for name, choice in words.items()},
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
     }
     document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]

@@ -28,7 +28,7 @@ from waypost.pipeline.settle import change_of
 from waypost.telemetry.events import Event
 
 DEAD = ("Unregistered", "ExpiredToken")
-TO_DEVICE = delivery(Platform.IOS, IOS_TOKEN)
+TO_DEVICE = delivery(Platform("ios"), IOS_TOKEN)
 
 # Apple's table of reasons, with the outcome of each; one row, one reason.
 ROWS: list[tuple[int, str, type[Outcome]]] = [
@@ -95,7 +95,7 @@ def change(status: int, reason: str) -> Change:
 def stored(status: int, reason: str) -> Receipt:
     """The receipt after the first attempt was answered so."""
     device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.notification.id
-    before = Receipt(notification_id, 0, device_id, Channel.APNS, DeliveryStatus.PENDING, due_at=NOW)
+    before = Receipt(notification_id, 0, device_id, Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
     after = apply(before, change(status, reason))
     assert after is not None
     return after

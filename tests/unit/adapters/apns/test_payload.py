@@ -81,13 +81,13 @@ def test_every_field_has_its_place_and_data_stands_beside_aps() -> None:
 def test_overrides_are_laid_over_key_by_key() -> None:
     aps = {"sound": {"critical": 1, "name": "x", "volume": 1.0}, "content-available": 1}
     override = {"aps": aps, "extra": [1]}
-    got = body(notification(Content(title="T", sound="a", overrides={Channel.APNS: override})))
+    got = body(notification(Content(title="T", sound="a", overrides={Channel("apns"): override})))
     assert got == {"aps": {"alert": {"title": "T"}, **aps}, "extra": [1], "waypost_id": TEXT_ID}
 
 
 def test_nothing_visible_leaves_with_a_silent_notification_and_our_id_stays() -> None:
     override = {"aps": {"alert": "x", "badge": 1, "sound": "y", "thread-id": "t"}, "waypost_id": "other"}
-    silent = notification(Content(title="T", overrides={Channel.APNS: override}), kind=Kind.SILENT)
+    silent = notification(Content(title="T", overrides={Channel("apns"): override}), kind=Kind.SILENT)
     assert body(silent) == {"aps": {"content-available": 1, "thread-id": "t"}, "waypost_id": TEXT_ID}
 
 
@@ -115,14 +115,14 @@ def test_a_collapse_key_goes_as_it_is_or_as_its_hash(collapse_key: str, *, fits:
 
 
 def test_faults_name_what_apple_would_refuse() -> None:
-    content = Content(data={"aps": 1, "waypost_id": 2}, overrides={Channel.APNS: {"aps": {"alert": "x"}}})
+    content = Content(data={"aps": 1, "waypost_id": 2}, overrides={Channel("apns"): {"aps": {"alert": "x"}}})
     assert [fault.path for fault in faults(content, Kind.SILENT)] == [
         "data.aps",
         "data.waypost_id",
         "overrides.apns.aps.alert",
     ]
     assert [fault.path for fault in faults(content, Kind.VISIBLE)] == ["data.aps", "data.waypost_id"]
-    assert [fault.path for fault in faults(Content(overrides={Channel.APNS: {"aps": 1}}), Kind.VISIBLE)] == [
+    assert [fault.path for fault in faults(Content(overrides={Channel("apns"): {"aps": 1}}), Kind.VISIBLE)] == [
         "overrides.apns.aps"
     ]
     assert faults(FULL, Kind.VISIBLE) == []

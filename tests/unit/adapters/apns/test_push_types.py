@@ -36,7 +36,7 @@ ROWS = [
 
 
 def push(push_type: ApnsPushType, aps: dict[str, Any] | None = None, **fields: Any) -> Notification:
-    overrides = {} if aps is None else {Channel.APNS: {"aps": aps}}
+    overrides = {} if aps is None else {Channel("apns"): {"aps": aps}}
     urgency = fields.pop("urgency", Urgency.NORMAL)
     if push_type is ApnsPushType.MDM:
         overrides, fields["data"] = {}, {"mdm": fields.get("data", {}).get("x", "magic")}

@@ -71,7 +71,7 @@ def error(status: int, canonical: str, *details: dict[str, Any], **headers: str)
 
 
 def read(result: Result, rules: TokenRules | None = None, **spent: Any) -> Outcome:
-    return outcome_of(result, delivery(Platform.ANDROID, ANDROID_TOKEN, **spent), NOW, rules or TokenRules())
+    return outcome_of(result, delivery(Platform("android"), ANDROID_TOKEN, **spent), NOW, rules or TokenRules())
 
 
 def says(code: str, status: int, text: str = "text", field: str = "") -> Answer:
@@ -159,7 +159,7 @@ def test_the_first_retry_waits_as_google_asks_and_each_further_one_twice_as_long
 def test_what_failed_together_comes_back_apart() -> None:
     waits = set()
     for one in fresh_ids(1000):
-        to = delivery(Platform.ANDROID, ANDROID_TOKEN, notification(notification_id=one))
+        to = delivery(Platform("android"), ANDROID_TOKEN, notification(notification_id=one))
         got = outcome_of(error(503, "UNAVAILABLE"), to, NOW)
         assert isinstance(got, Unanswered)
         assert got.wait_ms is not None
@@ -217,7 +217,7 @@ EACH = [
 def test_each_error_is_settled_stored_and_told(
     result: Answer, code: str, outcome: type[Outcome], table: AddRow
 ) -> None:
-    one = delivery(Platform.ANDROID, ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
+    one = delivery(Platform("android"), ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
     got = outcome_of(result, one, NOW)
     settlement = decide(got, one, EXPONENTIAL, NOW, 0.0)
     pending = Receipt(one.notification.id, 0, one.device.device_id, one.channel, DeliveryStatus.PENDING)

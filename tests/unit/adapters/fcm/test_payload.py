@@ -107,7 +107,7 @@ def test_overrides_are_laid_over_but_never_name_another_recipient() -> None:
         "data": {"more": 1, "waypost_id": "other"},
         "fcm_options": {"analytics_label": "a"},
     }
-    got = message(notification(Content(title="T", overrides={Channel.FCM: override})))
+    got = message(notification(Content(title="T", overrides={Channel("fcm"): override})))
     assert got == {
         "notification": {"title": "T"},
         "data": {"more": "1", "waypost_id": TEXT_ID},
@@ -123,7 +123,7 @@ def test_overrides_are_laid_over_but_never_name_another_recipient() -> None:
 
 def test_nothing_visible_leaves_with_a_silent_notification() -> None:
     override = {"notification": {"title": "x"}, "android": {"notification": {"title": "x"}}}
-    silent = notification(Content(overrides={Channel.FCM: override}), kind=Kind.SILENT)
+    silent = notification(Content(overrides={Channel("fcm"): override}), kind=Kind.SILENT)
     assert message(silent) == {"data": {"waypost_id": TEXT_ID}, "android": {"priority": "NORMAL", "ttl": "3600s"}}
 
 
@@ -145,7 +145,7 @@ def test_reserved_data_keys_are_faults(key: str) -> None:
 
 def test_faults_in_overrides_name_their_path() -> None:
     override = {"token": "x", "data": {"from": "x"}, "android": 7, "notification": {"title": "x"}}
-    content = Content(overrides={Channel.FCM: override})
+    content = Content(overrides={Channel("fcm"): override})
     assert [fault.path for fault in faults(content, Kind.SILENT)] == [
         "overrides.fcm.token",
         "overrides.fcm.android",

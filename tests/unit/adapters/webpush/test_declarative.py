@@ -96,5 +96,5 @@ def test_a_silent_one_is_for_the_service_worker() -> None:
     )
 )
 def test_no_override_makes_a_declarative_push_that_a_browser_would_not_take(override: dict[str, Any]) -> None:
-    content = Content(title="T", link=LINK, overrides={Channel.WEBPUSH: override})
+    content = Content(title="T", link=LINK, overrides={Channel("webpush"): override})
     assert verdict(plaintext(content)) in ("declarative", "ordinary")

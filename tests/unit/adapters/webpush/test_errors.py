@@ -147,7 +147,7 @@ TABLE: dict[str, tuple[Meaning, str]] = {
 
 def settled(outcome: Outcome) -> tuple[Settlement, Receipt]:
     """What is decided from it, and the receipt that is stored."""
-    one = delivery(Platform.WEB, "https://push.example/x")
+    one = delivery(Platform("web"), "https://push.example/x")
     settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
     before = Receipt(
         notification_id=one.notification.id,

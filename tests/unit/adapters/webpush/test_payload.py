@@ -39,7 +39,7 @@ FULL = Content(
     badge=2,
     category="ORDER",
     thread="orders",
-    overrides={Channel.WEBPUSH: {"requireInteraction": True}},
+    overrides={Channel("webpush"): {"requireInteraction": True}},
 )
 
 
@@ -132,7 +132,7 @@ def test_data_is_never_shortened() -> None:
 
 
 def test_overrides_cannot_take_our_id() -> None:
-    content = Content(title="T", overrides={Channel.WEBPUSH: {"waypost_id": "other", "body": "B"}})
+    content = Content(title="T", overrides={Channel("webpush"): {"waypost_id": "other", "body": "B"}})
     assert document(notification(content)) == {"waypost_id": TEXT_ID, "kind": "visible", "title": "T", "body": "B"}
     assert [fault.path for fault in faults(content, Kind.SILENT)] == [
         "overrides.webpush.waypost_id",

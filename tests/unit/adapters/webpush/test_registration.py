@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.adapters.webpush.test_encryption import AUTH_SECRET, UA_PUBLIC
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.bootstrap import installed
 from waypost.bootstrap.senders import registration_checks
 from waypost.config import AppSettings
-from waypost.domain.device import Platform, Registration, SubscriptionKeys
+from waypost.domain.device import Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.notification import Channel
 
+WEB = Platform("web")
 GOOD = "https://fcm.googleapis.com/fcm/send/abc"
 CHECK = registration_check(AppId("demo"), WebPushSettings(vapid_private_key_file="v", subject="mailto:a@b.example"))
 
 
 def registration(token: str, p256dh: bytes = UA_PUBLIC, auth: bytes = AUTH_SECRET) -> Registration:
     keys = SubscriptionKeys(p256dh=p256dh, auth=auth)
-    return Registration(AppId("demo"), UserId("u"), DeviceId("d"), Platform.WEB, token, keys)
+    return Registration(AppId("demo"), UserId("u"), DeviceId("d"), WEB, token, keys)
 
 
 @pytest.mark.parametrize(
@@ -31,18 +35,22 @@ def registration(token: str, p256dh: bytes = UA_PUBLIC, auth: bytes = AUTH_SECRE
         (registration(GOOD, p256dh=b"\x04" + b"\x01" * 64), ["keys.p256dh"]),
         (registration(GOOD, auth=bytes(15)), ["keys.auth"]),
         (registration("https://evil.example/x", p256dh=b""), ["token", "keys.p256dh"]),
-        (Registration(AppId("demo"), UserId("u"), DeviceId("d"), Platform.ANDROID, "not a url"), []),
+        (Registration(AppId("demo"), UserId("u"), DeviceId("d"), WEB, GOOD), ["keys"]),
+        (replace(registration(GOOD), token_use=TokenUse.VOIP), ["token_use"]),
     ],
 )
 def test_each_fault_is_named(said: Registration, paths: list[str]) -> None:
     assert [fault.path for fault in CHECK(said)] == paths
 
 
-def test_an_app_is_asked_by_its_own_allow_list_and_one_without_web_push_is_not_asked() -> None:
+def test_an_app_is_asked_by_its_own_allow_list_and_one_without_web_push_only_whether_it_makes_sense() -> None:
     settings = WebPushSettings(
         vapid_private_key_file="v", subject="mailto:a@b.example", allow_endpoints=("http://127.0.0.1:8080",)
     )
-    (check,) = registration_checks(AppId("demo"), AppSettings(webpush=settings))
+    app = AppSettings(senders={Channel("webpush"): settings})
+    check = registration_checks(AppId("demo"), app, installed())[WEB]
     assert check(registration("http://127.0.0.1:8080/up")) == []
     assert [fault.path for fault in check(registration(GOOD))] == ["token"]
-    assert registration_checks(AppId("demo"), AppSettings()) == []
+    without = registration_checks(AppId("demo"), AppSettings(), installed())[WEB]
+    assert without(registration(GOOD)) == []
+    assert [fault.path for fault in without(registration("ftp://push.example/x", auth=b""))] == ["token", "keys.auth"]

@@ -1,0 +1,43 @@
+"""The channel ``apns``: iOS devices."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from waypost.adapters.apns.payload import faults
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
+from waypost.domain.errors import Fault
+from waypost.domain.ids import AppId
+from waypost.domain.notification import APNS
+from waypost.ports.plugin import Means, SenderPlugin
+
+_TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){16,100}")
+
+
+def _build(app: AppId, settings: ApnsSettings, means: Means) -> ApnsSender:
+    return ApnsSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+def _registration_check(_app: AppId, _settings: ApnsSettings | None) -> RegistrationCheck:
+    return _faults_of
+
+
+def _faults_of(registration: Registration) -> list[Fault]:
+    """A token is part of a URL."""
+    bad_token = [] if _TOKEN.fullmatch(registration.token) else [Fault("token", "must be 16 to 100 bytes in hex")]
+    return bad_token + has_no_keys(registration)
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=APNS,
+    title="APNs",
+    platforms=(Platform("ios"),),
+    settings=ApnsSettings,
+    build=_build,
+    content_check=faults,
+    registration_check=_registration_check,
+    own_fields=("push_type",),
+)

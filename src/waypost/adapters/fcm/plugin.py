@@ -1,0 +1,26 @@
+"""The channel ``fcm``: Android devices."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waypost.adapters.fcm.payload import faults
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.domain.device import Platform
+from waypost.domain.ids import AppId
+from waypost.ports.plugin import Means, SenderPlugin
+
+
+def _build(app: AppId, settings: FcmSettings, means: Means) -> FcmSender:
+    return FcmSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="FCM",
+    platforms=(Platform("android"),),
+    settings=FcmSettings,
+    build=_build,
+    content_check=faults,
+)

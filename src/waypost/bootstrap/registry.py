@@ -1,0 +1,77 @@
+"""Which senders there are: what is installed under the entry points ``waypost.senders``, ours through the same door."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from waypost import config
+from waypost.config import AppSettings, Config
+from waypost.domain.device import UNKNOWN, Platform
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.notification import Channel
+from waypost.ports.plugin import ENTRY_POINTS, SenderPlugin
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_TAKEN: Final = {each.name for each in msgspec.structs.fields(AppSettings)}
+"""Other keys of an app's settings."""
+
+
+@cache
+def installed() -> tuple[SenderPlugin, ...]:
+    """Every sender of this installation, by channel; ConfigurationError names the plug-in that cannot be used."""
+    plugins = registered(entry_points(group=ENTRY_POINTS))
+    if not plugins:
+        raise ConfigurationError(ENTRY_POINTS, "no sender is installed: waypost's own metadata is missing, install it")
+    return plugins
+
+
+def registered(entries: Iterable[EntryPoint]) -> tuple[SenderPlugin, ...]:
+    """What *entries* point to, checked: no channel and no platform has two plug-ins."""
+    found: dict[str, SenderPlugin] = {}
+    names: dict[str, str] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.name, entry.value)):
+        plugin = _loaded(entry)
+        for name in (f"channel {plugin.channel}", *(f"platform {platform}" for platform in plugin.platforms)):
+            if name in names:
+                raise _unusable(entry, f"the {name} is {names[name]}'s already")
+            names[name] = entry.value
+        found[entry.name] = plugin
+    return tuple(found.values())
+
+
+def channels_of(plugins: Iterable[SenderPlugin]) -> dict[Platform, Channel]:
+    """The channel of each platform."""
+    return {platform: plugin.channel for plugin in plugins for platform in plugin.platforms}
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
+    return config.load(path, environ, installed())
+
+
+def _loaded(entry: EntryPoint) -> SenderPlugin:
+    try:
+        plugin = entry.load()
+    except Exception as broken:
+        raise _unusable(entry, f"cannot be loaded: {type(broken).__name__}: {broken}") from broken
+    if not isinstance(plugin, SenderPlugin):
+        raise _unusable(entry, f"is no SenderPlugin but of the type {type(plugin).__name__}")
+    if plugin.channel != entry.name:
+        raise _unusable(entry, f"its channel is {plugin.channel}: the entry point must have the same name")
+    for name in (plugin.channel, *plugin.platforms):
+        if not _NAME.fullmatch(name) or name == UNKNOWN:
+            raise _unusable(entry, f"{name!r} is no name for a channel or a platform")
+    if plugin.channel in _TAKEN:
+        raise _unusable(entry, f"{plugin.channel!r} is another key of an app's settings")
+    return plugin
+
+
+def _unusable(entry: EntryPoint, why: str) -> ConfigurationError:
+    return ConfigurationError(f"plug-in {entry.name} ({entry.value})", why)

@@ -1,0 +1,63 @@
+"""How a sender is plugged in: one value that its package names under the entry points ``waypost.senders``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
+from waypost.domain.errors import Fault
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Channel, Content, Kind
+from waypost.domain.submission import ContentCheck
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Sender
+from waypost.telemetry import Telemetry
+
+ENTRY_POINTS: Final = "waypost.senders"
+
+
+class Means(Struct, frozen=True):
+    """What every sender is given."""
+
+    clock: Clock
+    telemetry: Telemetry
+
+
+def no_faults(_content: Content, _kind: Kind) -> list[Fault]:
+    """Nothing of a submission is refused."""
+    return []
+
+
+def any_token(_app: AppId, _settings: Any) -> RegistrationCheck:
+    """A device is known by its token, which may be any text."""
+    return is_token_alone
+
+
+class SenderPlugin(Struct, frozen=True, kw_only=True):
+    """One channel: what it serves, what an operator can say of it, and how its senders are made.
+
+    Names are 1 to 32 lower-case letters, digits and ``_``, a letter first. Nothing here does I/O or waits.
+    """
+
+    channel: Channel
+    """Also the name of the entry point, of the section of an app's settings, and of the overrides of a submission."""
+    title: str
+    """As people say it, such as ``Web Push``."""
+    platforms: tuple[Platform, ...]
+    """Whose devices it reaches; each platform has one channel."""
+    settings: type[Struct]
+    """Of the section ``apps.<app>.<channel>``: frozen, with a text under each field; ``…_file`` is a path."""
+    build: Callable[[AppId, Any, Means], Sender]
+    """The sender of one section, not yet started; its credential is ``<app>/<channel>``."""
+    content_check: ContentCheck = no_faults
+    """What the channel could never send, asked at intake in every app that has a section."""
+    registration_check: Callable[[AppId, Any], RegistrationCheck] = any_token
+    """What it could never send to: the check of one app, by its section, or by None where the app has none.
+
+    ConfigurationError where the section means nothing.
+    """
+    own_fields: tuple[str, ...] = ()
+    """Fields of a submission that speak of this channel alone: refused in an app without a section."""
