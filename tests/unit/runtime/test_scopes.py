@@ -36,7 +36,7 @@ class ScopedBench(TimedBench):
         """Accept one notification each for *count* users of *part*."""
         told = []
         for n in range(count):
-            await self.register(f"{part}.{n}", Channel.FCM)
+            await self.register(f"{part}.{n}", Channel("fcm"))
             told.append(await self.accept(f"{part}.{n}"))
         return told
 
@@ -71,12 +71,12 @@ async def test_a_part_that_is_away_stops_its_own_alone(bench: ScopedBench, outco
         well = await bench.tell("live", 4)
         await bench.turn(loop)
         assert (bench.sent_to("dead"), bench.sent_to("live")) == (tries, 4)
-        parked = {(await bench.receipt(each, Channel.FCM)).parked for each in waiting}
+        parked = {(await bench.receipt(each, Channel("fcm"))).parked for each in waiting}
         assert parked == {"breaker:demo/fcm#0"}
-        assert {(await bench.receipt(each, Channel.FCM)).status for each in well} == {DeliveryStatus.SENT}
+        assert {(await bench.receipt(each, Channel("fcm"))).status for each in well} == {DeliveryStatus.SENT}
         bench.fcm.answer = lambda one: TAKEN
         await bench.pass_time(loop, 90)
-        assert {(await bench.receipt(each, Channel.FCM)).status for each in first + waiting} == {DeliveryStatus.SENT}
+        assert {(await bench.receipt(each, Channel("fcm"))).status for each in first + waiting} == {DeliveryStatus.SENT}
 
 
 @pytest.mark.asyncio
@@ -87,13 +87,13 @@ async def test_a_refused_credential_stops_every_part(bench: ScopedBench) -> None
         await bench.tell("one", 1)
         await bench.turn(loop)
         (told,) = await bench.tell("two", 1)
-        await bench.register("ann", Channel.FCM, Channel.APNS)
+        await bench.register("ann", Channel("fcm"), Channel("apns"))
         await bench.accept("ann")
         await bench.turn(loop)
         assert bench.sent_to("two") == 0
         bench.fcm.answer = lambda one: TAKEN
         await bench.pass_time(loop, 30)
-        assert (await bench.receipt(told, Channel.FCM)).status is DeliveryStatus.SENT
+        assert (await bench.receipt(told, Channel("fcm"))).status is DeliveryStatus.SENT
 
 
 @pytest.mark.asyncio
@@ -106,20 +106,20 @@ async def test_what_another_process_parked_comes_back(bench: ScopedBench) -> Non
             await bench.turn(loop)
             told = await bench.tell(part, 1)
             await bench.turn(loop)
-    assert (await bench.receipt(told[0], Channel.FCM)).parked == "breaker:demo/fcm#1"
+    assert (await bench.receipt(told[0], Channel("fcm"))).parked == "breaker:demo/fcm#1"
     bench.fcm.answer = lambda one: TAKEN
     async with bench.running() as loop:
         await bench.turn(loop)
-        assert (await bench.receipt(told[0], Channel.FCM)).status is DeliveryStatus.SENT
+        assert (await bench.receipt(told[0], Channel("fcm"))).status is DeliveryStatus.SENT
 
 
 def _to(part: str) -> Delivery:
-    return delivery(Platform.ANDROID, f"token-{part}")
+    return delivery(Platform("android"), f"token-{part}")
 
 
 def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
     """Whoever names a thousand parts gets no thousand breakers; those in trouble stay as long as others can go."""
-    gates = Gates({_to("x").credential: Capabilities(Channel.FCM, 1, 1_000, 1, _part)}, {}, RULES, Silent())
+    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
     gate = gates.of(Lane.NORMAL)(_to("x").credential)
     for _ in range(3):
         assert gate.admit(_to("dead")) is None
@@ -140,7 +140,7 @@ def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
 
 def test_a_place_that_changed_hands_while_in_flight_does_not_miscount() -> None:
     """The outcome of a part that lost its place takes nothing from whoever has it now."""
-    gates = Gates({_to("x").credential: Capabilities(Channel.FCM, 1, 1_000, 1, _part)}, {}, RULES, Silent())
+    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
     gate = gates.of(Lane.NORMAL)(_to("x").credential)
     parts = [f"part{n}" for n in range(len(PLACES) + 1)]
     for part in parts:
