@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, delivery, notification
+from tests.unit.domain.made import CHANNELS
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import CredentialId, DeviceId
@@ -14,9 +15,9 @@ from waypost.domain.settlement import Suppressed
 from waypost.pipeline.route import plan
 from waypost.ports.work import WorkItem
 
-CREDENTIALS = {Channel.APNS: CredentialId("demo/apns")}
-DEVICE = delivery(Platform.IOS, "old").device
-AGAIN = WorkItem(notification(), (OpenTarget(0, DEVICE.device_id, Channel.APNS, attempt=1, retries=1),))
+CREDENTIALS = {Channel("apns"): CredentialId("demo/apns")}
+DEVICE = delivery(Platform("ios"), "old").device
+AGAIN = WorkItem(notification(), (OpenTarget(0, DEVICE.device_id, Channel("apns"), attempt=1, retries=1),))
 
 
 def now_as(**changes: object) -> Device:
@@ -29,17 +30,17 @@ def now_as(**changes: object) -> Device:
     [
         (now_as(active=False), "device_gone"),
         (now_as(device_id=DeviceId("other")), "device_gone"),
-        (now_as(platform=Platform.UNKNOWN), "device_gone"),
-        (now_as(platform=Platform.ANDROID), "no_credential"),
+        (now_as(platform=Platform("unknown")), "device_gone"),
+        (now_as(platform=Platform("android")), "no_credential"),
         (now_as(token_use=TokenUse.VOIP), "other_token_use"),
     ],
 )
 def test_a_device_that_is_not_what_it_was_gets_nothing(since: Device, why: str) -> None:
-    planned = plan(AGAIN, [since], CREDENTIALS, NOW)
+    planned = plan(AGAIN, [since], CHANNELS, CREDENTIALS, NOW)
     assert planned.deliveries == ()
     assert [change.settlement for change in planned.changes] == [Suppressed(why)]
 
 
 def test_a_new_token_of_the_same_use_is_used() -> None:
-    (again,) = plan(AGAIN, [now_as(token="new")], CREDENTIALS, NOW).deliveries
+    (again,) = plan(AGAIN, [now_as(token="new")], CHANNELS, CREDENTIALS, NOW).deliveries
     assert (again.device.token, again.attempt, again.retries_made) == ("new", 2, 1)

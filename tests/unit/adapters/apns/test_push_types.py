@@ -115,7 +115,7 @@ def test_a_managed_device_is_told_nothing_but_its_magic_word() -> None:
         ({}, {}, ["data.mdm"]),
         ({"mdm": 7}, {}, ["data.mdm"]),
         ({"mdm": "magic", "x": 1}, {}, ["data.x"]),
-        ({"mdm": "magic"}, {Channel.APNS: {"aps": {}}}, ["overrides.apns"]),
+        ({"mdm": "magic"}, {Channel("apns"): {"aps": {}}}, ["overrides.apns"]),
         ({"mdm": "magic"}, {}, []),
     ],
 )
