@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import end_to_end, kernel
+from benchmarks.programs import MissingProgram
 
 BENCHES = {"kernel": kernel.run, "end_to_end": end_to_end.run}
 RESULTS = Path(__file__).parent / "results" / "latest.json"
@@ -30,9 +31,11 @@ def main() -> int:
     for name, run in BENCHES.items():
         if only not in (None, name):
             continue
-        found = run()
-        rows += found
-        missing += [] if found else [name]
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        try:
+            rows += run()
+        except MissingProgram as absent:
+            missing.append(f"{name} needs {absent}")
     _print(rows)
     machine = {
         "cpu": _cpu(),
@@ -43,8 +46,8 @@ def main() -> int:
     RESULTS.parent.mkdir(exist_ok=True)
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     RESULTS.write_text(json.dumps({"taken": taken, "machine": machine, "results": rows}, indent=1) + "\n")
-    for name in missing:
-        print(f"{name}: could not run here (nghttpd and h2load are in nghttp2-server and nghttp2-client)")
+    for what in missing:
+        print(f"{what}, which is not installed here", file=sys.stderr)
     return 1 if missing else 0
 
 

@@ -1,141 +1,95 @@
-"""The whole path: REST in, SQLite, route, APNs, FCM and Web Push to the lab, receipts; CPU of each delivery.
+"""The whole path: REST in, SQLite, route, APNs, FCM and Web Push to the bench's gateway, receipts; CPU a delivery.
 
-The lab checks and decrypts everything in Python and needs more CPU than Waypost: deliveries a second say what this
-machine did with both on it, the figure that carries over is Waypost's own CPU a delivery.
+Everything runs on the same cores: Waypost, gateway and load generator. Deliveries a second are what they did together;
+Waypost's own CPU a delivery is what carries over.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
+from dataclasses import dataclass
 from typing import Any
 
-import aiohttp
-import uvloop
+from benchmarks.programs import Load, cpu_s
+from benchmarks.registry import DEVICES_PER_USER
+from benchmarks.stack import Stack, running, settled
 
-from benchmarks import stack
-from benchmarks.stack import Stack, running
-
-USERS = 400
-DEVICES = ("android", "ios", "android")
-"""Of each user; every second one lacks the last: 2.5 devices a user."""
-WEB_EVERY = 4
-"""One user in four has a browser instead of the first device: 10 % of all devices."""
-NOTIFICATIONS = 6_000
+USERS = 20_000
+WARM_UP = 2_000
+NOTIFICATIONS = 20_000
 BATCH = 100
+RUNS = ((2, True), (2, False), (1, True))
+"""Workers, and whether a tenth of the devices are browsers."""
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What it took to deliver notifications that were all submitted as fast as Waypost took them."""
+
+    deliveries: int
+    per_s: float
+    """Between the first and the last tenth."""
+    own_us: float
+    """CPU of a delivery."""
+    gateway_us: float
+    load_us: float
+    accepted_per_s: float
 
 
 def run() -> list[dict[str, object]]:
-    """With one worker and with two, everything in batches."""
+    """With two workers and with one, with and without Web Push."""
     rows: list[dict[str, object]] = []
-    for workers in (1, 2):
-        with running(workers) as up:
-            rows += uvloop.run(_measure(up, workers))
+    for workers, web in RUNS:
+        with running(workers, USERS, web=web) as stack:
+            burst(stack, 0, WARM_UP)
+            found = burst(stack, WARM_UP, NOTIFICATIONS)
+        name = f"{workers} worker(s){'' if web else ', no Web Push'}"
+        rows += [
+            _row(f"{name}: deliveries a second", found.per_s, "1/s", None, None),
+            _row(f"{name}: accepted a second, in batches of {BATCH}", found.accepted_per_s, "1/s", None, None),
+            _row(
+                f"{name}: Waypost's CPU a delivery",
+                found.own_us,
+                "µs",
+                f"gateway {found.gateway_us:.1f}, load {found.load_us:.1f}",
+                found.own_us / found.gateway_us,
+            ),
+        ]
     return rows
 
 
-async def _measure(up: Stack, workers: int) -> list[dict[str, object]]:
-    headers = {"Authorization": f"Bearer {up.key}"}
-    connector = aiohttp.TCPConnector(limit=32)
-    async with aiohttp.ClientSession(connector=connector) as lab, aiohttp.ClientSession(headers=headers) as api:
-        devices = await _register(up, lab, api)
-        await _send(up, api, 500)
-        await _arrived(up, lab, _expected(devices, 500))
-        own_before, lab_before = up.cpu_s()
-        started_s = time.perf_counter()
-        await _send(up, api, NOTIFICATIONS)
-        accepted_s = time.perf_counter() - started_s
-        deliveries = _expected(devices, NOTIFICATIONS)
-        await _arrived(up, lab, deliveries + _expected(devices, 500))
-        wall_s = time.perf_counter() - started_s
-        own, others = (after - before for after, before in zip(up.cpu_s(), (own_before, lab_before), strict=True))
-    return [
-        _row(f"{workers} worker(s), deliveries a second", deliveries / wall_s, "1/s", None, None),
-        _row(f"{workers} worker(s), intake in batches of {BATCH}", NOTIFICATIONS / accepted_s, "1/s", None, None),
-        _row(
-            f"{workers} worker(s), Waypost's CPU a delivery",
-            own / deliveries * 1e6,
-            "µs",
-            f"the lab's {others / deliveries * 1e6:.0f}",
-            own / others,
-        ),
-    ]
+def burst(stack: Stack, first: int, count: int) -> Burst:
+    """Submit *count* notifications in batches and wait until all are final; the ledger must balance then."""
+    own_before, gateway_before = stack.cpu_s(), cpu_s(stack.gateway.pid)
+    before = stack.gateway.total("accepted", "dead")
+    load = Load(stack.url, stack.key, batch=BATCH, users=USERS, first=first, count=count)
+    per_s = _steady(stack, before, count * DEVICES_PER_USER)
+    seen = load.result()
+    settled(stack, first + count)
+    own, others = stack.cpu_s() - own_before, cpu_s(stack.gateway.pid) - gateway_before
+    deliveries = stack.gateway.total("accepted", "dead") - before
+    return Burst(
+        deliveries,
+        per_s,
+        own / deliveries * 1e6,
+        others / deliveries * 1e6,
+        seen["cpu_s"] / deliveries * 1e6,
+        count / seen["seconds"],
+    )
 
 
-def _row(name: str, value: float, unit: str, against: str | None, ratio: float | None) -> dict[str, object]:
+def _steady(stack: Stack, before: int, expected: float) -> float:
+    """Deliveries a second from the first tenth to the last, while they happen."""
+    points: list[tuple[float, int]] = []
+    for share in (0.1, 0.9):
+        while stack.gateway.total("accepted", "dead") < before + expected * share:
+            time.sleep(0.02)
+        points.append((time.perf_counter(), stack.gateway.total("accepted", "dead")))
+    (started_at, started), (ended_at, ended) = points
+    return (ended - started) / (ended_at - started_at)
+
+
+def _row(name: str, value: float, unit: str, against: str | None, ratio: float | None) -> dict[str, Any]:
     rounded = None if ratio is None else round(ratio, 2)
-    return {
-        "bench": "end_to_end",
-        "name": name,
-        "value": round(value, 1),
-        "unit": unit,
-        "against": against,
-        "ratio": rounded,
-    }
-
-
-async def _register(up: Stack, lab: aiohttp.ClientSession, api: aiohttp.ClientSession) -> list[int]:
-    """Give every user devices; how many each has."""
-    admin = up.lab["admin"]
-    tokens: dict[str, list[str]] = {}
-    for platform in ("ios", "android"):
-        async with lab.post(f"{admin}/tokens", json={"platform": platform, "count": USERS * 2}) as answer:
-            tokens[platform] = (await answer.json())["tokens"]
-    counts = []
-    for n in range(USERS):
-        platforms = list(DEVICES if n % 2 else DEVICES[:-1])
-        if n % WEB_EVERY == 0:
-            platforms[0] = "web"
-        counts.append(len(platforms))
-        for index, platform in enumerate(platforms):
-            device = await _device(admin, lab, platform, tokens)
-            async with api.put(f"{up.url}/v1/devices/user-{n}/device-{index}", json=device) as answer:
-                assert answer.status in (200, 201), await answer.text()
-    return counts
-
-
-async def _device(
-    admin: str, lab: aiohttp.ClientSession, platform: str, tokens: dict[str, list[str]]
-) -> dict[str, Any]:
-    if platform != "web":
-        return {"platform": platform, "token": tokens[platform].pop()}
-    async with lab.post(f"{admin}/subscriptions", json={}) as answer:
-        made = await answer.json()
-    return {"platform": "web", "token": made["endpoint"], "keys": made["keys"]}
-
-
-async def _send(up: Stack, api: aiohttp.ClientSession, count: int) -> None:
-    """Submit *count* notifications in batches, eight requests at a time."""
-    limit = asyncio.Semaphore(8)
-
-    async def submit(start: int) -> None:
-        batch = [_notification(n) for n in range(start, min(start + BATCH, count))]
-        async with limit, api.post(f"{up.url}/v1/notifications/batch", json={"notifications": batch}) as answer:
-            assert answer.status == 202, await answer.text()
-
-    await asyncio.gather(*(submit(start) for start in range(0, count, BATCH)))
-
-
-def _notification(n: int) -> dict[str, Any]:
-    return {
-        "user_id": f"user-{n % USERS}",
-        "title": "Your parcel is here",
-        "body": f"Number {n} was left at the front door at {time.time_ns()}.",
-        "data": {"parcel": str(n), "screen": "parcels"},
-    }
-
-
-def _expected(devices: list[int], count: int) -> int:
-    return sum(devices[n % USERS] for n in range(count))
-
-
-async def _arrived(up: Stack, lab: aiohttp.ClientSession, deliveries: int) -> None:
-    """Wait until the lab has accepted so many."""
-
-    async def all_there() -> bool:
-        async with lab.get(f"{up.lab['admin']}/counts") as answer:
-            counts = await answer.json()
-        accepted: int = sum(counts[gateway]["accepted"] for gateway in ("apns", "fcm", "webpush"))
-        return accepted >= deliveries
-
-    await stack.until(all_there)
+    shown = round(value, 1)
+    return {"bench": "end_to_end", "name": name, "value": shown, "unit": unit, "against": against, "ratio": rounded}

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import datetime
 import resource
-import shutil
 import socket
 import ssl
 import statistics
@@ -22,6 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from benchmarks import programs
 from waypost.http2 import Answer, Origin, Pool, PoolSettings, Result, encode_headers
 
 REQUESTS = 20_000
@@ -96,7 +96,7 @@ def _h2load(port: int) -> float:
         body.write(BODY)
         body.flush()
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = ["h2load", "-n", str(REQUESTS), "-c", "1", "-m", str(IN_FLIGHT), "-d", body.name]
+        command = [programs.command("h2load"), "-n", str(REQUESTS), "-c", "1", "-m", str(IN_FLIGHT), "-d", body.name]
         subprocess.run([*command, f"https://localhost:{port}/index.html"], check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -109,7 +109,17 @@ def nghttpd(folder: Path, cert_file: Path, key_file: Path, *options: str) -> Ite
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
-    command = ["nghttpd", "-a", "127.0.0.1", "-d", str(folder), *options, str(port), str(key_file), str(cert_file)]
+    command = [
+        programs.command("nghttpd"),
+        "-a",
+        "127.0.0.1",
+        "-d",
+        str(folder),
+        *options,
+        str(port),
+        str(key_file),
+        str(cert_file),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         _await_listening(port)
@@ -129,9 +139,7 @@ def _await_listening(port: int) -> None:
 
 
 def run() -> list[dict[str, object]]:
-    """Measure both in turn; the medians. Empty where nghttpd or h2load is not installed."""
-    if not (shutil.which("nghttpd") and shutil.which("h2load")):
-        return []
+    """Measure both in turn; the medians. MissingProgram where nghttpd or h2load is not installed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cert_file, key_file = certificate(folder)

@@ -1,13 +1,13 @@
-"""Waypost and its lab as child processes, and what their CPU time was."""
+"""Waypost as its users run it, before the bench's own gateway: child processes, their CPU time and their memory."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,102 +15,146 @@ from typing import Any
 
 import yaml
 
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+from benchmarks.programs import Gateway, cpu_s, gateway
+from benchmarks.registry import APP, register
+from waypost.adapters.sql.connection import connect
+from waypost.lab import credentials
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Stack:
-    """A lab and a serving Waypost in a folder of their own."""
+    """A gateway and a serving Waypost in a folder of their own."""
 
-    def __init__(self, lab: dict[str, Any], serve: dict[str, Any], key: str, pids: tuple[int, int]) -> None:
-        self.lab = lab
-        self.url: str = serve["url"]
+    def __init__(self, gateway: Gateway, folder: Path, pid: int, url: str, key: str) -> None:
+        self.gateway = gateway
+        self.folder = folder
+        self.url = url
         self.key = key
-        self.lab_pid, self.serve_pid = pids
+        self._pid = pid
 
-    def cpu_s(self) -> tuple[float, float]:
-        """CPU seconds so far: all processes of Waypost, and the lab's."""
-        return sum(_cpu_s(pid) for pid in _family(self.serve_pid)), _cpu_s(self.lab_pid)
+    @property
+    def database(self) -> Path:
+        """The file of its store."""
+        return self.folder / "waypost.db"
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far of all processes of Waypost."""
+        return sum(cpu_s(pid) for pid in self._family())
+
+    def memory_mib(self) -> float:
+        """Resident memory of all processes of Waypost."""
+        pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._family())
+        return sum(pages) * PAGE_BYTES / 2**20
+
+    def _family(self) -> list[int]:
+        children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
+        return [self._pid, *map(int, children)]
 
 
 @contextmanager
-def running(workers: int) -> Iterator[Stack]:
-    """Start both on free ports; they end with the block."""
+def running(workers: int, users: int, *, web: bool = True, **settings: Any) -> Iterator[Stack]:
+    """Start both, with *users* users in the registry; *settings* are added to the configuration."""
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
         folder = Path(name)
-        ports = [f"--{each}-port=0" for each in ("apns", "fcm", "webpush", "oauth", "admin")]
-        lab_process, lab = _start(folder, ["lab", "--directory", str(folder / "lab"), *ports])
-        try:
-            (folder / "waypost.yaml").write_text(yaml.safe_dump(_configuration(folder / "lab", lab, workers)))
+        credentials.write_missing(folder, "bench")
+        with gateway(folder / credentials.SERVER) as other_side:
+            credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
+            configuration = _configuration(folder, other_side.url, workers) | settings
+            (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
             key = _key(folder)
-            serve_process, serve = _start(folder, ["serve", "--config", str(folder / "waypost.yaml")])
-            try:
-                yield Stack(lab, serve, key, (lab_process.pid, serve_process.pid))
-            finally:
-                _end(serve_process)
-        finally:
-            _end(lab_process)
+            register(folder / "waypost.db", other_side.url, users, web=web)
+            with _serving(folder) as (pid, url):
+                yield Stack(other_side, folder, pid, url, key)
+
+
+def _configuration(folder: Path, endpoint: str, workers: int) -> dict[str, Any]:
+    trust = {"ca_file": str(folder / credentials.CA)}
+    apns: dict[str, Any] = {"key_file": str(folder / credentials.APNS_KEY), "key_id": "ABCDE12345"}
+    apns |= {"team_id": "FGHIJ67890", "topic": "com.example.demo", "endpoint": endpoint}
+    fcm: dict[str, Any] = {"service_account_file": str(folder / credentials.SERVICE_ACCOUNT), "endpoint": endpoint}
+    fcm |= {"quota_per_minute": 60_000_000, "quota_ramp_s": 0}  # what is measured is Waypost, not Google's allowance
+    push: dict[str, Any] = {"vapid_private_key_file": str(folder / credentials.VAPID_KEY)}
+    push |= {"subject": "mailto:ops@example.com", "allow_endpoints": [endpoint]}
+    return {
+        "store": f"sqlite:///{folder / 'waypost.db'}",
+        "listen": "127.0.0.1:0",
+        "workers": workers,
+        "log": {"level": "warning"},
+        "apps": {APP: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust}},
+    }
 
 
 def _key(folder: Path) -> str:
-    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", "demo", "--caller", "bench"]
+    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", APP, "--caller", "bench"]
     made = subprocess.run(
         [*command, "--config", str(folder / "waypost.yaml")], check=True, capture_output=True, text=True
     )
     return made.stdout.strip().splitlines()[-1].strip()
 
 
-def _configuration(files: Path, lab: dict[str, Any], workers: int) -> dict[str, Any]:
-    ca_file = str(files / "ca.pem")
-    apns: dict[str, Any] = {"key_file": str(files / "AuthKey.p8"), "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
-    apns |= {"topic": "com.example.demo", "endpoint": lab["apns"], "ca_file": ca_file}
-    fcm: dict[str, Any] = {"service_account_file": str(files / "fcm.json"), "endpoint": lab["fcm"], "ca_file": ca_file}
-    fcm |= {"quota_per_minute": 60_000_000, "quota_ramp_s": 0}  # what is measured is Waypost, not Google's allowance
-    push: dict[str, Any] = {"vapid_private_key_file": str(files / "vapid.pem"), "subject": "mailto:ops@example.com"}
-    push |= {"allow_endpoints": [lab["webpush"]], "ca_file": ca_file}
-    return {
-        "store": f"sqlite:///{files.parent / 'waypost.db'}",
-        "listen": "127.0.0.1:0",
-        "workers": workers,
-        "log": {"level": "warning"},
-        "apps": {"demo": {"apns": apns, "fcm": fcm, "webpush": push}},
-    }
-
-
-def _start(folder: Path, arguments: list[str]) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    with (folder / f"{arguments[0]}.log").open("w") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "waypost.cli", *arguments, "--json"],
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
+@contextmanager
+def _serving(folder: Path) -> Iterator[tuple[int, str]]:
+    log = folder / "serve.log"
+    command = [sys.executable, "-m", "waypost.cli", "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError(f"{arguments[0]}: {(folder / f'{arguments[0]}.log').read_text()[-2000:]}")
-    return process, json.loads(line)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    process.wait()
-    if process.stdout is not None:
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"Waypost does not start: {log.read_text()[-2000:]}")
+        yield process.pid, json.loads(line)["url"]
+    finally:
+        process.terminate()
+        process.wait()
         process.stdout.close()
 
 
-def _family(pid: int) -> list[int]:
-    """A process and its children."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *map(int, children)]
+class Ledger:
+    """What the store says became of everything."""
+
+    def __init__(self, stack: Stack) -> None:
+        connection: Any = connect(stack.database, busy_timeout_s=5, read_only=True)
+        try:
+            self.notifications = dict(connection.execute("SELECT status, count(*) FROM notification GROUP BY status"))
+            self.receipts = dict(connection.execute("SELECT status, count(*) FROM receipt GROUP BY status"))
+        finally:
+            connection.close()
+
+    @property
+    def accepted(self) -> int:
+        """How many notifications there are, without the records of what was said twice."""
+        return sum(count for status, count in self.notifications.items() if status != "deduplicated")
+
+    @property
+    def open(self) -> int:
+        """How many notifications have no final status yet."""
+        return int(self.notifications.get("pending", 0))
 
 
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK_S
+def settled(stack: Stack, submitted: int, timeout_s: float = 300.0) -> Ledger:
+    """Wait until everything submitted so far is final; AssertionError where store and gateway then disagree."""
+    until = time.monotonic() + timeout_s
+    seen = -1
+    while time.monotonic() < until:
+        total = stack.gateway.total("accepted", "dead", "throttled")
+        quiet, seen = total == seen, total
+        if quiet:
+            ledger = Ledger(stack)
+            if not ledger.open and ledger.accepted >= submitted:
+                _balance(stack, ledger, submitted)
+                return ledger
+        time.sleep(0.25)
+    raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
 
 
-async def until(condition: Any, pause_s: float = 0.05, timeout_s: float = 120.0) -> None:
-    """Ask again and again until an awaitable condition holds."""
-    async with asyncio.timeout(timeout_s):
-        while not await condition():  # noqa: ASYNC110 - asks another process, which tells nobody
-            await asyncio.sleep(pause_s)
+def _balance(stack: Stack, ledger: Ledger, submitted: int) -> None:
+    """Nothing lost, nothing twice: each notification is final once, and each receipt is one answer of the gateway."""
+    assert ledger.accepted == submitted, (ledger.notifications, submitted)
+    counts = stack.gateway.counts()
+    accepted, dead = stack.gateway.total("accepted"), stack.gateway.total("dead")
+    assert ledger.receipts.get("sent", 0) == accepted, (ledger.receipts, counts)
+    assert ledger.receipts.get("failed", 0) == dead, (ledger.receipts, counts)
+    marked = counts["apns"]["accepted"] + counts["fcm"]["accepted"]
+    assert counts["apns"]["deliveries"] + counts["fcm"]["deliveries"] == marked, counts

@@ -1,0 +1,98 @@
+"""Users with devices, written straight into the tables: a million through the API would be a bench of its own."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from sqlalchemy import insert
+
+from waypost.adapters.sql import schema
+from waypost.adapters.sql.connection import connect
+from waypost.domain.ids import token_hash
+
+APP = "demo"
+OF_FOUR_USERS = (
+    ("android", "ios"),
+    ("android", "android", "ios"),
+    ("android", "web"),
+    ("android", "android", "ios"),
+)
+"""60 % Android, 30 % iOS, 10 % browsers."""
+DEVICES_PER_USER = 2.5
+DEAD_EVERY = 100
+"""One device in so many has a token that is dead."""
+FADED_EVERY = 60
+"""One iOS device in so many, so 0.5 % of all, is throttled at the first try of every notification. Not Android's:
+FCM's 429 speaks of a whole project, and Waypost holds everything to it."""
+PAGE = 5_000
+
+_COLUMNS = [column.name for column in schema.device.columns]
+
+
+def register(database: Path, gateway_url: str, users: int, *, web: bool = True, prefix: str = "user-") -> int:
+    """Give *users* users devices at the gateway; how many devices there are now."""
+    connection = connect(database, busy_timeout_s=5)
+    statement = str(insert(schema.device).compile(column_keys=_COLUMNS, dialect=_named_parameters()))
+    written = 0
+    try:
+        page: list[dict[str, Any]] = []
+        for row in _devices(gateway_url, users, prefix, web=web):
+            page.append(row)
+            written += 1
+            if len(page) == PAGE:
+                _write(connection, statement, page)
+                page = []
+        _write(connection, statement, page)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+    return written
+
+
+def _named_parameters() -> Any:
+    from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - what compiles is the dialect's own affair
+
+    return sqlite.dialect(paramstyle="named")
+
+
+def _write(connection: Any, statement: str, page: list[dict[str, Any]]) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(statement, page)
+    connection.execute("COMMIT")
+
+
+def _devices(gateway_url: str, users: int, prefix: str, *, web: bool) -> Iterator[dict[str, Any]]:
+    now = int(time.time() * 1000)
+    serial = apple = 0
+    for user in range(users):
+        for index, wanted in enumerate(OF_FOUR_USERS[user % 4]):
+            platform = wanted if web or wanted != "web" else "android"
+            kind = "dead" if serial % DEAD_EVERY == DEAD_EVERY // 2 else ""
+            if platform == "ios":
+                apple += 1
+                kind = kind or ("fade" if apple % FADED_EVERY == 0 else "")
+            row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+            row |= {"app": APP, "user_id": f"{prefix}{user}", "device_id": f"device-{index}", "platform": platform}
+            row |= {"registered_at": now, "last_seen_at": now, "token_updated_at": now, "active": 1}
+            row |= {"token_use": "alert"} | _token(platform, kind, f"{prefix}{serial}", gateway_url)
+            row["token_hash"] = token_hash(row["token"])
+            yield row
+            serial += 1
+
+
+def _token(platform: str, kind: str, name: str, gateway_url: str) -> dict[str, Any]:
+    if platform == "ios":
+        digest = token_hash(name).hex() + token_hash(name + "!").hex()
+        return {"token": (kind or "aaaa") + digest[4:]}
+    text = base64.urlsafe_b64encode(token_hash(name) * 6).decode().rstrip("=")
+    if platform == "android":
+        return {"token": f"{kind or 'live'}{text[:18]}:APA91b{text}"}
+    key = ec.generate_private_key(ec.SECP256R1()).public_key()
+    point = key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    return {"token": f"{gateway_url}/push/{kind or 'live'}{text}", "p256dh": point, "auth": token_hash(name)}
