@@ -69,7 +69,7 @@ async def test_a_push_service_without_http2_takes_and_decrypts(
 @pytest.mark.parametrize("transport", ORIGINS)
 async def test_errors_are_read_as_over_http2(lab: Lab, sender: WebPushSender, transport: Transport) -> None:
     await lab.script(script({"where": "webpush", "do": {"answer": {"status": 429, "retry_after": 7}}}))
-    assert await outcome(sender, at(lab, transport)) == Throttled("http_429", 7_000)
+    assert await outcome(sender, at(lab, transport)) == Throttled("http_429", 7_000, whole=True)
     await lab.script(script({"where": "webpush", "do": {"gone": {}}}))
     assert isinstance(await outcome(sender, at(lab, transport)), Gone)
     await lab.script(script({"where": "webpush", "do": {"accept_then_drop": True}}))

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes
 from tests.unit.adapters.deliveries import delivery
+from waypost.adapters.push.vapid import read_vapid
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
-from waypost.adapters.webpush.vapid import read_vapid
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, format_id
@@ -139,7 +139,9 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, settings: WebPu
     one, client = await judge.subscribe(key_of(settings), Content(title="T"))
     await judge.expire(client)
     assert isinstance(await outcome(sender, one), Gone)
-    stranger = read_vapid(AppId("demo"), settings).public_key[:-4] + "AAAA"
+    stranger = (
+        read_vapid("apps.demo.webpush", settings.vapid_private_key_file, settings.subject).public_key[:-4] + "AAAA"
+    )
     with pytest.raises(AssertionError):
         await judge.subscribe(stranger, Content(title="T"))
     unknown = delivery(Platform("web"), f"{judge.url}/notify/nobody", fresh(), keys=one.device.keys)
@@ -156,4 +158,4 @@ async def started(settings: WebPushSettings) -> WebPushSender:
 
 def key_of(settings: WebPushSettings) -> str:
     """What a page subscribes with."""
-    return read_vapid(AppId("demo"), settings).public_key
+    return read_vapid("apps.demo.webpush", settings.vapid_private_key_file, settings.subject).public_key

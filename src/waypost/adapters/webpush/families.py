@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from waypost.adapters.webpush.endpoints import Endpoint
+from waypost.adapters.push.endpoints import Endpoint
 
 
 class Family(Enum):

@@ -5,7 +5,6 @@ Source: RFC 8030 section 5. The JSON is Waypost's own; a service worker reads it
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,40 +12,18 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
-from waypost.adapters.push.payload import ID_KEY, overlaid, present
-from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES
+from waypost.adapters.push.message import ENCRYPTED, headers_of, message
+from waypost.adapters.push.payload import ID_KEY
 from waypost.adapters.webpush.settings import CHANNEL
 from waypost.domain.delivery import remaining_ttl_s
-from waypost.domain.errors import Fault
-from waypost.domain.ids import format_id
-from waypost.domain.notification import Action, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Content, Notification
 from waypost.domain.time import Instant
-
-TOPIC_LIMIT = 32
-
-URGENCY: dict[Kind, dict[Urgency, str]] = {
-    Kind.VISIBLE: {
-        Urgency.CRITICAL: "high",
-        Urgency.HIGH: "high",
-        Urgency.NORMAL: "normal",
-        Urgency.LOW: "low",
-    },
-    Kind.SILENT: {
-        Urgency.CRITICAL: "high",
-        Urgency.HIGH: "normal",
-        Urgency.NORMAL: "low",
-        Urgency.LOW: "very-low",
-    },
-}
-"""RFC 8030 section 5.3."""
 
 DECLARATIVE = 8030
 """What marks a declarative push: the number of the RFC."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-
-# The RFC allows "-" and "_", too, but one service was seen to refuse "-".
-_PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")
 
 
 class Rendering(Struct, frozen=True):
@@ -59,21 +36,14 @@ class Rendering(Struct, frozen=True):
 
 def render(notification: Notification, now: Instant, *, declarative: bool = False, fit: Fit = "refuse") -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
-    headers = [
-        ("content-encoding", "aes128gcm"),
-        ("content-type", "application/octet-stream"),
-        ("urgency", URGENCY[notification.kind][notification.urgency]),
-    ]
-    if notification.content.collapse_key:
-        headers.append(("topic", fitted_topic(notification.content.collapse_key)))
     plaintext = _written(notification, notification.content, declarative)
     if fit == "trim" and len(plaintext) > PLAINTEXT_LIMIT_BYTES:
         plaintext = _trimmed(notification, declarative) or plaintext
-    return Rendering(tuple(headers), remaining_ttl_s(notification, now), plaintext)
+    return Rendering((*ENCRYPTED, *headers_of(notification)), remaining_ttl_s(notification, now), plaintext)
 
 
 def _written(notification: Notification, content: Content, declarative: bool) -> bytes:
-    document = payload(msgspec.structs.replace(notification, content=content))
+    document = message(notification, content, CHANNEL)
     return msgspec.json.encode(declared(document) if declarative else document)
 
 
@@ -83,21 +53,6 @@ def _trimmed(notification: Notification, declarative: bool) -> bytes:
         notification.content, lambda tried: len(_written(notification, tried, declarative)), PLAINTEXT_LIMIT_BYTES
     )
     return b"" if content is None else _written(notification, content, declarative)
-
-
-def payload(notification: Notification) -> dict[str, Any]:
-    """The JSON object: what is said under the names of the API, the overrides over it, our id over all."""
-    content = notification.content
-    document: dict[str, Any] = {"kind": notification.kind.value}
-    if content.data:
-        document["data"] = content.data
-    if notification.kind is Kind.VISIBLE:
-        document |= _shown(content)
-    override = content.overrides.get(CHANNEL)
-    if override:
-        document = overlaid(document, override)
-    document[ID_KEY] = format_id(notification.id)
-    return document
 
 
 def declared(document: dict[str, Any]) -> dict[str, Any]:
@@ -167,46 +122,3 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "renotify": _is_bool,
 }
 """What a declarative notification may say beside ``navigate``, ``actions`` and ``data``, and of which form."""
-
-
-def fitted_topic(collapse_key: str) -> str:
-    """*collapse_key* where it fits the header, else the first half of its SHA-256 in hex."""
-    if _PLAIN_TOPIC.fullmatch(collapse_key):
-        return collapse_key
-    return hashlib.sha256(collapse_key.encode()).hexdigest()[:TOPIC_LIMIT]
-
-
-def faults(content: Content, kind: Kind) -> list[Fault]:
-    """What could not be sent, with the path of each."""
-    override = content.overrides.get(CHANNEL, {})
-    found = [Fault(f"overrides.webpush.{key}", "is set by Waypost") for key in (ID_KEY, "kind") if key in override]
-    if kind is Kind.SILENT:
-        found += [
-            Fault(f"overrides.webpush.{key}", "a silent notification shows nothing")
-            for key in ("title", "body")
-            if key in override
-        ]
-    return found
-
-
-def _shown(content: Content) -> dict[str, Any]:
-    return present(
-        {
-            "title": content.title,
-            "subtitle": content.subtitle,
-            "body": content.body,
-            "image": content.image,
-            "icon": content.icon,
-            "link": content.link,
-            "actions": [_action(action) for action in content.actions] or None,
-            "sound": content.sound,
-            "badge": content.badge,
-            "category": content.category,
-            "thread": content.thread,
-        }
-    )
-
-
-def _action(action: Action) -> dict[str, Any]:
-    """As ``showNotification`` wants it, with the link beside."""
-    return present({"action": action.id, "title": action.title, "icon": action.icon, "link": action.link})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from waypost.adapters.webpush.payload import faults
+from waypost.adapters.push.message import message_faults
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
@@ -23,6 +24,6 @@ PLUGIN: Final = SenderPlugin(
     platforms=(Platform("web"),),
     settings=WebPushSettings,
     build=_build,
-    content_check=faults,
+    content_check=partial(message_faults, channel=CHANNEL),
     registration_check=registration_check,
 )

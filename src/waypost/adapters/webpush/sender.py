@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from waypost.adapters.push.origin import trust
+from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
+from waypost.adapters.push.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.push.payload import too_large
+from waypost.adapters.push.services import Head, PushServices, head_of, trusts_of
+from waypost.adapters.push.turns import Turns
+from waypost.adapters.push.vapid import read_vapid
 from waypost.adapters.push.watch import CredentialWatch
-from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
-from waypost.adapters.webpush.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
-from waypost.adapters.webpush.services import Head, PushServices, Trusts, head_of
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
-from waypost.adapters.webpush.vapid import read_vapid
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, CredentialId
@@ -33,10 +32,6 @@ from waypost.telemetry.sink import Telemetry
 TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
-TURN = 32
-"""Messages encrypted in one turn of the loop: each takes about 0.15 ms, and others want their turn, too."""
-
-
 REUSE_S = 3600.0
 """How long one sender key is used where the setting allows it."""
 
@@ -49,15 +44,15 @@ class _Shared:
     def __init__(self, notification: Notification, rendering: Rendering) -> None:
         self.notification = notification
         self._rendering = rendering
-        self._heads: dict[Family, Head] = {}
+        self._heads: dict[str, Head] = {}
         self.plaintext = rendering.plaintext
         self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
 
-    def head(self, family: Family) -> Head:
-        """The headers that all devices at one family of push services share."""
-        head = self._heads.get(family)
+    def head(self, service: Endpoint) -> Head:
+        """The headers that all devices at one push service share."""
+        head = self._heads.get(service.origin)
         if head is None:
-            head = self._heads[family] = head_of(headers_for(family, self._rendering))
+            head = self._heads[service.origin] = head_of(headers_for(family_of(service), self._rendering))
         return head
 
 
@@ -79,7 +74,6 @@ class WebPushSender:
     """The ``Sender`` of one VAPID key."""
 
     def __init__(self, app: AppId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
-        self._app = app
         self._settings = settings
         self._clock = clock
         self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
@@ -90,35 +84,34 @@ class WebPushSender:
             payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
             scope_of=_push_service,
         )
-        self._guard = EndpointGuard(app, ())
+        self._section = f"apps.{app}.{CHANNEL}"
+        self._guard = EndpointGuard(self._section, ())
         self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
         self._loop: asyncio.AbstractEventLoop
         self._services: PushServices | None = None
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
         )
-        self._waiting: deque[_Waiting] = deque()
+        self._turns = Turns(self._take)
 
     async def start(self) -> None:
         """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
         self._loop = asyncio.get_running_loop()
-        vapid = read_vapid(self._app, self._settings)
-        self._guard = EndpointGuard(self._app, self._settings.allow_endpoints)
-        section, ca_file = f"apps.{self._app}.webpush", self._settings.ca_file
-        trusts = Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file))
-        self._services = PushServices(self._settings, vapid, trusts, self._loop, self._watch.saw)
+        settings = self._settings
+        vapid = read_vapid(self._section, settings.vapid_private_key_file, settings.subject)
+        self._guard = EndpointGuard(self._section, settings.allow_endpoints)
+        trusts = trusts_of(self._section, settings.ca_file)
+        self._services = PushServices(settings, vapid, trusts, self._loop, self._watch.saw)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
         deadline = self._loop.time() + TIMEOUT_S
         shared: _Shared | None = None
-        if batch and not self._waiting:
-            self._loop.call_soon(self._take_turn)
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
                 shared = _Shared(delivery.notification, self._rendering(delivery.notification, now))
-            self._waiting.append(_Waiting(delivery, shared, deadline, report))
+            self._turns.add(_Waiting(delivery, shared, deadline, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
@@ -142,24 +135,14 @@ class WebPushSender:
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
-        while self._waiting:
-            self._request_some()
+        self._turns.finish()
         if self._services is not None:
             await self._services.stop(timeout_s)
 
-    def _take_turn(self) -> None:
-        """Encrypt a few, then let the loop do other things."""
-        self._request_some()
-        if self._waiting:
-            self._loop.call_soon(self._take_turn)
-
-    def _request_some(self) -> None:
-        now = self._clock.now()
-        for _ in range(min(TURN, len(self._waiting))):
-            one = self._waiting.popleft()
-            refusal = one.shared.refused or self._request(one, now)
-            if refusal is not None:
-                one.report(one.delivery, refusal)
+    def _take(self, one: _Waiting) -> None:
+        refusal = one.shared.refused or self._request(one, self._clock.now())
+        if refusal is not None:
+            one.report(one.delivery, refusal)
 
     def _request(self, one: _Waiting, now: Instant) -> Outcome | None:
         """Put one message on the wire, or say why it cannot be."""
@@ -177,7 +160,7 @@ class WebPushSender:
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
         ended = partial(self._ended, one, endpoint.named)
-        service.post(one.shared.head(service.family), body, endpoint.path, now, one.deadline, ended)
+        service.post(one.shared.head(endpoint), body, endpoint.path, now, one.deadline, ended)
         return None
 
     def _rendering(self, notification: Notification, now: Instant) -> Rendering:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.webpush.endpoints import take_apart
+from waypost.adapters.push.endpoints import take_apart
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 
 

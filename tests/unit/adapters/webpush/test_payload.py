@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
-from waypost.adapters.webpush.encryption import PLAINTEXT_LIMIT_BYTES
+from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
+from waypost.adapters.push.message import fitted_topic, message_faults
 from waypost.adapters.webpush.families import Family
-from waypost.adapters.webpush.payload import faults, fitted_topic, render
+from waypost.adapters.webpush.payload import render
 from waypost.adapters.webpush.sender import headers_for
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import HOUR_MS, later
@@ -134,8 +135,8 @@ def test_data_is_never_shortened() -> None:
 def test_overrides_cannot_take_our_id() -> None:
     content = Content(title="T", overrides={Channel("webpush"): {"waypost_id": "other", "body": "B"}})
     assert document(notification(content)) == {"waypost_id": TEXT_ID, "kind": "visible", "title": "T", "body": "B"}
-    assert [fault.path for fault in faults(content, Kind.SILENT)] == [
+    assert [fault.path for fault in message_faults(content, Kind.SILENT, Channel("webpush"))] == [
         "overrides.webpush.waypost_id",
         "overrides.webpush.body",
     ]
-    assert faults(FULL, Kind.VISIBLE) == []
+    assert message_faults(FULL, Kind.VISIBLE, Channel("webpush")) == []

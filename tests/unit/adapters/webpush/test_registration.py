@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.adapters.webpush.test_encryption import AUTH_SECRET, UA_PUBLIC
+from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bootstrap import installed

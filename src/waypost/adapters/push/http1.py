@@ -12,7 +12,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from waypost.adapters.webpush.endpoints import Endpoint
+from waypost.adapters.push.endpoints import Endpoint
 from waypost.http2 import Answer, DialError, Lost, Resolve, Result, Unknown, Unsent
 
 ANSWER_LIMIT_BYTES = 65_536

@@ -8,9 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waypost.adapters.push.signing import base64url, read_p256, signed_es256
-from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
 
 LIFETIME_MS = 12 * HOUR_MS
@@ -52,10 +50,10 @@ def subject_fault(subject: str) -> str:
     return "must not be at localhost: Apple refuses it" if host == "localhost" else ""
 
 
-def read_vapid(app: AppId, settings: WebPushSettings) -> Vapid:
-    """The app's identity; ConfigurationError names ``apps.<app>.webpush.vapid_private_key_file`` or ``.subject``."""
-    key = read_p256(f"apps.{app}.webpush.vapid_private_key_file", settings.vapid_private_key_file)
-    why = subject_fault(settings.subject)
+def read_vapid(section: str, key_file: str, subject: str) -> Vapid:
+    """The app's identity; ConfigurationError names ``<section>.vapid_private_key_file`` or ``.subject``."""
+    key = read_p256(f"{section}.vapid_private_key_file", key_file)
+    why = subject_fault(subject)
     if why:
-        raise ConfigurationError(f"apps.{app}.webpush.subject", why)
-    return Vapid(key, settings.subject)
+        raise ConfigurationError(f"{section}.subject", why)
+    return Vapid(key, subject)

@@ -11,10 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.webpush.settings import WebPushSettings
-from waypost.adapters.webpush.vapid import Vapid, read_vapid
+from waypost.adapters.push.vapid import Vapid, read_vapid
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 SUBJECT = "mailto:ops@example.com"
@@ -25,7 +23,7 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
 
 
 def read(file: Path, subject: str = SUBJECT) -> Vapid:
-    return read_vapid(AppId("demo"), WebPushSettings(vapid_private_key_file=str(file), subject=subject))
+    return read_vapid("apps.demo.webpush", str(file), subject)
 
 
 def test_the_header_carries_a_token_that_another_library_verifies_with_the_key_beside_it() -> None:

@@ -8,9 +8,8 @@ from ipaddress import ip_address
 import msgspec
 from msgspec import Struct
 
-from waypost.adapters.webpush.addresses import Reach, may_dial
+from waypost.adapters.push.addresses import Reach, may_dial
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 
 _PORTS = {"https": 443, "http": 80}
 # Printable ASCII without a user name, a fragment or a backslash; the host is a name or an address in brackets.
@@ -64,8 +63,9 @@ class EndpointGuard:
     may be in a private network, and ``http://host`` must be.
     """
 
-    def __init__(self, app: AppId, allowed: tuple[str, ...]) -> None:
-        rules = [_rule(f"apps.{app}.webpush.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
+    def __init__(self, section: str, allowed: tuple[str, ...]) -> None:
+        """ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
+        rules = [_rule(f"{section}.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
         # Any host comes last: those that are named are to be known as such.
         self._rules = sorted(rules, key=lambda rule: not rule.host)
 

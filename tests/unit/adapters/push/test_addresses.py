@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from waypost.adapters.webpush.addresses import Reach, may_dial, within_reach
+from waypost.adapters.push.addresses import Reach, may_dial, within_reach
 from waypost.http2 import Address, DialError
 
 PUBLIC = ["93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:8.8.8.8"]

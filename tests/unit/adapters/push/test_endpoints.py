@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.adapters.webpush.addresses import Reach
-from waypost.adapters.webpush.endpoints import EndpointGuard, take_apart
+from waypost.adapters.push.addresses import Reach
+from waypost.adapters.push.endpoints import EndpointGuard, take_apart
 from waypost.adapters.webpush.settings import KNOWN_SERVICES
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 
 
 def guard(*allowed: str) -> EndpointGuard:
-    return EndpointGuard(AppId("demo"), allowed or KNOWN_SERVICES)
+    return EndpointGuard("apps.demo.webpush", allowed or KNOWN_SERVICES)
 
 
 @pytest.mark.parametrize(

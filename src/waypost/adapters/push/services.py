@@ -8,17 +8,15 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from waypost.adapters.push.origin import post_to
-from waypost.adapters.webpush.addresses import Reach, within_reach
-from waypost.adapters.webpush.endpoints import Endpoint
-from waypost.adapters.webpush.families import family_of
-from waypost.adapters.webpush.http1 import Fields, Http1
-from waypost.adapters.webpush.settings import WebPushSettings
-from waypost.adapters.webpush.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
+from waypost.adapters.push.addresses import Reach, within_reach
+from waypost.adapters.push.endpoints import Endpoint
+from waypost.adapters.push.http1 import Fields, Http1
+from waypost.adapters.push.origin import post_to, trust
+from waypost.adapters.push.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
 from waypost.domain.time import Instant, later
 from waypost.http2 import (
     NotHttp2,
@@ -46,6 +44,25 @@ class Trusts(Struct, frozen=True):
     http1: ssl.SSLContext
 
 
+def trusts_of(section: str, ca_file: str | None) -> Trusts:
+    """Both from a section of the settings; ConfigurationError names ``<section>.ca_file``."""
+    return Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file))
+
+
+class ServiceLimits(Protocol):
+    """How much is opened, as the settings of a sender have it."""
+
+    @property
+    def connections(self) -> int:
+        """To each push service at most."""
+        ...
+
+    @property
+    def push_services(self) -> int:
+        """Connected at once at most."""
+        ...
+
+
 class Head(Struct, frozen=True):
     """Headers beside path and authorization, as HTTP/1.1 wants them, and ready for HTTP/2."""
 
@@ -64,23 +81,21 @@ class PushService:
     def __init__(
         self,
         endpoint: Endpoint,
-        settings: WebPushSettings,
-        vapid: Vapid,
+        connections: int,
+        vapid: Vapid | None,
         trusts: Trusts,
         loop: asyncio.AbstractEventLoop,
         on_event: Callable[[PoolEvent], None],
     ) -> None:
-        self.family = family_of(endpoint)
-        self._endpoint = endpoint
-        self._connections = settings.connections
+        self.endpoint = endpoint
+        """The one that it was opened for: its origin is that of all here."""
+        self._connections = connections
         self._trusts = trusts
         self._loop = loop
         self._resolve = within_reach(addresses, endpoint.reach)
         self._pool = Pool(
             Origin(endpoint.host, endpoint.port, trusts.http2),
-            PoolSettings(
-                min_connections=0, max_connections=settings.connections, idle_timeout_s=IDLE_S, max_streams=100
-            ),
+            PoolSettings(min_connections=0, max_connections=connections, idle_timeout_s=IDLE_S, max_streams=100),
             loop=loop,
             on_event=on_event,
             dial=self._dial,
@@ -90,7 +105,7 @@ class PushService:
         self._http1: Http1 | None = None
         self._pseudo_head = post_to(endpoint.authority)
         self._vapid = vapid
-        self._authorization = ""
+        self._authorization: Fields = ()
         self._authorization_block = b""
         self._renew_at = Instant(0)
 
@@ -144,8 +159,8 @@ class PushService:
         self, head: Head, body: bytes, path: str, deadline: float, on_result: Callable[[Result], None]
     ) -> None:
         if self._http1 is None:
-            self._http1 = Http1(self._endpoint, self._trusts.http1, self._resolve, self._connections)
-        self._http1.request(path, (("authorization", self._authorization), *head.fields), body, deadline, on_result)
+            self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections)
+        self._http1.request(path, (*self._authorization, *head.fields), body, deadline, on_result)
 
     async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
         try:
@@ -157,9 +172,10 @@ class PushService:
     def _renew(self, now: Instant) -> None:
         """Say who we are in the same words for 11 hours."""
         too_far_ahead = self._renew_at - now > LIFETIME_MS
-        if now >= self._renew_at or too_far_ahead:
-            self._authorization = self._vapid.authorization(self._endpoint.origin, now)
-            self._authorization_block = encode_headers([(b"authorization", self._authorization.encode())])
+        if self._vapid is not None and (now >= self._renew_at or too_far_ahead):
+            said = self._vapid.authorization(self.endpoint.origin, now)
+            self._authorization = (("authorization", said),)
+            self._authorization_block = encode_headers([(b"authorization", said.encode())])
             self._renew_at = later(now, LIFETIME_MS - RENEW_BEFORE_MS)
 
 
@@ -168,13 +184,13 @@ class PushServices:
 
     def __init__(
         self,
-        settings: WebPushSettings,
-        vapid: Vapid,
+        limits: ServiceLimits,
+        vapid: Vapid | None,
         trusts: Trusts,
         loop: asyncio.AbstractEventLoop,
         on_event: Callable[[PoolEvent], None],
     ) -> None:
-        self._settings = settings
+        self._limits = limits
         self._vapid = vapid
         self._trusts = trusts
         self._loop = loop
@@ -189,10 +205,10 @@ class PushServices:
         if service is not None:
             self._services.move_to_end(key)
             return service
-        if len(self._services) >= self._settings.push_services and not self._make_room():
+        if len(self._services) >= self._limits.push_services and not self._make_room():
             return None
         service = self._services[key] = PushService(
-            endpoint, self._settings, self._vapid, self._trusts, self._loop, self._on_event
+            endpoint, self._limits.connections, self._vapid, self._trusts, self._loop, self._on_event
         )
         self._begin(service.start())
         return service
