@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -101,10 +102,18 @@ async def work(
         worker = Worker(crew, place, _chores(config, store), config.limits.backlog)
         app = build_app(_api(config, store, crew, worker, board, metrics))
         server = ApiServer(app, listener, serve_options(config.rest))
+        _collect_garbage_seldom()
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
+
+
+def _collect_garbage_seldom() -> None:
+    """What exists now stays; what a delivery makes has no cycles and goes by itself, so looking for them can wait."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _chores(config: Config, store: Store) -> Chores:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from waypost.domain.delivery import Delivery
@@ -24,13 +24,13 @@ class Gate(Protocol):
 
 
 def admit(
-    deliveries: Iterable[Delivery], gate_of: Callable[[CredentialId], Gate], now: Instant
+    deliveries: Iterable[Delivery], gates: Mapping[CredentialId, Gate], now: Instant
 ) -> tuple[list[Delivery], list[Change]]:
     """Those that may go now, and the changes that park the others; every delivery is in one of the two."""
     going: list[Delivery] = []
     parked: list[Change] = []
     for delivery in deliveries:
-        condition = gate_of(delivery.credential).admit(delivery)
+        condition = gates[delivery.credential].admit(delivery)
         if condition is None:
             going.append(delivery)
         else:

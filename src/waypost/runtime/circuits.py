@@ -51,6 +51,11 @@ class Circuit:
         """Whether nothing is known of it that a new one would not know."""
         return self.in_flight == 0 and self.ramp is None and self._breaker.failures == 0 and not self._throttled
 
+    @property
+    def is_steady(self) -> bool:
+        """Neither open nor coming back: what it has no room for now it has in a moment."""
+        return self.ramp is None and self.state is BreakerState.CLOSED
+
     def room(self) -> int:
         """How many more may go: none while open, one as a probe, then ever more."""
         if self.state is BreakerState.OPEN:

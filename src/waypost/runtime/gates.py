@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Delivery
@@ -23,6 +23,15 @@ LANE_SHARES: Mapping[Lane, float] = {
 }
 """What part of a sender's capacity each lane may fill: fixed, so that no lane ever waits for another."""
 
+SOON_S = 0.25
+"""A full gate is waited for so long at most, and only where something of it landed as recently."""
+
+SLOW_S = 1.0
+"""A provider that takes longer on the average is not waited for."""
+
+WITHOUT_SENDERS = 100
+"""How much a lane leases where no app has a credential, to say so of each notification."""
+
 
 class LaneGate:
     """One lane's budget with one credential (fulfils pipeline.deliver.Gate)."""
@@ -37,11 +46,33 @@ class LaneGate:
         """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
         self._limit = limit
         self._slack = max(1, limit // 4)
+        self._enough = max(1, limit // 8)
         self._in_flight = 0
+        self._landed_s = 0.0
+        self._took_s = 0.0
+        self._per_item = 1.0
 
     def room(self) -> int:
-        """How many more may be leased for."""
+        """How many more may go."""
         return max(0, min(self._limit - self._in_flight, self.circuit.room()))
+
+    def room_for_items(self) -> int:
+        """How many items may be leased so that their deliveries will probably find room here."""
+        room = self.room()
+        return int(room / self._per_item) or min(1, room)
+
+    def heed(self, deliveries: int, items: int) -> None:
+        """Learn how many deliveries come of an item: the mean over the last few batches."""
+        self._per_item += (max(deliveries / items, 0.01) - self._per_item) / 8
+
+    @property
+    def is_tight(self) -> bool:
+        """It is about full."""
+        return self.room() < self._enough
+
+    def is_moving(self, now_s: float) -> bool:
+        """Deliveries land quickly, and one has just now: what it has no room for, it will have in a moment."""
+        return self._took_s < SLOW_S and now_s - self._landed_s < SOON_S
 
     def admit(self, delivery: Delivery) -> str | None:
         """Take a place, or name the condition to wait for; a batch may overshoot the limit by a quarter."""
@@ -58,9 +89,11 @@ class LaneGate:
         self.circuit.in_flight += 1
         return None
 
-    def done(self, delivery: Delivery, outcome: Outcome, now_s: float) -> float | None:
+    def done(self, delivery: Delivery, outcome: Outcome, now_s: float, took_s: float) -> float | None:
         """Give the place back and learn from the outcome; seconds to rest where the provider is known to be away."""
         self._in_flight -= 1
+        self._landed_s = now_s
+        self._took_s += (took_s - self._took_s) / 16
         if self._scopes is None:
             return self.circuit.done(outcome, now_s, self._limit)
         scope = self._scopes.of(delivery.device)
@@ -98,21 +131,34 @@ class Gates:
             for each, sender in senders.items()
             if sender.scope_of is not None
         }
-        self._gates: dict[tuple[Lane, CredentialId], LaneGate] = {}
+        self._gates: dict[Lane, dict[CredentialId, LaneGate]] = {lane: {} for lane in LANE_SHARES}
         for lane, share in LANE_SHARES.items():
             for credential, circuit in self._circuits.items():
                 budget = budgets.get(lane) or max(1, round(senders[credential].max_in_flight * share))
                 scopes = self._scopes.get(credential)
-                self._gates[lane, credential] = LaneGate(lane, credential, circuit, budget, scopes)
+                self._gates[lane][credential] = LaneGate(lane, credential, circuit, budget, scopes)
 
-    def of(self, lane: Lane) -> Callable[[CredentialId], LaneGate]:
+    def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
         """The gates of one lane, by credential."""
-        return lambda credential: self._gates[lane, credential]
+        return self._gates[lane]
 
-    def room(self, lane: Lane) -> int:
-        """A lane leases on while any credential has room: the most that one has; with none at all, a token few."""
-        rooms = [gate.room() for (of_lane, _), gate in self._gates.items() if of_lane is lane]
-        return max(rooms, default=100)
+    def room(self, lane: Lane, now_s: float, waited_s: float) -> int:
+        """How many items a lane may lease now; *waited_s* is how long ago it leased last.
+
+        As many as every credential has room for, so that nothing need be parked. One that is full is waited for where
+        it is moving, but only a moment: then the lane goes on with the others, and what does not fit is parked.
+        """
+        gates = self._gates[lane].values()
+        steady = [gate for gate in gates if gate.circuit.is_steady]
+        if waited_s < SOON_S and any(gate.is_tight and gate.is_moving(now_s) for gate in steady):
+            return 0
+        roomy = [gate.room_for_items() for gate in steady if not gate.is_tight]
+        return min(roomy, default=max((gate.room_for_items() for gate in gates), default=WITHOUT_SENDERS))
+
+    def heed(self, lane: Lane, deliveries: Mapping[CredentialId, int], items: int) -> None:
+        """Learn what comes of the items of *lane*."""
+        for credential, gate in self._gates[lane].items():
+            gate.heed(deliveries.get(credential, 0), items)
 
     def tick(self, now_s: float) -> None:
         """Move open breakers on."""
@@ -130,7 +176,7 @@ class Gates:
                 lifted[gate.condition] = room
                 lifted[gate.circuit.condition] = max(lifted.get(gate.circuit.condition, 0), room)
         for credential, scopes in self._scopes.items():
-            room = max(self._gates[lane, credential].room() for lane in LANE_SHARES)
+            room = max(self._gates[lane][credential].room() for lane in LANE_SHARES)
             lifted.update(scopes.lifted(room))
         return lifted
 
@@ -144,7 +190,7 @@ class Gates:
 
     def parked(self, condition: str) -> None:
         """Something was durably parked under *condition*."""
-        for gate in self._gates.values():
+        for gate in self._all():
             if condition in (gate.condition, gate.circuit.condition):
                 gate.may_have_parked = True
         for scopes in self._scopes.values():
@@ -152,7 +198,7 @@ class Gates:
 
     def expect_parked(self) -> None:
         """Anything may be parked: shards came in."""
-        for gate in self._gates.values():
+        for gate in self._all():
             gate.may_have_parked = True
         for scopes in self._scopes.values():
             scopes.expect_parked()
@@ -162,4 +208,7 @@ class Gates:
         return {credential: circuit.in_flight for credential, circuit in self._circuits.items()}
 
     def _waiting(self) -> Iterator[LaneGate]:
-        return (gate for gate in self._gates.values() if gate.may_have_parked)
+        return (gate for gate in self._all() if gate.may_have_parked)
+
+    def _all(self) -> Iterator[LaneGate]:
+        return (gate for gates in self._gates.values() for gate in gates.values())

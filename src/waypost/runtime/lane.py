@@ -60,9 +60,10 @@ class LaneLoop:
         self.is_idle = False
         """It leased all that it could, and waits."""
         self._crew = crew
-        self._gate = crew.gates.of(lane)
+        self._gates = crew.gates.of(lane)
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
         self._attempts: Counter[tuple[str, str, str]] = Counter()
+        self._leased_s = 0.0
         self._wake = asyncio.Event()
         self._all_landed = asyncio.Event()
         self._all_landed.set()
@@ -112,6 +113,7 @@ class LaneLoop:
         lease = await self._crew.work.lease(self.lane, room, self._until())
         if not lease.items:
             return False
+        self._leased_s = self._crew.clock.monotonic()
         self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
         groups = list(self._crew.poison.split(lease.items))
         try:
@@ -127,7 +129,10 @@ class LaneLoop:
 
     def _room(self) -> int:
         """How much may be leased now."""
-        return 0 if self._crew.settler.is_full else min(BATCH, self._crew.gates.room(self.lane))
+        if self._crew.settler.is_full:
+            return 0
+        now_s = self._crew.clock.monotonic()
+        return min(BATCH, self._crew.gates.room(self.lane, now_s, now_s - self._leased_s))
 
     def publish(self) -> None:
         """Count what was attempted since the last time."""
@@ -145,13 +150,18 @@ class LaneLoop:
         for flight in flights:
             going += self._take_off(flight, now)
         self._observe_handover(items, now)
-        routed = Counter(delivery.notification.app for flight in flights for delivery in flight.plan.deliveries)
-        for app, n in routed.items():
-            self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
+        self._count_routed(flights)
         self._send([delivery for delivery in going if not needs_intent(delivery)])
         careful = [delivery for delivery in going if needs_intent(delivery)]
         if careful:
             self._send(await self._with_intents(lease, careful))
+
+    def _count_routed(self, flights: Sequence[Flight]) -> None:
+        every = (delivery for flight in flights for delivery in flight.plan.deliveries)
+        routed = Counter((delivery.notification.app, delivery.credential) for delivery in every)
+        self._crew.gates.heed(self.lane, {credential: n for (_, credential), n in routed.items()}, len(flights))
+        for (app, _), n in routed.items():
+            self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
 
     async def _plans(self, items: Sequence[WorkItem], now: Instant) -> list[Plan]:
         """Decide about every item; those that killed their worker too often are not touched again."""
@@ -170,7 +180,7 @@ class LaneLoop:
 
     def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
         """Note what needs no sending, park what must wait, and give back what may go."""
-        going, parked = admit(flight.plan.deliveries, self._gate, now)
+        going, parked = admit(flight.plan.deliveries, self._gates, now)
         flight.changes += flight.plan.changes
         flight.changes += parked
         flight.waiting -= len(parked)
@@ -222,7 +232,8 @@ class LaneLoop:
         """Settle one outcome; senders call it on the event loop."""
         crew = self._crew
         flight = self._take_out(delivery)
-        rest_s = self._gate(delivery.credential).done(delivery, outcome, crew.clock.monotonic())
+        now_s = crew.clock.monotonic()
+        rest_s = self._gates[delivery.credential].done(delivery, outcome, now_s, now_s - handed.at_s)
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
         self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
@@ -231,8 +242,7 @@ class LaneLoop:
         crew.settler.add(flight)
         handed.left -= 1
         if handed.left == 0:
-            took_s = crew.clock.monotonic() - handed.at_s
-            crew.telemetry.observe(Metric.PROVIDER_SECONDS, took_s, provider=delivery.channel)
+            crew.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.channel)
         if flight.waiting == 0:
             self._say(flight)
         if self._is_starved:
@@ -253,7 +263,7 @@ class LaneLoop:
 
     def _call_off(self, delivery: Delivery) -> Flight:
         """Give the delivery's place back untried."""
-        self._gate(delivery.credential).forfeit(delivery)
+        self._gates[delivery.credential].forfeit(delivery)
         return self._take_out(delivery)
 
     def _take_out(self, delivery: Delivery) -> Flight:

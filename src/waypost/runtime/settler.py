@@ -15,8 +15,8 @@ from waypost.ports.work import Lease, Settled, Stale, Work
 from waypost.runtime.flight import Flight
 from waypost.telemetry import Event, Metric, Telemetry
 
-GATHER_S = 0.02
-"""How long outcomes wait for company (the design allows 50 ms)."""
+GATHER_S = 0.025
+"""How long outcomes wait for company; those of a notification that is not over yet wait twice (the design: 50 ms)."""
 HOLD_RETRY_S = 0.25
 _UNRECORDED = "unrecorded"
 
@@ -29,9 +29,10 @@ class Settler:
         self._telemetry = telemetry
         self._limit = limit
         self._on_parked = on_parked
-        self._gathered: dict[Flight, None] = {}
+        self._gathered: dict[Flight, bool] = {}
+        """Under True what has waited for the rest of its outcomes once."""
         self._due = asyncio.Event()
-        self._unwritten = 0
+        self._writing = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._held = False
@@ -42,7 +43,7 @@ class Settler:
     @property
     def is_full(self) -> bool:
         """Too much is waiting to be written, or the store keeps its last room for that: lease no more."""
-        return self._held or self._unwritten >= self._limit or self.store_fault() is not None
+        return self._held or len(self._gathered) + self._writing >= self._limit or self.store_fault() is not None
 
     @property
     def is_holding(self) -> bool:
@@ -51,10 +52,10 @@ class Settler:
 
     def add(self, flight: Flight) -> None:
         """Write the changes of *flight* with the next batch."""
-        self._unwritten += 1
-        self._idle.clear()
-        self._gathered[flight] = None
-        self._due.set()
+        if not self._gathered:
+            self._idle.clear()
+            self._due.set()
+        self._gathered.setdefault(flight, False)
 
     async def run(self) -> None:
         """Write what gathers, for ever."""
@@ -68,16 +69,20 @@ class Settler:
         await self._idle.wait()
 
     async def _flush(self) -> None:
-        flights, self._gathered = list(self._gathered), {}
+        flights, self._gathered = self._gathered, {}
         self._due.clear()
-        counted = self._unwritten
         batches: dict[int, tuple[Lease, list[Settled]]] = {}
-        for flight in flights:
-            batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
+        for flight, has_waited in flights.items():
+            if flight.waiting and not has_waited:
+                self._gathered[flight] = True
+                self._due.set()
+            else:
+                self._writing += 1
+                batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
         await asyncio.gather(*(self.write(lease, settled) for lease, settled in batches.values()))
-        self._unwritten -= counted
-        self._telemetry.gauge(Metric.HELD_OUTCOMES, self._unwritten)
-        if not self._unwritten:
+        self._writing = 0
+        self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(flight.changes) for flight in self._gathered))
+        if not self._gathered:
             self._idle.set()
         self.on_room()
 
