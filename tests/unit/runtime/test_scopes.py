@@ -120,19 +120,19 @@ def _to(part: str) -> Delivery:
 def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
     """Whoever names a thousand parts gets no thousand breakers; those in trouble stay as long as others can go."""
     gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
-    gate = gates.of(Lane.NORMAL)(_to("x").credential)
+    gate = gates.of(Lane.NORMAL)[_to("x").credential]
     for _ in range(3):
         assert gate.admit(_to("dead")) is None
-        gate.done(_to("dead"), AWAY, 0.0)
+        gate.done(_to("dead"), AWAY, 0.0, 0.0)
     assert gate.admit(_to("dead")) == f"{gate.circuit.condition}{PLACES[0]}"
     for n in range(1_000):
         assert gate.admit(_to(f"well{n}")) is None
-        gate.done(_to(f"well{n}"), TAKEN, 0.0)
+        gate.done(_to(f"well{n}"), TAKEN, 0.0, 0.0)
     assert gate.admit(_to("dead")) is not None
     for n in range(1_000):
         for _ in range(3):
             assert gate.admit(_to(f"bad{n}")) is None
-            gate.done(_to(f"bad{n}"), AWAY, 0.0)
+            gate.done(_to(f"bad{n}"), AWAY, 0.0, 0.0)
     assert gate.admit(_to("dead")) is None, "forgotten: it is tried again"
     conditions = [each for each in gates.lifted() if each.startswith("breaker")]
     assert len(conditions) <= 1 + len(PLACES)
@@ -141,11 +141,11 @@ def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
 def test_a_place_that_changed_hands_while_in_flight_does_not_miscount() -> None:
     """The outcome of a part that lost its place takes nothing from whoever has it now."""
     gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
-    gate = gates.of(Lane.NORMAL)(_to("x").credential)
+    gate = gates.of(Lane.NORMAL)[_to("x").credential]
     parts = [f"part{n}" for n in range(len(PLACES) + 1)]
     for part in parts:
         assert gate.admit(_to(part)) is None
     for part in parts:
-        gate.done(_to(part), TAKEN, 0.0)
+        gate.done(_to(part), TAKEN, 0.0, 0.0)
     assert gates.in_flight() == {_to("x").credential: 0}
     assert gate.admit(_to("part0")) is None
