@@ -1,49 +1,78 @@
-"""The short way to a receipt gives what the domain's rules give."""
+"""The straight way leaves in the store what the general one leaves."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.contract.bench import TOKEN_HASH
+from tests.adapters.sql.conftest import OpenStore
+from tests.contract.bench import TOKEN_HASH, notification, targets
+from waypost.adapters.sql import settle
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.rows import INSERT_RECEIPT, RECEIPT, Row, receipt_of, receipt_row
-from waypost.adapters.sql.straight import INSERT_SENT, first_sent, is_first_and_sent, sent_row
-from waypost.domain.delivery import Attempt, Receipt
-from waypost.domain.ids import DeviceId, NotificationId
-from waypost.domain.notification import Channel, Lane
-from waypost.domain.settlement import Change, Sent, apply
-from waypost.domain.status import DeliveryStatus
+from waypost.domain.delivery import Attempt
+from waypost.domain.notification import Lane
+from waypost.domain.settlement import Again, Change, Sent, Settlement
 from waypost.domain.time import Instant
+from waypost.ports.work import Arrival, Settled
 
-FRESH = Receipt(
-    NotificationId(b"i" * 16), 3, DeviceId("phone"), Channel("fcm"), DeliveryStatus.PENDING, due_at=Instant(7)
-)
+NOW = Instant(1_700_000_000_000)
+TABLES = {
+    "notification": "seq, id, status, due_at, reason, withdrawn",
+    "receipt": "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked,"
+    " provider_id, code, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard",
+    "counter": "app, lane, status, delta",
+}
 
 
+@pytest.mark.asyncio
 @pytest.mark.parametrize("code", ["", "200"])
 @pytest.mark.parametrize("provider_id", ["", "projects/p/messages/1"])
-def test_a_first_success_reads_the_same_either_way(provider_id: str, code: str) -> None:
-    change = Change(3, 1, Sent(provider_id), Instant(12), Attempt(Instant(10), "taken", code, "", TOKEN_HASH))
-    assert is_first_and_sent(FRESH, change)
-    assert first_sent(FRESH, change) == apply(FRESH, change)
+async def test_both_ways_leave_the_same(
+    code: str, provider_id: str, tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eighty notifications of three targets each, so that rows are written by 64, by 8 and one at a time."""
+    made = [notification(NOW) for _ in range(81)]
+    found: list[dict[str, list[Any]]] = []
+    for name in ("straight.db", "general.db"):
+        store = await open_at(tmp_path / name)
+        await store.work.accept([Arrival(one) for one in made])
+        lease = await store.work.lease(Lane.NORMAL, 100, NOW)
+        changes = tuple(_change(n, Sent(provider_id), code) for n in range(3))
+        settled = [Settled(item.notification, changes, targets(3)) for item in lease.items]
+        assert len(settled) == 81
+        assert all(map(settle.goes_straight, settled))
+        if name == "general.db":
+            monkeypatch.setattr(settle, "goes_straight", lambda _: False)
+        assert await store.work.settle(lease, settled) == []
+        found.append(_stored(tmp_path / name))
+    assert len(found[0]["receipt"]) == 243
+    assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("code", ["", "200"])
-def test_both_statements_write_the_same_row(code: str, tmp_path: Path) -> None:
-    change = Change(3, 1, Sent("p"), Instant(12), Attempt(Instant(10), "taken", code, "", TOKEN_HASH))
-    receipt = first_sent(FRESH, change)
-    written: list[Row] = []
-    for sql, row in (
-        (INSERT_SENT, sent_row(receipt, "demo", 5)),
-        (INSERT_RECEIPT, receipt_row(receipt, "demo", 5, Lane.NORMAL)),
-    ):
-        connection = connect(tmp_path / f"{len(written)}.db")
-        columns = f"{RECEIPT}, app, shard"  # the lane is only of use to what may be open again
-        connection.execute(f"CREATE TABLE receipt ({columns}, lane)")
-        connection.execute(sql, row)
-        written.append(connection.execute(f"SELECT {columns} FROM receipt").fetchone())  # noqa: S608 - columns
+def test_only_what_is_over_at_the_first_attempt_goes_straight() -> None:
+    """Another target still open, a second attempt, or any other settlement takes the general way."""
+    made = notification(NOW)
+    two = targets(2)
+    again = Again(Instant(NOW + 5), spends_attempt=True, code="x", why="y")
+    assert settle.goes_straight(Settled(made, (_change(0), _change(1)), two))
+    assert not settle.goes_straight(Settled(made, (_change(0),), two))
+    assert not settle.goes_straight(Settled(made, (_change(0), _change(1, again)), two))
+    assert not settle.goes_straight(Settled(made, (_change(0), _change(1, attempt=2)), two))
+    assert not settle.goes_straight(Settled(made, (_change(0), _change(1))))
+
+
+def _change(n: int, settlement: Settlement = Sent("p"), code: str = "", attempt: int = 1) -> Change:
+    return Change(n, attempt, settlement, Instant(NOW + 2), Attempt(NOW, "taken", code, "", TOKEN_HASH))
+
+
+def _stored(database: Path) -> dict[str, list[Any]]:
+    connection = connect(database, read_only=True)
+    try:
+        return {
+            table: connection.execute(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3").fetchall()  # noqa: S608 - names
+            for table, columns in TABLES.items()
+        }
+    finally:
         connection.close()
-    assert written[0] == written[1]
-    assert receipt_of(written[0]) == receipt

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from waypost.adapters.sql import dedup
 from waypost.adapters.sql.dedup import Claimed
 from waypost.adapters.sql.replay import replay
-from waypost.adapters.sql.rows import Row, content_body, notification_row, select_in
+from waypost.adapters.sql.rows import Row, content_body, insert_all, notification_row, select_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
@@ -27,8 +27,9 @@ from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Dupli
 _INSERT = (
     "INSERT INTO notification (seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane,"
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+    " VALUES "
 )
+_VALUES = f"({'?, ' * 20}1)"
 _SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
 
 Batch = Sequence[Arrival | Replay]
@@ -118,8 +119,8 @@ class _Arrivals:
             notifications.append((seq, *fields, duplicate_of, *notification_row(arrival.notification)))
             if duplicate_of is None:
                 contents.append((seq, content_body(arrival.notification.content)))
-        connection.executemany(_INSERT, notifications)
-        connection.executemany("INSERT INTO content (seq, body) VALUES (?, ?)", contents)
+        insert_all(connection, _INSERT, _VALUES, notifications)
+        insert_all(connection, "INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
         dedup.claim(self._transaction, self._claims, slice_h)
 
 

@@ -19,7 +19,6 @@ from waypost.adapters.sql.rows import (
     receipt_row,
     select_in,
 )
-from waypost.adapters.sql.straight import INSERT_SENT, first_sent, is_first_and_sent, sent_row
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.delivery import Receipt, Target
 from waypost.domain.ids import NotificationId
@@ -36,7 +35,6 @@ _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE seq = ?"
 )
 _PENDING = DeliveryStatus.PENDING
-_SENT = DeliveryStatus.SENT
 _LANES = {word.value: word for word in Lane}
 _STATUSES = {word.value: word for word in NotificationStatus}
 
@@ -46,7 +44,7 @@ class Case:
 
     __slots__ = (
         "app", "changed", "due_at", "finished", "id", "is_new_list", "lane", "moved", "reason", "receipts", "seq",
-        "shard", "status", "straight", "user_id", "withdrawn",
+        "shard", "status", "user_id", "withdrawn",
     )  # fmt: skip
 
     def __init__(self, row: Row) -> None:
@@ -55,8 +53,6 @@ class Case:
         self.status = _STATUSES[status]
         self.receipts: dict[int, Receipt] = {}
         self.changed: set[int] = set()
-        self.straight: set[int] = set()
-        """Targets of a new list that the provider took at the first attempt: most of all there are."""
         self.is_new_list = False
         self.moved = False
         """The row itself must be written."""
@@ -96,18 +92,13 @@ class Case:
         before = self.receipts.get(change.n)
         if before is None:
             return False
-        straight = is_first_and_sent(before, change)
-        after = first_sent(before, change) if straight else apply(before, change)
+        after = apply(before, change)
         if after is None:
             return False
         if after is before:
             return True
         self.receipts[change.n] = after
-        if straight and self.is_new_list:
-            self.straight.add(change.n)
-        else:
-            self.straight.discard(change.n)
-            self.changed.add(change.n)
+        self.changed.add(change.n)
         if change.made is not None or not (after.is_intent or after.status is _PENDING):
             transaction.moves.append(self._move(_PENDING, after, change.at, change))
         return True
@@ -116,16 +107,7 @@ class Case:
         """Write the final status where the last open target is closed."""
         if self.due_at is not None or self.is_final:
             return
-        all_sent = bool(self.receipts)
-        for receipt in self.receipts.values():
-            if receipt.status is _SENT:
-                continue
-            if receipt.is_open:
-                return
-            all_sent = False
-        if all_sent:  # what final_status says of these, for the many
-            self.finish(transaction, NotificationStatus.SENT)
-        else:
+        if not any(receipt.is_open for receipt in self.receipts.values()):
             self.finish(transaction, final_status(receipt.status for receipt in self.receipts.values()))
 
     def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
@@ -178,19 +160,13 @@ class Cases:
 
     def write(self) -> None:
         """Write everything that changed."""
-        sent: list[Row] = []
         new: list[Row] = []
         changed: list[Row] = []
         routed: list[Row] = []
         finished: list[Row] = []
         for case in self._cases.values():
             if case.is_new_list:
-                straight = case.straight
-                for n, receipt in case.receipts.items():
-                    if n in straight:
-                        sent.append(sent_row(receipt, case.app, case.shard))
-                    else:
-                        new.append(receipt_row(receipt, case.app, case.shard, case.lane))
+                new += [receipt_row(receipt, case.app, case.shard, case.lane) for receipt in case.receipts.values()]
             else:
                 changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
             if case.finished:
@@ -200,7 +176,6 @@ class Cases:
                 routed.append((case.due_at, case.withdrawn, case.seq))
         connection = self._transaction.connection
         for sql, rows in (
-            (INSERT_SENT, sent),
             (INSERT_RECEIPT, new),
             (REPLACE_RECEIPT, changed),
             (_ROUTED, routed),

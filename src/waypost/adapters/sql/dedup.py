@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.rows import Row, select_in
+from waypost.adapters.sql.rows import Row, insert_all, select_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
@@ -33,7 +33,7 @@ _NOTE = (
     "INSERT INTO dedup_slice (slice, until) VALUES (?, ?) ON CONFLICT DO UPDATE SET until = max(until, excluded.until)"
 )
 _LOOK_UP = "SELECT key, id, body_hash, until FROM dedup_{slice} WHERE key IN ({{keys}})"
-_CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES (?, ?, ?, ?, ?)"
+_CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES "
 
 
 class Claimed(Struct, frozen=True):
@@ -68,7 +68,7 @@ def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId
     if noted is None or noted[0] < until:
         connection.execute(_NOTE, (number, until))
     rows = [(made.key, made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
-    connection.executemany(_CLAIM.format(slice=number), rows)
+    insert_all(connection, _CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
 
 
 class SqlDedup:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Case, Cases
+from waypost.adapters.sql.straight import StraightWay, goes_straight
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import NotificationId
 from waypost.domain.settlement import Again, Cancelled, Change, Parked, Unstarted
@@ -23,7 +24,9 @@ class SettleResult(Struct, frozen=True):
 
 def _run(transaction: Transaction, ops: Sequence[Sequence[Settled]]) -> list[SettleResult]:
     cases = Cases(transaction, (settled.notification.id for op in ops for settled in op))
-    results = [_settle_all(transaction, cases, op) for op in ops]
+    straight = StraightWay(transaction)
+    results = [_settle_all(transaction, cases, straight, op) for op in ops]
+    straight.write()
     cases.write()
     return results
 
@@ -33,13 +36,18 @@ INTEND: Kind[Sequence[Settled], SettleResult] = Kind("intend", _run, durable=Tru
 """A settle that records intents: their bytes leave only when this would survive a loss of power."""
 
 
-def _settle_all(transaction: Transaction, cases: Cases, op: Sequence[Settled]) -> SettleResult:
+def _settle_all(
+    transaction: Transaction, cases: Cases, straight: StraightWay, op: Sequence[Settled]
+) -> SettleResult:
     stale: list[Stale] = []
     withdrawn: set[NotificationId] = set()
     for settled in op:
         case = cases.get(settled.notification.id)
         if case is None or case.is_final:
             stale += [_stale(settled, change) for change in settled.changes]
+            continue
+        if case.is_unrouted and case.withdrawn is None and goes_straight(settled):
+            straight.take(case, settled)
             continue
         stale += _settle(transaction, case, settled)
         if case.withdrawn is not None:

@@ -1,22 +1,32 @@
-"""The straight way, shorter than the general one and with the same result: taken by the provider at the first attempt.
+"""The straight way, shorter than the general one and with the same result: fresh, and each target taken at once.
 
-Most receipts are written once, in this state; so they are made without going through every case of
-``domain.settlement.apply``, and their row binds only what differs between them.
+Most notifications go it; so their receipts are written without going through every case of
+``domain.settlement.apply``, and their rows are changed by one statement.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from waypost.adapters.sql.rows import Row
-from waypost.domain.delivery import Receipt
-from waypost.domain.settlement import Change, Sent
-from waypost.domain.status import DeliveryStatus
+from waypost.adapters.sql.rows import Row, execute_in, insert_all
+from waypost.adapters.sql.transaction import Transaction
+from waypost.domain.settlement import Sent
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.ports.journal import DeliveryMoved, NotificationMoved
+from waypost.ports.work import Settled
 
-INSERT_SENT = (
+if TYPE_CHECKING:
+    from waypost.adapters.sql.cases import Case
+
+_INSERT = (
     "INSERT INTO receipt (notification_id, n, device_id, channel, status, attempt, retries, throttles, provider_id,"
-    " code, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard)"
-    " VALUES (?1, ?2, ?3, ?4, 'sent', 1, 0, 0, ?5, ?6, 0, ?7, ?7, ?8, ?8, ?9, ?10, ?11)"
+    " code, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard) VALUES "
+)
+_VALUES = "(?, ?, ?, ?, 'sent', 1, 0, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)"
+_FINISHED = (
+    "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE seq IN ({{keys}})"
 )
 
 _PENDING = DeliveryStatus.PENDING
@@ -25,55 +35,48 @@ _SENT = DeliveryStatus.SENT
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def is_first_and_sent(receipt: Receipt, change: Change) -> bool:
-    """Whether *change* is the straight way for *receipt*."""
-    return (
-        type(change.settlement) is Sent
-        and change.attempt == 1
-        and receipt.status is _PENDING
-        and receipt.attempt == 0
-        and change.made is not None
-        and receipt.first_attempt_at is None
-    )
+def goes_straight(settled: Settled) -> bool:
+    """Whether *settled* says of every target at once that the first attempt was taken."""
+    targets, changes = settled.targets, settled.changes
+    if not targets or len(targets) != len(changes) or settled.verdict is not None:
+        return False
+    for change in changes:
+        if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
+            return False
+    return True
 
 
-def first_sent(receipt: Receipt, change: Change) -> Receipt:
-    """What ``domain.settlement.apply`` makes of it."""
-    made = change.made
-    settlement = change.settlement
-    assert made is not None
-    assert type(settlement) is Sent
-    return Receipt(
-        receipt.notification_id,
-        receipt.n,
-        receipt.device_id,
-        receipt.channel,
-        _SENT,
-        attempt=1,
-        retries=receipt.retries,
-        throttles=receipt.throttles,
-        provider_id=settlement.provider_id,
-        code=made.code or receipt.code,
-        first_attempt_at=made.at,
-        last_attempt_at=made.at,
-        sent_at=change.at,
-        resolved_at=change.at,
-        attempts=(*receipt.attempts, made),
-    )
+class StraightWay:
+    """What a transaction writes of the notifications that go it."""
 
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._receipts: list[Row] = []
+        self._seqs: list[int] = []
 
-def sent_row(receipt: Receipt, app: str, shard: int) -> Row:
-    """What INSERT_SENT binds."""
-    return (
-        receipt.notification_id,
-        receipt.n,
-        receipt.device_id,
-        receipt.channel,
-        receipt.provider_id,
-        receipt.code,
-        receipt.first_attempt_at,
-        receipt.sent_at,
-        _encode(receipt.attempts),
-        app,
-        shard,
-    )
+    def take(self, case: Case, settled: Settled) -> None:
+        """Finish a notification of which nothing is stored yet."""
+        transaction, moves = self._transaction, self._transaction.moves
+        targets = {target.n: target for target in settled.targets or ()}
+        for change in settled.changes:
+            target, made, settlement = targets[change.n], change.made, change.settlement
+            assert made is not None
+            assert type(settlement) is Sent
+            device_id, code, at = target.device_id, made.code or None, change.at
+            self._receipts.append(
+                (case.id, change.n, device_id, target.channel, settlement.provider_id, code, made.at, made.at, at, at)
+                + (_encode((made,)), case.app, case.shard)
+            )
+            moves.append(
+                DeliveryMoved(case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
+            )
+        case.finish(transaction, NotificationStatus.SENT)
+        case.finished = False  # here, with the others that went straight
+        self._seqs.append(case.seq)
+
+    def write(self) -> None:
+        """Write them all."""
+        if self._seqs:
+            connection = self._transaction.connection
+            insert_all(connection, _INSERT, _VALUES, self._receipts)
+            execute_in(connection, _FINISHED.format(now=self._transaction.now), self._seqs)
