@@ -11,6 +11,7 @@ from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import TOKEN_HASH, notification, targets
 from waypost.adapters.sql import settle
 from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.straight import goes_straight
 from waypost.domain.delivery import Attempt
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Again, Change, Sent, Settlement
@@ -18,6 +19,7 @@ from waypost.domain.time import Instant
 from waypost.ports.work import Arrival, Settled
 
 NOW = Instant(1_700_000_000_000)
+TAKEN = Sent("p")
 TABLES = {
     "notification": "seq, id, status, due_at, reason, withdrawn",
     "receipt": "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked,"
@@ -42,7 +44,7 @@ async def test_both_ways_leave_the_same(
         changes = tuple(_change(n, Sent(provider_id), code) for n in range(3))
         settled = [Settled(item.notification, changes, targets(3)) for item in lease.items]
         assert len(settled) == 81
-        assert all(map(settle.goes_straight, settled))
+        assert all(map(goes_straight, settled))
         if name == "general.db":
             monkeypatch.setattr(settle, "goes_straight", lambda _: False)
         assert await store.work.settle(lease, settled) == []
@@ -56,14 +58,14 @@ def test_only_what_is_over_at_the_first_attempt_goes_straight() -> None:
     made = notification(NOW)
     two = targets(2)
     again = Again(Instant(NOW + 5), spends_attempt=True, code="x", why="y")
-    assert settle.goes_straight(Settled(made, (_change(0), _change(1)), two))
-    assert not settle.goes_straight(Settled(made, (_change(0),), two))
-    assert not settle.goes_straight(Settled(made, (_change(0), _change(1, again)), two))
-    assert not settle.goes_straight(Settled(made, (_change(0), _change(1, attempt=2)), two))
-    assert not settle.goes_straight(Settled(made, (_change(0), _change(1))))
+    assert goes_straight(Settled(made, (_change(0), _change(1)), two))
+    assert not goes_straight(Settled(made, (_change(0),), two))
+    assert not goes_straight(Settled(made, (_change(0), _change(1, again)), two))
+    assert not goes_straight(Settled(made, (_change(0), _change(1, attempt=2)), two))
+    assert not goes_straight(Settled(made, (_change(0), _change(1))))
 
 
-def _change(n: int, settlement: Settlement = Sent("p"), code: str = "", attempt: int = 1) -> Change:
+def _change(n: int, settlement: Settlement = TAKEN, code: str = "", attempt: int = 1) -> Change:
     return Change(n, attempt, settlement, Instant(NOW + 2), Attempt(NOW, "taken", code, "", TOKEN_HASH))
 
 

@@ -189,10 +189,11 @@ def _lists(keys: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 _ROWS_AT_ONCE = (64, 8)
+"""A row costs a third less than in a statement of its own."""
 
 
 def insert_all(connection: Connection, insert: str, values: str, rows: Sequence[Row]) -> None:
-    """Insert *rows*; *insert* ends with ``VALUES``, *values* is one row's. Many rows to a statement cost a third less."""
+    """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
     start = 0
     for count in _ROWS_AT_ONCE:
         sql = insert + ",".join([values] * count) if len(rows) - start >= count else ""

@@ -36,9 +36,7 @@ INTEND: Kind[Sequence[Settled], SettleResult] = Kind("intend", _run, durable=Tru
 """A settle that records intents: their bytes leave only when this would survive a loss of power."""
 
 
-def _settle_all(
-    transaction: Transaction, cases: Cases, straight: StraightWay, op: Sequence[Settled]
-) -> SettleResult:
+def _settle_all(transaction: Transaction, cases: Cases, straight: StraightWay, op: Sequence[Settled]) -> SettleResult:
     stale: list[Stale] = []
     withdrawn: set[NotificationId] = set()
     for settled in op:

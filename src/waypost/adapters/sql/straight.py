@@ -14,7 +14,7 @@ from waypost.adapters.sql.rows import Row, execute_in, insert_all
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
+from waypost.ports.journal import DeliveryMoved
 from waypost.ports.work import Settled
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ _INSERT = (
     " code, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard) VALUES "
 )
 _VALUES = "(?, ?, ?, ?, 'sent', 1, 0, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)"
-_FINISHED = (
-    "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE seq IN ({{keys}})"
-)
+_FINISHED = "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE seq IN ({{keys}})"
 
 _PENDING = DeliveryStatus.PENDING
 _SENT = DeliveryStatus.SENT
@@ -63,10 +61,10 @@ class StraightWay:
             assert made is not None
             assert type(settlement) is Sent
             device_id, code, at = target.device_id, made.code or None, change.at
-            self._receipts.append(
-                (case.id, change.n, device_id, target.channel, settlement.provider_id, code, made.at, made.at, at, at)
-                + (_encode((made,)), case.app, case.shard)
-            )
+            key = (case.id, change.n, device_id, target.channel)
+            times = (made.at, made.at, at, at)
+            row = (*key, settlement.provider_id, code, *times, _encode((made,)), case.app, case.shard)
+            self._receipts.append(row)
             moves.append(
                 DeliveryMoved(case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
             )
