@@ -1,0 +1,69 @@
+"""Waypost, as its page sets it up, goes through every case of ``waypost lab check``, and passes."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.adapters.lab.test_check import DOC, FILE, checked
+from tests.tables import AddRow
+from waypost.lab.check.cases import CASES
+
+HURRIED = """
+from waypost.adapters.fcm import errors
+
+errors.FIRST_WAIT_MS, errors.FIRST_WAITS_MS = 300, {}
+"""
+"""Python runs a ``sitecustomize`` at its start. Nothing but what FCM asks for, 10 s before a retry, is changed."""
+
+SEND = """
+import http.client, json, os
+
+with open(os.environ["LAB_SERVICE_OUTPUT"]) as output:
+    host = json.loads(output.readline())["url"].removeprefix("http://")
+headers = {"authorization": "Bearer " + open("key").read().strip(), "content-type": "application/json"}
+targets = json.load(open(os.environ["LAB_TARGETS_FILE"]))
+service = http.client.HTTPConnection(host)
+
+
+def ask(method, path, body):
+    service.request(method, path, json.dumps(body), headers)
+    answer = service.getresponse()
+    said = answer.read()
+    assert answer.status < 300, said
+
+
+if os.environ["LAB_ROUND"] == "1":
+    for target in targets:
+        platform = {"apns": "ios", "fcm": "android", "webpush": "web"}[target["gateway"]]
+        keys = target.get("subscription", {}).get("keys")
+        device = {"platform": platform, "token": target["token"]} | ({"keys": keys} if keys else {})
+        ask("PUT", "/v1/devices/" + target["name"] + "/d", device)
+told = [{"user_id": target["name"], "title": os.environ["LAB_TEXT"]} for target in targets]
+ask("POST", "/v1/notifications/batch", {"notifications": told})
+"""
+
+
+def test_every_case_is_passed_at_every_gateway(tmp_path: Path, table: AddRow) -> None:
+    """Silence takes its time, so those cases have a service and a lab of their own meanwhile."""
+    names = [case.name for case in CASES]
+    halves = [[name for name in names if name.startswith("silent") is silent] for silent in (True, False)]
+    with ThreadPoolExecutor(2) as threads:
+        halves_done = list(threads.map(_check, (tmp_path / "silent", tmp_path / "others"), halves))
+    results = {name: said for done in halves_done for name, said in done.items()}
+    for (case, gateway), (verdict, why) in sorted(results.items(), key=lambda each: names.index(each[0][0])):
+        table("waypost lab check", case=case, gateway=gateway, verdict=verdict, why=why)
+    assert {name: said for name, said in results.items() if said != ("passed", "")} == {}
+    assert set(results) == {(case.name, gateway) for case in CASES for gateway in case.gateways}
+
+
+def _check(directory: Path, names: list[str]) -> dict[tuple[str, str], tuple[str, str]]:
+    hook = directory / "hook"
+    hook.mkdir(parents=True)
+    (hook / "sitecustomize.py").write_text(HURRIED)
+    (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"])
+    (directory / "send.py").write_text(SEND)
+    keys = "waypost keys create --app demo --caller check > key"
+    service = f"{keys} && PYTHONPATH=hook exec waypost serve --json"
+    chosen = [word for name in names for word in ("--case", name)]
+    options = ["--service", service, "--command", f"{sys.executable} -I send.py", "--quiet-time", "0.1"]
+    return checked(directory, "lab", "check", *options, *chosen)[1]
