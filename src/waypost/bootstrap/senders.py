@@ -11,17 +11,16 @@ from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Content, Kind
 from waypost.domain.submission import ContentCheck
-from waypost.ports.clock import Clock
 from waypost.ports.plugin import Means, SenderPlugin
 from waypost.ports.sender import Sender
 from waypost.runtime.clock import SystemClock
-from waypost.telemetry import Silent, Telemetry
+from waypost.telemetry import Silent
 
 
 async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
     """Read every credential as a worker does, and say of each what is wrong with it; nothing is sent."""
     found: dict[CredentialId, str | None] = {}
-    for name, sender in senders_of(config, SystemClock(), Silent()).items():
+    for name, sender in senders_of(config, Means(SystemClock(), Silent())).items():
         found[name] = None
         try:
             await sender.start()
@@ -32,9 +31,8 @@ async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
     return found
 
 
-def senders_of(config: Config, clock: Clock, telemetry: Telemetry) -> dict[CredentialId, Sender]:
+def senders_of(config: Config, means: Means) -> dict[CredentialId, Sender]:
     """One sender a credential, not yet started."""
-    means = Means(clock, telemetry)
     return {
         CredentialId(f"{app}/{plugin.channel}"): plugin.build(app, chosen.senders[plugin.channel], means)
         for app, chosen in config.apps.items()

@@ -34,6 +34,7 @@ from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
+from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
@@ -96,7 +97,7 @@ async def work(
     telemetry = Combined(log_of(config, worker=slot), metrics)
     store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
     try:
-        senders = senders_of(config, clock, telemetry)
+        senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
         crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
         place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
         worker = Worker(crew, place, _chores(config, store), config.limits.backlog)

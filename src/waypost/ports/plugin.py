@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -24,6 +25,10 @@ class Means(Struct, frozen=True):
 
     clock: Clock
     telemetry: Telemetry
+    shared_dir: Path | None = None
+    """Where the workers of this machine keep what they share, in small files; None where nothing is to be shared."""
+    slot: int = 0
+    """Which worker it is, from 0 to 63: no two of a machine at once have the same."""
 
 
 def no_faults(_content: Content, _kind: Kind) -> list[Fault]:

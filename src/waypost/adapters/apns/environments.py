@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 
+from waypost.adapters.apns.tally import Tally
 from waypost.domain.ids import CredentialId, token_hash
 from waypost.telemetry.events import Event
 from waypost.telemetry.sink import Telemetry
@@ -11,13 +12,16 @@ from waypost.telemetry.sink import Telemetry
 REMEMBERED = 100_000
 """Tokens of the other environment that are remembered; 16 bytes each and their place."""
 RECENT = 500
-"""Answers that judge tokens, over which the share of unknown ones is taken."""
+"""Answers that judge tokens, a worker, over which the share of unknown ones is taken."""
 FEWEST = 20
-"""Answers below which no share is taken."""
+"""Answers of all workers below which no share is taken."""
 
 
 class ForeignTokens:
-    """Tokens that the other environment took, by their hash; the one unused for longest makes room."""
+    """Tokens that the other environment took, by their hash; the one unused for longest makes room.
+
+    A worker's own: all tokens of a user are sent to by the one worker that has the user's shard.
+    """
 
     def __init__(self, room: int = REMEMBERED) -> None:
         self._room = room
@@ -50,11 +54,12 @@ class ForeignTokens:
 class Mistrust:
     """Whether so many tokens are unknown that the settings are wrong sooner than the tokens; told once each way.
 
-    It begins at *share* of the recent answers and ends below half of it.
+    It begins at *share* of the recent answers of all workers and ends below half of it.
     """
 
-    def __init__(self, share: float, credential: CredentialId, telemetry: Telemetry) -> None:
+    def __init__(self, share: float, tally: Tally, credential: CredentialId, telemetry: Telemetry) -> None:
         self._share = share
+        self._tally = tally
         self._credential = credential
         self._telemetry = telemetry
         self._recent: deque[bool] = deque(maxlen=RECENT)
@@ -67,12 +72,16 @@ class Mistrust:
             self._unknown -= self._recent[0]
         self._recent.append(unknown)
         self._unknown += unknown
-        share = self._unknown / len(self._recent)
-        if not self.holds and share >= self._share and len(self._recent) >= FEWEST:
-            self._turn(Event.TOKENS_SUSPECT, share)
+        self._tally.put(len(self._recent), self._unknown)
+        if not unknown and not self.holds:
+            return
+        answers, all_unknown = self._tally.all()
+        share = all_unknown / answers
+        if not self.holds and share >= self._share and answers >= FEWEST:
+            self._turn(Event.TOKENS_SUSPECT, share, answers)
         elif self.holds and share < self._share / 2:
-            self._turn(Event.TOKENS_TRUSTED, share)
+            self._turn(Event.TOKENS_TRUSTED, share, answers)
 
-    def _turn(self, event: Event, share: float) -> None:
+    def _turn(self, event: Event, share: float, answers: int) -> None:
         self.holds = not self.holds
-        self._telemetry.event(event, credential=self._credential, percent=round(100 * share), answers=len(self._recent))
+        self._telemetry.event(event, credential=self._credential, percent=round(100 * share), answers=answers)

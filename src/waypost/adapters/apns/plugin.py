@@ -8,6 +8,7 @@ from typing import Final
 from waypost.adapters.apns.payload import faults
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.apns.tally import Tally
 from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
@@ -18,7 +19,14 @@ _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){16,100}")
 
 
 def _build(app: AppId, settings: ApnsSettings, means: Means) -> ApnsSender:
-    return ApnsSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+    shared = None if means.shared_dir is None else means.shared_dir / f"unknown-tokens.{app}"
+    return ApnsSender(
+        app,
+        settings,
+        clock=means.clock,
+        telemetry=means.telemetry,
+        tally=lambda: Tally(shared, means.slot, means.clock),
+    )
 
 
 def _registration_check(_app: AppId, _settings: ApnsSettings | None) -> RegistrationCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
@@ -15,6 +15,7 @@ from waypost.adapters.apns.gateway import HOSTS, OTHER, Gateway, other_gateway, 
 from waypost.adapters.apns.payload import Rendering, render, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.origin import origin_of
 from waypost.adapters.push.watch import CredentialWatch
@@ -75,7 +76,16 @@ class _Sending:
 class ApnsSender:
     """The ``Sender`` of one APNs credential; silent and visible notifications have connections of their own."""
 
-    def __init__(self, app: AppId, settings: ApnsSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        app: AppId,
+        settings: ApnsSettings,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        tally: Callable[[], Tally] | None = None,
+    ) -> None:
+        """*tally* opens what all workers of this machine count in; None where there are no others."""
         self._section = f"apps.{app}.apns"
         self._settings = settings
         self._clock = clock
@@ -94,7 +104,8 @@ class ApnsSender:
             self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._gateways.values())
         )
         self._foreign = ForeignTokens()
-        self._mistrust = Mistrust(settings.bad_token_share, self.credential, telemetry)
+        self._tally = tally or partial(Tally, None, 0, clock)
+        self._mistrust: Mistrust
         self._expiry: ExpiryWatch | None = None
         self._loop: asyncio.AbstractEventLoop
         self._identity: Identity
@@ -104,6 +115,7 @@ class ApnsSender:
         """Read the credential and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
         settings = self._settings
+        self._mistrust = Mistrust(settings.bad_token_share, self._tally(), self.credential, self._telemetry)
         self._identity = identify(self._section, settings)
         own = self._origin(settings.endpoint or HOSTS[settings.environment])
         if self._identity.ends_at is not None:

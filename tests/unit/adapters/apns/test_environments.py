@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.contract.clock import StoppedClock
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.environments import FEWEST, RECENT, ForeignTokens, Mistrust
+from waypost.adapters.apns.tally import FRESH_S, Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.domain.ids import CredentialId
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
@@ -37,7 +41,7 @@ def test_the_memory_of_foreign_tokens_is_bounded_and_forgets_what_was_not_used()
 
 def test_a_spike_of_unknown_tokens_is_told_once_and_its_end_once() -> None:
     noted = Noted()
-    mistrust = Mistrust(0.25, DEMO, noted)
+    mistrust = Mistrust(0.25, Tally(None, 0, StoppedClock()), DEMO, noted)
     for _ in range(FEWEST - 1):
         mistrust.heed(unknown=True)
     assert noted.events == []
@@ -53,10 +57,38 @@ def test_a_spike_of_unknown_tokens_is_told_once_and_its_end_once() -> None:
 
 
 def test_a_few_unknown_tokens_are_no_spike() -> None:
-    mistrust = Mistrust(0.25, DEMO, Noted())
+    mistrust = Mistrust(0.25, Tally(None, 0, StoppedClock()), DEMO, Noted())
     for n in range(10 * RECENT):
         mistrust.heed(unknown=n % 5 == 4)
         assert not mistrust.holds
+
+
+def test_the_workers_of_a_machine_count_together(tmp_path: Path) -> None:
+    """Four of them forget no more tokens of a wrong setting than one would."""
+    clock, noted = StoppedClock(), Noted()
+    workers = [Mistrust(0.25, Tally(tmp_path / "tally", slot, clock), DEMO, noted) for slot in range(4)]
+    forgotten = 0
+    for n in range(40):
+        worker = workers[n % 4]
+        worker.heed(unknown=True)
+        forgotten += not worker.holds
+    assert forgotten == FEWEST - 1
+    assert all(worker.holds for worker in workers)
+
+
+def test_a_worker_that_is_gone_counts_no_more(tmp_path: Path) -> None:
+    clock = StoppedClock()
+    gone = Mistrust(0.25, Tally(tmp_path / "tally", 1, clock), DEMO, Noted())
+    for _ in range(RECENT):
+        gone.heed(unknown=True)
+    mistrust = Mistrust(0.25, Tally(tmp_path / "tally", 0, clock), DEMO, Noted())
+    mistrust.heed(unknown=True)
+    assert mistrust.holds
+    clock.advance(int(FRESH_S * 1000))
+    mistrust.heed(unknown=False)
+    mistrust = Mistrust(0.25, Tally(tmp_path / "tally", 0, clock), DEMO, Noted())
+    mistrust.heed(unknown=True)
+    assert not mistrust.holds, "its successor begins anew"
 
 
 HOME, TURNED_AWAY, TURNED_HOME = Trial(False, False, False), Trial(True, True, False), Trial(True, False, False)
