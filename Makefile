@@ -5,7 +5,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench interop fuzz chaos docs lock wheel
+.PHONY: help install run test check fmt bench interop fuzz chaos docs lock compiled wheel
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,5 +47,8 @@ lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	@$(LOCK) --upgrade requirements/fuzz.in --output-file requirements/fuzz.txt
 
-wheel: install ## build the wheel into dist/
+compiled: install ## build the wheel with the HTTP/2 kernel compiled into dist/, and hold it to all of the kernel's tests
+	@$(BIN)/python -m scripts.compiled
+
+wheel: install ## build the wheel, pure Python, into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -1,16 +1,19 @@
 """CPU time of a request through waypost.http2, against h2load's on the same server: one TLS connection, 500 in flight.
 
-Needs nghttpd and h2load (Debian: nghttp2-server, nghttp2-client). `python benchmarks/kernel.py` prints the table.
+Needs nghttpd and h2load (Debian: nghttp2-server, nghttp2-client), and a C compiler for the compiled form
+(docs/decisions/0015). `python -m benchmarks.kernel` prints the table.
 """
 
 import asyncio
 import contextlib
 import datetime
+import os
 import resource
 import socket
 import ssl
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,6 +25,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks import programs
+from scripts.compiled import ROOT, can_compile, unpacked
 from waypost.http2 import Answer, Origin, Pool, PoolSettings, Result, encode_headers
 
 REQUESTS = 20_000
@@ -138,32 +142,53 @@ def _await_listening(port: int) -> None:
     raise RuntimeError("nghttpd does not listen")
 
 
+def _ours(port: int, cert_file: Path, front: Path | None) -> float:
+    """The same of `waypost.http2` in a process of its own: as Python, or as *front* has it compiled."""
+    environment = os.environ if front is None else os.environ | {"PYTHONPATH": str(front)}
+    command = [sys.executable, "-m", "benchmarks.kernel", str(port), str(cert_file)]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment)
+    return float(ended.stdout)
+
+
 def run() -> list[dict[str, object]]:
-    """Measure both in turn; the medians. MissingProgram where nghttpd or h2load is not installed."""
+    """Measure them in turn; the medians. MissingProgram where nghttpd or h2load is not installed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cert_file, key_file = certificate(folder)
         (folder / "index.html").write_bytes(b"ok")
-        trust = ssl.create_default_context(cafile=str(cert_file))
-        ours: list[float] = []
+        fronts: dict[str, Path | None] = {"as Python": None}
+        if can_compile():
+            fronts["compiled"] = unpacked(folder)
+        ours: dict[str, list[float]] = {form: [] for form in fronts}
         theirs: list[float] = []
         with nghttpd(folder, cert_file, key_file, "-m", str(IN_FLIGHT)) as port:
             for _ in range(ROUNDS):
-                ours.append(uvloop.run(_one_run(port, trust)))
                 theirs.append(_h2load(port))
-    value, against = statistics.median(ours), statistics.median(theirs)
-    return [
-        {
-            "bench": "kernel",
-            "name": "one TLS connection, 400-byte bodies",
-            "value": round(value, 2),
-            "unit": "µs CPU a request",
-            "against": f"h2load {against:.2f}",
-            "ratio": round(value / against, 2),
-        }
-    ]
+                for form, front in fronts.items():
+                    ours[form].append(_ours(port, cert_file, front))
+    against = statistics.median(theirs)
+    return [_row(form, statistics.median(found), against) for form, found in ours.items()]
+
+
+def _row(form: str, value: float, against: float) -> dict[str, object]:
+    return {
+        "bench": "kernel",
+        "name": f"one TLS connection, 400-byte bodies, {form}",
+        "value": round(value, 2),
+        "unit": "µs CPU a request",
+        "against": f"h2load {against:.2f}",
+        "ratio": round(value / against, 2),
+    }
+
+
+def main() -> None:
+    """Print the table; with a port and a certificate, one measurement of the kernel as it is imported."""
+    if len(sys.argv) > 1:
+        print(uvloop.run(_one_run(int(sys.argv[1]), ssl.create_default_context(cafile=sys.argv[2]))))
+        return
+    for row in run():
+        print(row)
 
 
 if __name__ == "__main__":
-    for row in run():
-        print(row)
+    main()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
 
-# Independent HTTP/2 servers, a load generator, an installer of judges: command it brings -> Debian package.
+# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges: command it brings -> Debian package.
 PROGRAMS = {
     "nghttpd": "nghttp2-server",
     "h2load": "nghttp2-client",
@@ -25,6 +25,8 @@ PROGRAMS = {
     "node": "nodejs",
     "npm": "npm",
     "go": "golang-go",
+    "cc": "build-essential",
+    "python3-config": "python3-dev",
     "mvn": "maven",
     "javac": "default-jdk-headless",
 }

@@ -104,6 +104,7 @@ def test_the_configuration_of_the_quick_start_is_found_good(quick_start: tuple[P
     found = answered(quick_start, "check-config")
     assert found["ok"]
     assert found["credentials"] == {"demo/apns": None, "demo/fcm": None, "demo/webpush": None}
+    assert found["http2"] == "pure Python"
 
 
 def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, dict[str, str]]) -> None:

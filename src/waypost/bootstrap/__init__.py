@@ -3,11 +3,12 @@
 from waypost.bootstrap.admin import migrate_store, open_admin_store, store_engine
 from waypost.bootstrap.channels import apns_channels
 from waypost.bootstrap.registry import installed, load
-from waypost.bootstrap.senders import try_credentials
+from waypost.bootstrap.senders import http2_kernel, try_credentials
 from waypost.bootstrap.serving import serve
 
 __all__ = [
     "apns_channels",
+    "http2_kernel",
     "installed",
     "load",
     "migrate_store",

@@ -11,6 +11,7 @@ from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Content, Kind
 from waypost.domain.submission import ContentCheck
+from waypost.http2 import COMPILED
 from waypost.ports.plugin import Means, SenderPlugin
 from waypost.ports.sender import Sender
 from waypost.runtime.clock import SystemClock
@@ -75,3 +76,8 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
         return [Fault("overrides", why)] if content.overrides.keys() - known else []
 
     return check
+
+
+def http2_kernel() -> str:
+    """In which form the HTTP/2 client is installed (docs/decisions/0015)."""
+    return "compiled" if COMPILED else "pure Python"

@@ -34,16 +34,21 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
         click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
+    from waypost.bootstrap import http2_kernel
+
+    kernel = http2_kernel()
     engine, credentials = asyncio.run(_try(config))
     problems = [problem for problem in credentials.values() if problem is not None]
     if as_json:
         found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
+        found["http2"] = kernel
         print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
     else:
         out = console()
         out.print(f"configuration  {plain(str(path or 'the environment'))}")
         out.print(f"listen         {config.listen}, {config.workers} workers")
         out.print(f"store          {engine}, opened")
+        out.print(f"http2          {kernel}")
         for name, problem in credentials.items():
             out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}")
     if problems:

@@ -3,6 +3,9 @@
 `Pool` is the door; docs/http2.md has its contract and an example.
 """
 
+from typing import Final
+
+from . import connection
 from .dial import DialError, NotHttp2, Resolve, addresses, dial
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .eyeballs import Address
@@ -13,7 +16,11 @@ from .results import Answer, Lost, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
 from .sockets import Sockets
 
+COMPILED: Final = not connection.__file__.endswith(".py")
+"""Whether what happens once a request runs as C, made by mypyc of this very source."""
+
 __all__ = [
+    "COMPILED",
     "Address",
     "Answer",
     "ConnectFailed",

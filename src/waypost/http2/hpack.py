@@ -32,7 +32,7 @@ STATIC_TABLE: Final[tuple[Field, ...]] = (
     (b":status", b"500"),
     (b"accept-charset", b""),
     (b"accept-encoding", b"gzip, deflate"),
-    *(
+    *[
         (name, b"")
         for name in (
             b"accept-language accept-ranges accept access-control-allow-origin age allow authorization "
@@ -42,7 +42,7 @@ STATIC_TABLE: Final[tuple[Field, ...]] = (
             b"max-forwards proxy-authenticate proxy-authorization range referer refresh retry-after server "
             b"set-cookie strict-transport-security transfer-encoding user-agent vary via www-authenticate"
         ).split()
-    ),
+    ],
 )
 
 # Read backwards so that of equal names the first index stays.

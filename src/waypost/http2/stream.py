@@ -22,7 +22,6 @@ class Stream:
     more: bytearray | None = None  # the whole body, once it came in several frames
     received: int = 0
     trailers: tuple[Field, ...] = ()
-    result: Result | None = None
     refusal: str = ""  # why the peer, or our side, took nothing of it
     resent: bool = False
     refused_by: object = None  # the connection that refused it
@@ -33,6 +32,7 @@ class Stream:
         self.body = body
         self.deadline = deadline
         self.on_result = on_result
+        self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
     def begin(self, stream_id: int, window: int) -> None:
         """Start (again) as stream *stream_id*, with nothing framed and nothing received."""
