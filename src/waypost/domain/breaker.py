@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
+from waypost.domain.words import Words
 
 _FEW = 3
 """Failures that are no accident."""
 
 
-class BreakerState(StrEnum):
+class BreakerState(Words):
     """Let through, hold back, or let a probe through."""
 
     CLOSED = "closed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -12,13 +11,14 @@ from msgspec import Struct
 from waypost.domain.ids import AppId, CallerId, UserId
 from waypost.domain.notification import Content
 from waypost.domain.time import Instant
+from waypost.domain.words import Words
 
 KEY_BYTES = 16
 
 _canonical = msgspec.msgpack.Encoder(order="deterministic")
 
 
-class ClaimKind(StrEnum):
+class ClaimKind(Words):
     """What a key was made from."""
 
     IDEMPOTENCY = "idempotency"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -11,6 +10,7 @@ from waypost.domain.ids import CredentialId, DeviceId, NotificationId
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
+from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
 """How late the one attempt of a TTL of 0 may start; after that "now" is over."""
@@ -57,7 +57,7 @@ class Delivery(Struct, frozen=True):
     throttles: int = 0
 
 
-class FailureClass(StrEnum):
+class FailureClass(Words):
     """Whether another attempt could have helped."""
 
     RETRYABLE = "retryable"

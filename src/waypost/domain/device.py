@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Final, NewType
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.notification import APNS, ApnsPushType, Content
 from waypost.domain.time import Instant
+from waypost.domain.words import Words
 
 Platform = NewType("Platform", str)
 """What a device runs, or how it is subscribed; the plug-in that serves it names it."""
@@ -20,7 +20,7 @@ UNKNOWN: Final = Platform("unknown")
 """Comes from imports only: no plug-in may serve it, and such a device is skipped with a reason."""
 
 
-class TokenUse(StrEnum):
+class TokenUse(Words):
     """What a token of an Apple device is for: each use has tokens of its own."""
 
     ALERT = "alert"
@@ -42,8 +42,10 @@ class TokenUse(StrEnum):
 
 def token_use_of(content: Content) -> TokenUse:
     """Which tokens *content* is for."""
+    if content.push_type is None:
+        return TokenUse.ALERT
     match content.push_type:
-        case None | ApnsPushType.ALERT | ApnsPushType.BACKGROUND:
+        case ApnsPushType.ALERT | ApnsPushType.BACKGROUND:
             return TokenUse.ALERT
         case ApnsPushType.LIVEACTIVITY if _event_of(content) == "start":
             return TokenUse.LIVEACTIVITY_START

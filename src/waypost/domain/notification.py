@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any, Final, NewType
 
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.time import Instant
+from waypost.domain.words import Words
 
 
-class Kind(StrEnum):
+class Kind(Words):
     """Shown to the user, or waking the app without a trace on the screen."""
 
     VISIBLE = "visible"
     SILENT = "silent"
 
 
-class Urgency(StrEnum):
+class Urgency(Words):
     """How much a caller wants it now; maps to provider priorities (requirements S1-T1)."""
 
     CRITICAL = "critical"
@@ -27,7 +27,7 @@ class Urgency(StrEnum):
     LOW = "low"
 
 
-class Lane(StrEnum):
+class Lane(Words):
     """A class of work; lanes never wait for each other."""
 
     CRITICAL = "critical"
@@ -38,7 +38,7 @@ class Lane(StrEnum):
     SILENT = "silent"
 
 
-class Guarantee(StrEnum):
+class Guarantee(Words):
     """What a crash between sending and recording may do: repeat, or leave it unknown."""
 
     AT_LEAST_ONCE = "at_least_once"
@@ -52,7 +52,7 @@ APNS: Final = Channel("apns")
 """Named here because push types and token uses are its own, and part of every notification."""
 
 
-class ApnsPushType(StrEnum):
+class ApnsPushType(Words):
     """What Apple is told a push is (``apns-push-type``), where it is more than ``alert`` or ``background`` by kind."""
 
     ALERT = "alert"
@@ -138,4 +138,7 @@ class Notification(Struct, frozen=True):
 
 def lane_of(kind: Kind, urgency: Urgency) -> Lane:
     """The lane a single notification travels in (bulk jobs choose theirs)."""
-    return Lane.SILENT if kind is Kind.SILENT else Lane(urgency.value)
+    return Lane.SILENT if kind is Kind.SILENT else _LANE_OF[urgency]
+
+
+_LANE_OF = {urgency: Lane(urgency.value) for urgency in Urgency}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, assert_never
 
 from msgspec import Meta, Struct
@@ -10,11 +9,12 @@ from msgspec import Meta, Struct
 from waypost.domain.notification import Urgency
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from waypost.domain.words import Words
 
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Jitter(StrEnum):
+class Jitter(Words):
     """How chance moves a delay: not at all, up to 30 % longer, or anywhere from 0 to it."""
 
     NONE = "none"
@@ -22,14 +22,14 @@ class Jitter(StrEnum):
     FULL = "full"
 
 
-class Exhausted(StrEnum):
+class Exhausted(Words):
     """What a used-up or terminal failure leaves behind."""
 
     DLQ = "dlq"
     DROP = "drop"
 
 
-class ErrorClass(StrEnum):
+class ErrorClass(Words):
     """The classes a policy can be chosen by (requirements S1-65)."""
 
     TRANSIENT = "transient"

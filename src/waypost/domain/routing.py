@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from waypost.domain.delivery import Target
 from waypost.domain.device import Device, Platform, token_use_of
+from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Notification
 
 UNKNOWN_PLATFORM = "unknown_platform"
@@ -37,23 +38,28 @@ def route(
     credential become suppressed targets, with the reason: nothing is skipped silently. A token for another use, such
     as a live activity's, is another address of a device: it is a target only where it is named.
     """
-    wanted = dict.fromkeys(notification.device_ids)
+    wanted = notification.device_ids
     use = token_use_of(notification.content)
     owned = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
-    chosen = [device for device in owned if device.token_use is use]
-    others = {device.device_id for device in owned if device.token_use is not use}
-    found = {device.device_id for device in chosen}
     targets: list[Target] = []
     behind: dict[int, Device] = {}
-    for device in chosen:
-        target = _target(len(targets), device, channels, credentials)
-        if target.suppressed is None:
-            behind[target.n] = device
-        targets.append(target)
-    missing = (device_id for device_id in wanted if device_id not in found)
-    for n, device_id in enumerate(missing, start=len(targets)):
-        targets.append(Target(n, device_id, None, OTHER_USE if device_id in others else DEVICE_NOT_FOUND))
+    for device in owned:
+        if device.token_use is use:
+            target = _target(len(targets), device, channels, credentials)
+            if target.suppressed is None:
+                behind[target.n] = device
+            targets.append(target)
+    if wanted:
+        targets += _missing(wanted, targets, {device.device_id for device in owned})
     return Routed(tuple(targets), behind)
+
+
+def _missing(wanted: Sequence[DeviceId], found: Sequence[Target], owned: Collection[DeviceId]) -> Iterator[Target]:
+    """The devices named that are none of the user's, or not for this use."""
+    known = {target.device_id for target in found}
+    missing = (device_id for device_id in dict.fromkeys(wanted) if device_id not in known)
+    for n, device_id in enumerate(missing, start=len(found)):
+        yield Target(n, device_id, None, OTHER_USE if device_id in owned else DEVICE_NOT_FOUND)
 
 
 def _target(n: int, device: Device, channels: Mapping[Platform, Channel], credentials: Collection[Channel]) -> Target:

@@ -1,12 +1,12 @@
 """The states of a delivery and of a notification, and how they may change."""
 
 from __future__ import annotations
+from waypost.domain.words import Words
 
 from collections.abc import Iterable
-from enum import StrEnum
 
 
-class DeliveryStatus(StrEnum):
+class DeliveryStatus(Words):
     """Where one delivery stands."""
 
     PENDING = "pending"  # to be sent, waiting for a retry, or parked
@@ -20,7 +20,7 @@ class DeliveryStatus(StrEnum):
     UNKNOWN = "unknown"  # at_most_once alone: the provider may or may not have it
 
 
-class NotificationStatus(StrEnum):
+class NotificationStatus(Words):
     """Where a notification stands, derived from its deliveries."""
 
     SCHEDULED = "scheduled"  # waits for its time

@@ -118,7 +118,7 @@ def faults(submission: Submission) -> list[Fault]:
         unstorable = _unstorable(fields)
         if unstorable:
             found.append(Fault(path, unstorable))
-    if len(set(submission.device_ids)) != len(submission.device_ids):
+    if submission.device_ids and len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
 
@@ -148,7 +148,7 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
 
 def _unstorable(value: Any) -> str | None:
     """Why JSON data cannot be kept; found without recursion, so that hostile input cannot exhaust the stack."""
-    depth, level = 0, [value]
+    depth, level = 0, [value] if value else []
     while level:
         depth += 1
         if depth > DATA_DEPTH_LIMIT and any(isinstance(item, dict | list) for item in level):
@@ -233,7 +233,7 @@ def _notification(
         kind=submission.kind,
         urgency=submission.urgency,
         guarantee=submission.guarantee,
-        device_ids=tuple(DeviceId(device_id) for device_id in submission.device_ids),
+        device_ids=tuple(map(DeviceId, submission.device_ids)),
         scheduled_at=scheduled_at,
         retry_policy=submission.retry_policy,
     )
@@ -248,7 +248,7 @@ def _content(submission: Submission) -> Content:
         image=submission.image,
         icon=submission.icon,
         link=submission.link,
-        actions=tuple(Action(action.id, action.title, action.link, action.icon) for action in submission.actions),
+        actions=tuple([Action(action.id, action.title, action.link, action.icon) for action in submission.actions]),
         sound=submission.sound,
         badge=submission.badge,
         category=submission.category,

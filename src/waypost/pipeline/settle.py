@@ -8,7 +8,7 @@ from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.ids import token_hash
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import POLICIES, ErrorClass, RetryPolicy, RetryRules, classify
-from waypost.domain.settlement import Change, again_or_expired, decide
+from waypost.domain.settlement import Change, Sent, Settlement, again_or_expired, decide
 from waypost.domain.time import SECOND_MS, Instant, later
 
 
@@ -28,7 +28,10 @@ def change_of(
     """
     if isinstance(outcome, Gone) and outcome.since is None:
         outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
-    if isinstance(outcome, Unreachable) and rest_s is not None:
+    settlement: Settlement
+    if isinstance(outcome, Taken):
+        settlement = Sent(outcome.provider_id)
+    elif isinstance(outcome, Unreachable) and rest_s is not None:
         due_at = later(now, max(int(rest_s * SECOND_MS), outcome.wait_ms or 0))
         settlement = again_or_expired(delivery, due_at, outcome.code, outcome.why, spends_attempt=False)
     else:

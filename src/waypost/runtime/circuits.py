@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, probing, succeeded
 from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId
-from waypost.domain.outcome import Denied, Outcome, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
 from waypost.telemetry import Event, Metric, Telemetry
 
 REST_PER_WAIT = 1.5
@@ -47,9 +47,14 @@ class Circuit:
         return self._breaker.state
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_well(self) -> bool:
         """Whether nothing is known of it that a new one would not know."""
-        return self.in_flight == 0 and self.ramp is None and self._breaker.failures == 0 and not self._throttled
+        return self.ramp is None and self._breaker.failures == 0 and not self._throttled
+
+    @property
+    def is_at_rest(self) -> bool:
+        """It is well, and nothing is in flight."""
+        return self.in_flight == 0 and self.is_well
 
     @property
     def is_steady(self) -> bool:
@@ -58,6 +63,8 @@ class Circuit:
 
     def room(self) -> int:
         """How many more may go: none while open, one as a probe, then ever more."""
+        if self.is_well:
+            return 1 << 30
         if self.state is BreakerState.OPEN:
             return 0
         if self.state is BreakerState.HALF_OPEN:
@@ -81,10 +88,12 @@ class Circuit:
         Seconds to rest for a delivery that only met what was known: the provider is still away.
         """
         self.left()
+        if isinstance(outcome, Taken) and self.is_well:
+            return None
         before = self.state
         if isinstance(outcome, Throttled):
             self._hold(outcome, now_s)
-        elif isinstance(outcome, Denied | Unreachable | Unanswered):
+        elif isinstance(outcome, (Denied, Unreachable, Unanswered)):
             self._breaker = failed(self._breaker, now_s, at_once=isinstance(outcome, Denied))
             self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
         else:

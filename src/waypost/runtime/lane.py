@@ -64,6 +64,7 @@ class LaneLoop:
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
         self._attempts: Counter[tuple[str, str, str]] = Counter()
         self._leased_s = 0.0
+        self._tells_rounds = crew.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._wake = asyncio.Event()
         self._all_landed = asyncio.Event()
         self._all_landed.set()
@@ -243,7 +244,7 @@ class LaneLoop:
         handed.left -= 1
         if handed.left == 0:
             crew.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.channel)
-        if flight.waiting == 0:
+        if flight.waiting == 0 and self._tells_rounds:
             self._say(flight)
         if self._is_starved:
             self.wake()

@@ -13,6 +13,10 @@ class Combined:
     def __init__(self, *sinks: Telemetry) -> None:
         self._sinks = sinks
 
+    def wants(self, event: Event, /) -> bool:
+        """See Telemetry."""
+        return any(sink.wants(event) for sink in self._sinks)
+
     def event(self, event: Event, /, **fields: object) -> None:
         """See Telemetry."""
         for sink in self._sinks:

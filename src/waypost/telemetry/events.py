@@ -26,7 +26,7 @@ class Event(Enum):
     WORKER_FROZEN = ("worker.frozen", Level.ERROR)
     SHARDS_TAKEN = ("shards.taken", Level.INFO)
     SHARDS_HANDED_OVER = ("shards.handed_over", Level.INFO)
-    NOTIFICATION_PROCESSED = ("notification.processed", Level.INFO)
+    NOTIFICATION_PROCESSED = ("notification.processed", Level.DEBUG)
     NOTIFICATION_POISON = ("notification.poison", Level.ERROR)
     SETTLE_STALE = ("settle.stale", Level.WARNING)
     OUTCOMES_HELD = ("outcomes.held", Level.ERROR)

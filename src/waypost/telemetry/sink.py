@@ -11,6 +11,10 @@ from waypost.telemetry.metrics import Metric
 class Telemetry(Protocol):
     """Takes what happens; never blocks, never raises."""
 
+    def wants(self, event: Event, /) -> bool:
+        """Whether anything would come of *event*: for what happens so often that even to say it costs."""
+        ...
+
     def event(self, event: Event, /, **fields: object) -> None:
         """Log *event* with its fields."""
         ...
@@ -30,6 +34,10 @@ class Telemetry(Protocol):
 
 class Silent:
     """A sink that forgets everything."""
+
+    def wants(self, event: Event, /) -> bool:
+        """Nothing."""
+        return False
 
     def event(self, event: Event, /, **fields: object) -> None:
         """Forget it."""

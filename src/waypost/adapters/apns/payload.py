@@ -42,7 +42,7 @@ class Rendering(Struct, frozen=True):
 
 def rendered(notification: Notification, settings: ApnsSettings, now: Instant) -> Rendering | Refused:
     """What goes to each device, shortened or downgraded where it must and may be; or why nothing does."""
-    if is_critical(notification) and not settings.critical_alerts and settings.critical_fallback == "refuse":
+    if not settings.critical_alerts and settings.critical_fallback == "refuse" and is_critical(notification):
         return Refused("critical_not_entitled", NOT_ENTITLED)
     rendering = render(notification, settings, now)
     refusal = too_large(len(rendering.body), rendering.limit_bytes)
@@ -75,7 +75,7 @@ def render(notification: Notification, settings: ApnsSettings, now: Instant) -> 
     if notification.content.collapse_key:
         headers.append(("apns-collapse-id", fitted_collapse_id(notification.content.collapse_key)))
     note = ""
-    if is_critical(notification) and not settings.critical_alerts:
+    if not settings.critical_alerts and is_critical(notification):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
     body = msgspec.json.encode(payload(notification, settings))
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
@@ -89,11 +89,11 @@ def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any
         named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(notification.id)}
         return special_payload(notification, push_type) | named
     silent = notification.kind is Kind.SILENT
-    document: dict[str, Any] = dict(content.data)
+    document: dict[str, Any] = {**content.data}
     if not silent:
-        document |= _extras(content)
+        document.update(_extras(content))
     document["aps"] = {"content-available": 1} if silent else _aps(content)
-    if is_critical(notification):
+    if notification.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
         document["aps"] |= _critical(content, settings)
     override = content.overrides.get(APNS)
     if override:
@@ -114,10 +114,11 @@ def fitted_collapse_id(collapse_key: str) -> str:
 
 def faults(content: Content, kind: Kind) -> list[Fault]:
     """What APNs would refuse or we could not send, with the path of each."""
-    found = [
-        Fault(f"data.{key}", "the key is taken in an APNs payload") for key in ("aps", ID_KEY) if key in content.data
-    ]
+    taken = [key for key in ("aps", ID_KEY) if key in content.data]
+    found = [Fault(f"data.{key}", "the key is taken in an APNs payload") for key in taken]
     override = content.overrides.get(APNS, {})
+    if not override and content.push_type is None:
+        return found
     if ID_KEY in override:
         found.append(Fault(f"overrides.apns.{ID_KEY}", "is set by Waypost"))
     aps = override.get("aps", {})

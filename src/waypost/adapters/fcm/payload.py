@@ -39,12 +39,16 @@ _MESSAGE = b'"message":{'
 
 
 class Rendering(Struct, frozen=True):
-    """The message without its token, and its size as FCM counts it."""
+    """The message without its token."""
 
     message: dict[str, Any]
     rest: bytes
     """What follows the token in the body."""
-    size_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """As FCM counts it."""
+        return counted_bytes(self.message)
 
     def body(self, token: str, *, validate_only: bool = False) -> bytes:
         """The body of the request for one device, named by its token or by ``fid:`` and its installation id."""
@@ -65,6 +69,8 @@ def rendered(
 ) -> Rendering | Refused:
     """What goes to each device, shortened where it must and may be; or why nothing does."""
     rendering = render(notification, now)
+    if len(rendering.rest) <= limit_bytes:  # as JSON it is more than what counts
+        return rendering
     refusal = too_large(rendering.size_bytes, limit_bytes)
     if refusal is None:
         return rendering
@@ -88,15 +94,21 @@ def render(notification: Notification, now: Instant) -> Rendering:
     }
     if content.collapse_key:
         android["collapse_key"] = content.collapse_key
-    message: dict[str, Any] = {"data": dict(content.data), "android": android}
+    message: dict[str, Any] = {"data": {**content.data}, "android": android}
     if not silent:
-        message["data"] |= _extras(content)
+        message["data"].update(_extras(content))
         message["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
-        android["notification"] = _android_notification(content)
-    message = _overridden(message, content, silent=silent)
+        of_android = _android_notification(content)
+        if of_android:
+            android["notification"] = of_android
+    override = content.overrides.get(CHANNEL)
+    if override:
+        message = _overridden(message, override, silent=silent)
     data = message["data"] if isinstance(message["data"], dict) else {}
-    message["data"] = {key: _text(value) for key, value in data.items()} | {ID_KEY: format_id(notification.id)}
-    return Rendering(message, b"," + msgspec.json.encode(message)[1:] + b"}", counted_bytes(message))
+    message["data"] = data = {key: _text(value) for key, value in data.items()}
+    data[ID_KEY] = format_id(notification.id)
+    rest = b"," + msgspec.json.encode(message)[1:] + b"}"
+    return Rendering(message, rest)
 
 
 def counted_bytes(message: dict[str, Any]) -> int:
@@ -111,10 +123,12 @@ def counted_bytes(message: dict[str, Any]) -> int:
 def faults(content: Content, kind: Kind) -> list[Fault]:
     """What FCM would refuse or we could not send, with the path of each."""
     found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
-    override = content.overrides.get(CHANNEL, {})
-    found += [
-        Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override
-    ]
+    override = content.overrides.get(CHANNEL)
+    return found + _override_faults(override, kind) if override else found
+
+
+def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
+    found = [Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override]
     for key in ("data", "android", "notification"):
         if not isinstance(override.get(key, {}), dict):
             found.append(Fault(f"overrides.fcm.{key}", "must be an object"))
@@ -160,10 +174,7 @@ def _extras(content: Content) -> dict[str, Any]:
     )
 
 
-def _overridden(message: dict[str, Any], content: Content, *, silent: bool) -> dict[str, Any]:
-    override = content.overrides.get(CHANNEL)
-    if not override:
-        return message
+def _overridden(message: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:
     message = overlaid(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})
     if silent:
         message.pop("notification", None)

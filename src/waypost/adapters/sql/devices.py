@@ -167,6 +167,8 @@ def _touch(transaction: Transaction, batches: Sequence[Sequence[Use]]) -> list[N
     return [None] * len(batches)
 
 
+_TOKEN_USES = {word.value: word for word in TokenUse}
+
 _REGISTERING = Kind("register_device", _register, durable=True)
 _DEACTIVATING = Kind("deactivate_device", _deactivate, durable=True)
 _EVICTING = Kind("evict_tokens", _evict, durable=False, patient=True)
@@ -191,5 +193,5 @@ def _device(row: Sequence[Any]) -> Device:
         os_version,
         locale,
         bool(active),
-        TokenUse(token_use),
+        _TOKEN_USES[token_use],
     )

@@ -38,11 +38,11 @@ class Transaction:
         """Wall time at the start of the transaction."""
         self.moves: list[Moved] = []
         """The journal row in the making: append to it."""
-        self._deltas: Counter[tuple[AppId, str, str]] = Counter()
+        self._deltas: Counter[tuple[AppId, Lane, NotificationStatus]] = Counter()
 
     def count(self, app: AppId, lane: Lane, status: NotificationStatus, delta: int) -> None:
         """Note that *delta* more (or fewer) notifications are in *status*."""
-        self._deltas[app, lane._value_, status._value_] += delta  # an enum's own hash is Python code
+        self._deltas[app, lane, status] += delta
 
     def finish(self) -> None:
         """Write the counters and the journal row; the last statements before ``COMMIT``."""

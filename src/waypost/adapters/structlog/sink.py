@@ -23,9 +23,13 @@ class StructlogSink(Silent):
         stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp")
         self._log = _EventLog(structlog.BytesLogger(stream), [stamp, _line], dict(always))
 
+    def wants(self, event: Event, /) -> bool:
+        """See Telemetry."""
+        return event.level in self._shown
+
     def event(self, event: Event, /, **fields: object) -> None:
         """Write one line; a stream that is gone is not worth dying for."""
-        if event.level not in self._shown:
+        if not self.wants(event):
             return
         try:
             self._log.say(event, fields)

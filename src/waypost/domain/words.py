@@ -1,0 +1,11 @@
+"""The enums of the domain are sets of words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Words(StrEnum):
+    """Words that hash as the text they are: an enum's own hash is Python code, and these are keys of hot tables."""
+
+    __hash__ = str.__hash__
