@@ -114,7 +114,7 @@ def _collect_garbage_seldom() -> None:
     """What exists now stays; what a delivery makes has no cycles and goes by itself, so looking for them can wait."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 10, 10)
 
 
 def _chores(config: Config, store: Store) -> Chores:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-
 import msgspec
 from msgspec import Struct
+
 from waypost.domain.words import Words
 
 _FEW = 3

@@ -1,9 +1,10 @@
 """The states of a delivery and of a notification, and how they may change."""
 
 from __future__ import annotations
-from waypost.domain.words import Words
 
 from collections.abc import Iterable
+
+from waypost.domain.words import Words
 
 
 class DeliveryStatus(Words):
