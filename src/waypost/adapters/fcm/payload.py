@@ -129,9 +129,11 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
 
 def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
     found = [Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override]
-    for key in ("data", "android", "notification"):
-        if not isinstance(override.get(key, {}), dict):
-            found.append(Fault(f"overrides.fcm.{key}", "must be an object"))
+    found += [
+        Fault(f"overrides.fcm.{key}", "must be an object")
+        for key in ("data", "android", "notification")
+        if not isinstance(override.get(key, {}), dict)
+    ]
     if isinstance(override.get("data"), dict):
         found += [
             Fault(f"overrides.fcm.data.{key}", "the key is reserved in FCM")
