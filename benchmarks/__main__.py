@@ -6,17 +6,24 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import end_to_end, kernel
+from benchmarks import encryption, end_to_end, groups, intake, kernel
 from benchmarks.programs import MissingProgram
+from benchmarks.rows import Row
 
-BENCHES = {"kernel": kernel.run, "end_to_end": end_to_end.run}
+BENCHES: dict[str, Callable[[], list[Row]]] = {
+    "kernel": kernel.run,
+    "encryption": encryption.run,
+    "groups": groups.run,
+    "intake": intake.run,
+    "end_to_end": end_to_end.run,
+}
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -26,7 +33,7 @@ def main() -> int:
     if only is not None and only not in BENCHES:
         print(f"ONLY={only}: there is no such bench; one of {', '.join(BENCHES)}", file=sys.stderr)
         return 2
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     missing: list[str] = []
     for name, run in BENCHES.items():
         if only not in (None, name):
@@ -51,11 +58,10 @@ def main() -> int:
     return 1 if missing else 0
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _print(rows: list[Row]) -> None:
     table = Table("bench", "what", "value", "unit", "against", "ratio")
     for row in rows:
-        cells = (row[name] for name in ("bench", "name", "value", "unit", "against", "ratio"))
-        table.add_row(*("" if cell is None else str(cell) for cell in cells))
+        table.add_row(*("" if cell is None else str(cell) for cell in row.values()))
     Console(width=150).print(table)
 
 

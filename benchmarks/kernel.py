@@ -1,22 +1,18 @@
-"""CPU time of a request through waypost.http2, against h2load's on the same server: one TLS connection, 500 in flight.
+"""CPU time of a request through waypost.http2, against h2load's (C) on the same server: the bench's gateway.
 
-Needs nghttpd and h2load (Debian: nghttp2-server, nghttp2-client), and a C compiler for the compiled form
-(docs/decisions/0015). `python -m benchmarks.kernel` prints the table.
+The client runs in a process of its own, as Python and, where there is a C compiler, compiled (docs/decisions/0015).
 """
 
 import asyncio
-import contextlib
 import datetime
 import os
 import resource
-import socket
 import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import uvloop
@@ -24,13 +20,21 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from benchmarks import programs
+from benchmarks.programs import command, gateway
+from benchmarks.rows import Row, row
 from scripts.compiled import ROOT, can_compile, unpacked
 from waypost.http2 import Answer, Origin, Pool, PoolSettings, Result, encode_headers
 
-REQUESTS = 20_000
-ROUNDS = 5
-IN_FLIGHT = 500
+REQUESTS = 40_000
+REQUESTS_WHERE_SLOW = 10_000
+"""Of a run in which the server takes its time."""
+ROUNDS = 3
+SHAPES = ((1, 500), (4, 250), (25, 100))
+"""Connections, and requests in flight on each."""
+LATENCIES_MS = (0, 20, 80)
+Shape = tuple[int, int, int]
+"""Connections, requests in flight on each, requests in all."""
+PATH = "/3/device/0123456789abcdef"
 BODY = b"x" * 400
 
 
@@ -54,141 +58,114 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return cert_file, key_file
 
 
-async def _one_run(port: int, trust: ssl.SSLContext) -> float:
-    """CPU microseconds a request of `REQUESTS` requests."""
+def certificates(folder: Path) -> tuple[Path, Path]:
+    """The certificate alone, for who trusts it, and with its key, for the gateway."""
+    cert_file, key_file = certificate(folder)
+    both = folder / "both.pem"
+    both.write_bytes(cert_file.read_bytes() + key_file.read_bytes())
+    return cert_file, both
+
+
+async def _requests(port: int, trust: ssl.SSLContext, connections: int, streams: int, requests: int) -> float:
+    """CPU microseconds a request, connecting included."""
     loop = asyncio.get_running_loop()
+    before = time.process_time()
     pool = Pool(
         Origin("127.0.0.1", port, trust, "localhost"),
-        PoolSettings(max_connections=1, initial_stream_limit=0, max_streams=IN_FLIGHT),
+        PoolSettings(
+            min_connections=connections, max_connections=connections, initial_stream_limit=0, max_streams=streams
+        ),
     )
     finished = loop.create_future()
     fixed = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", b"localhost")])
-    sent = 0
-    ended = 0
+    head = fixed + encode_headers([(b":path", PATH.encode())])
+    sent = ended = 0
 
     def send() -> None:
         nonlocal sent
         sent += 1
-        head = fixed + encode_headers([(b":path", b"/index.html")])
         pool.request(head, BODY, loop.time() + 30, on_result)
 
     def on_result(result: Result) -> None:
         nonlocal ended
         assert isinstance(result, Answer) and result.status == 200, result
         ended += 1
-        if sent < REQUESTS:
+        if sent < requests:
             send()
-        elif ended == REQUESTS:
+        elif ended == requests:
             finished.set_result(None)
 
     await pool.start()
-    send()
-    while not ended:  # noqa: ASYNC110 - the first answer is counted by a callback
-        await asyncio.sleep(0.01)
-    before = time.process_time()
-    for _ in range(IN_FLIGHT):
+    for _ in range(connections * streams):
         send()
     await finished
-    spent = time.process_time() - before
     await pool.close()
-    return spent / REQUESTS * 1e6
+    return (time.process_time() - before) / requests * 1e6
 
 
-def _h2load(port: int) -> float:
-    """CPU microseconds a request of h2load with the same load."""
-    with tempfile.NamedTemporaryFile() as body:
-        body.write(BODY)
-        body.flush()
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [programs.command("h2load"), "-n", str(REQUESTS), "-c", "1", "-m", str(IN_FLIGHT), "-d", body.name]
-        subprocess.run([*command, f"https://localhost:{port}/index.html"], check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent / REQUESTS * 1e6
-
-
-@contextlib.contextmanager
-def nghttpd(folder: Path, cert_file: Path, key_file: Path, *options: str) -> Iterator[int]:
-    """Serve the files of *folder* while the context is open; the port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    command = [
-        programs.command("nghttpd"),
-        "-a",
-        "127.0.0.1",
-        "-d",
-        str(folder),
-        *options,
-        str(port),
-        str(key_file),
-        str(cert_file),
-    ]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        _await_listening(port)
-        yield port
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _await_listening(port: int) -> None:
-    for _ in range(500):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise RuntimeError("nghttpd does not listen")
-
-
-def _ours(port: int, cert_file: Path, front: Path | None) -> float:
-    """The same of `waypost.http2` in a process of its own: as Python, or as *front* has it compiled."""
+def ours(front: Path | None, port: int, cert_file: Path, shape: Shape) -> float:
+    """The same in a process of its own: the kernel as Python, or as *front* has it compiled."""
     environment = os.environ if front is None else os.environ | {"PYTHONPATH": str(front)}
-    command = [sys.executable, "-m", "benchmarks.kernel", str(port), str(cert_file)]
+    command = [sys.executable, "-m", "benchmarks.kernel", str(port), str(cert_file), *map(str, shape)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment)
     return float(ended.stdout)
 
 
-def run() -> list[dict[str, object]]:
-    """Measure them in turn; the medians. MissingProgram where nghttpd or h2load is not installed."""
+def h2load(port: int, shape: Shape) -> float:
+    """CPU microseconds a request of h2load with the same load."""
+    connections, streams, requests = shape
+    with tempfile.NamedTemporaryFile() as body:
+        body.write(BODY)
+        body.flush()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        load = ["-n", str(requests), "-c", str(connections), "-m", str(streams), "-d", body.name]
+        url = f"https://localhost:{port}{PATH}"
+        ended = subprocess.run([command("h2load"), *load, url], check=True, capture_output=True, text=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert f" {requests} 2xx" in ended.stdout, ended.stdout
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent / requests * 1e6
+
+
+def forms(folder: Path) -> dict[str, Path | None]:
+    """The kernel as Python, and compiled where it can be: what goes before the path of each."""
+    return {"as Python": None} | ({"compiled": unpacked(folder)} if can_compile() else {})
+
+
+def run() -> list[Row]:
+    """Every number of connections at every latency of the server; medians of rounds in turn."""
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cert_file, key_file = certificate(folder)
-        (folder / "index.html").write_bytes(b"ok")
-        fronts: dict[str, Path | None] = {"as Python": None}
-        if can_compile():
-            fronts["compiled"] = unpacked(folder)
-        ours: dict[str, list[float]] = {form: [] for form in fronts}
-        theirs: list[float] = []
-        with nghttpd(folder, cert_file, key_file, "-m", str(IN_FLIGHT)) as port:
-            for _ in range(ROUNDS):
-                theirs.append(_h2load(port))
-                for form, front in fronts.items():
-                    ours[form].append(_ours(port, cert_file, front))
-    against = statistics.median(theirs)
-    return [_row(form, statistics.median(found), against) for form, found in ours.items()]
+        cert_file, pem_file = certificates(Path(name))
+        fronts = forms(Path(name))
+        with gateway(pem_file) as server:
+            for latency_ms in LATENCIES_MS:
+                server.set_latency(apns=latency_ms)
+                for connections, streams in SHAPES:
+                    shape = (connections, streams, REQUESTS_WHERE_SLOW if latency_ms else REQUESTS)
+                    theirs, found = measured(fronts, server.port, cert_file, shape)
+                    what = f"{connections} × {streams} in flight, answered after {latency_ms} ms"
+                    rows += [
+                        row("kernel", f"{what}, {form}", us, "µs CPU a request", f"h2load {theirs:.2f}", us / theirs)
+                        for form, us in found.items()
+                    ]
+    return rows
 
 
-def _row(form: str, value: float, against: float) -> dict[str, object]:
-    return {
-        "bench": "kernel",
-        "name": f"one TLS connection, 400-byte bodies, {form}",
-        "value": round(value, 2),
-        "unit": "µs CPU a request",
-        "against": f"h2load {against:.2f}",
-        "ratio": round(value / against, 2),
-    }
-
-
-def main() -> None:
-    """Print the table; with a port and a certificate, one measurement of the kernel as it is imported."""
-    if len(sys.argv) > 1:
-        print(uvloop.run(_one_run(int(sys.argv[1]), ssl.create_default_context(cafile=sys.argv[2]))))
-        return
-    for row in run():
-        print(row)
+def measured(
+    fronts: dict[str, Path | None], port: int, cert_file: Path, shape: Shape
+) -> tuple[float, dict[str, float]]:
+    """CPU of a request: h2load's, and that of each form of ours."""
+    theirs: list[float] = []
+    found: dict[str, list[float]] = {form: [] for form in fronts}
+    for _ in range(ROUNDS):
+        theirs.append(h2load(port, shape))
+        for form, front in fronts.items():
+            found[form].append(ours(front, port, cert_file, shape))
+    return statistics.median(theirs), {form: statistics.median(each) for form, each in found.items()}
 
 
 if __name__ == "__main__":
-    main()
+    port, connections, streams, requests = (int(sys.argv[n]) for n in (1, 3, 4, 5))
+    trust = ssl.create_default_context(cafile=sys.argv[2])
+    print(uvloop.run(_requests(port, trust, connections, streams, requests)))

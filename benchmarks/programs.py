@@ -73,9 +73,9 @@ class Gateway:
         """The mark of each accepted request that had one, and when it came in µs since 1970."""
         return struct.iter_unpack("<QQ", self._ask("/marks"))
 
-    def reset(self) -> None:
-        """Forget all counts and marks; latencies stay."""
-        self._ask("/reset")
+    def forget_marks(self) -> None:
+        """Begin the marks anew."""
+        self._ask("/forget")
 
     def set_latency(self, **by_class: int | str) -> None:
         """How many milliseconds an answer of a class takes; ``never`` is a black hole."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Stack:
         self.folder = folder
         self.url = url
         self.key = key
-        self._pid = pid
+        self.pid = pid
 
     @property
     def database(self) -> Path:
@@ -48,23 +48,34 @@ class Stack:
         return sum(pages) * PAGE_BYTES / 2**20
 
     def _family(self) -> list[int]:
-        children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
-        return [self._pid, *map(int, children)]
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [self.pid, *map(int, children)]
 
 
 @contextmanager
-def running(workers: int, users: int, *, web: bool = True, **settings: Any) -> Iterator[Stack]:
-    """Start both, with *users* users in the registry; *settings* are added to the configuration."""
+def running(
+    workers: int,
+    users: int,
+    *,
+    web: bool = True,
+    history: Callable[[Path], None] = lambda _: None,
+    profile: Path | None = None,
+) -> Iterator[Stack]:
+    """Start both, with *users* users in the registry, and what *history* adds to the database.
+
+    With *profile* and one worker, SIGUSR1 to Waypost has it profile itself into that file (benchmarks.profiled).
+    """
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
         folder = Path(name)
         credentials.write_missing(folder, "bench")
         with gateway(folder / credentials.SERVER) as other_side:
             credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
-            configuration = _configuration(folder, other_side.url, workers) | settings
+            configuration = _configuration(folder, other_side.url, workers)
             (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
             key = _key(folder)
             register(folder / "waypost.db", other_side.url, users, web=web)
-            with _serving(folder) as (pid, url):
+            history(folder / "waypost.db")
+            with _serving(folder, profile) as (pid, url):
                 yield Stack(other_side, folder, pid, url, key)
 
 
@@ -94,9 +105,10 @@ def _key(folder: Path) -> str:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[tuple[int, str]]:
+def _serving(folder: Path, profile: Path | None) -> Iterator[tuple[int, str]]:
     log = folder / "serve.log"
-    command = [sys.executable, "-m", "waypost.cli", "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    program = ["waypost.cli"] if profile is None else ["benchmarks.profiled", str(profile)]
+    command = [sys.executable, "-m", *program, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
@@ -133,8 +145,8 @@ class Ledger:
         return int(self.notifications.get("pending", 0))
 
 
-def settled(stack: Stack, submitted: int, timeout_s: float = 300.0) -> Ledger:
-    """Wait until everything submitted so far is final; AssertionError where store and gateway then disagree."""
+def until_quiet(stack: Stack, timeout_s: float = 600.0) -> Ledger:
+    """Wait until everything accepted so far is final."""
     until = time.monotonic() + timeout_s
     seen = -1
     while time.monotonic() < until:
@@ -142,11 +154,17 @@ def settled(stack: Stack, submitted: int, timeout_s: float = 300.0) -> Ledger:
         quiet, seen = total == seen, total
         if quiet:
             ledger = Ledger(stack)
-            if not ledger.open and ledger.accepted >= submitted:
-                _balance(stack, ledger, submitted)
+            if not ledger.open:
                 return ledger
         time.sleep(0.25)
     raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
+
+
+def settled(stack: Stack, submitted: int) -> Ledger:
+    """Wait until everything submitted is final; AssertionError where store and gateway then disagree."""
+    ledger = until_quiet(stack)
+    _balance(stack, ledger, submitted)
+    return ledger
 
 
 def _balance(stack: Stack, ledger: Ledger, submitted: int) -> None:

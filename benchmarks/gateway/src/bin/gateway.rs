@@ -3,7 +3,7 @@
 //! `gateway PEM` (certificate and key) prints `{"port": …, "admin": …}`. One thread; TLS with h2 or http/1.1 by ALPN.
 //! A token that begins with `dead` is gone; one that begins with `fade` is throttled once for each notification.
 //! The text after `"mark":"` in a body numbers the notification: when it came is kept for `/marks`.
-//! Admin, plain HTTP: `/counts`, `/marks` (pairs of u64, little-endian: mark, µs since 1970), `/reset`,
+//! Admin, plain HTTP: `/counts`, `/marks` (pairs of u64, little-endian: mark, µs since 1970), `/forget` (the marks),
 //! `/set?<class>=<ms>` (how long an answer of apns, fcm or webpush takes; `never` for a black hole).
 use std::{
     cell::RefCell,
@@ -205,12 +205,8 @@ async fn admin(gateway: Shared, request: Request<Incoming>) -> Result<Answer, In
             let bytes: Vec<u8> = gateway.marks.iter().flat_map(|(n, us)| [n.to_le_bytes(), us.to_le_bytes()]).flatten().collect();
             answer(200, bytes)
         }
-        "/reset" => {
-            let latencies = gateway.classes.each_ref().map(|class| class.latency_ms);
-            *gateway = Gateway::default();
-            for (class, latency_ms) in gateway.classes.iter_mut().zip(latencies) {
-                class.latency_ms = latency_ms;
-            }
+        "/forget" => {
+            gateway.marks.clear();
             answer(200, "")
         }
         "/set" => {

@@ -1,0 +1,147 @@
+"""Groups of 500 messages through our FCM sender, 100 ms from request to answer.
+
+FCM has no batch endpoint any more: a group is 500 requests, multiplexed over few connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.programs import Gateway, cpu_s, gateway
+from benchmarks.registry import APP
+from benchmarks.rows import Row, row
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device, Platform
+from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
+from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.time import DAY_MS, later
+from waypost.lab import credentials
+from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.telemetry.sink import Silent
+
+GROUP = 500
+GROUPS = 200
+AT_ONCE = 20
+"""What is allowed is 100; more than the connections carry would only wait, and run out of its 10 s."""
+LATENCY_MS = 100
+WANTED_PER_S = 58
+"""Groups: what FCM would take of one project at its largest documented quota is far less (requirement S1-117)."""
+CONNECTIONS = 50
+"""As many as the setting allows; each carries 100 messages at once, so 10 groups travel and the others wait."""
+
+
+def run() -> list[Row]:
+    """One process sends; the gateway has the other core."""
+    with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
+        folder = Path(name)
+        credentials.write_missing(folder, "bench")
+        with gateway(folder / credentials.SERVER) as other_side:
+            credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
+            other_side.set_latency(fcm=LATENCY_MS)
+            return uvloop.run(_measure(folder, other_side))
+
+
+async def _measure(folder: Path, other_side: Gateway) -> list[Row]:
+    settings = FcmSettings(
+        service_account_file=str(folder / credentials.SERVICE_ACCOUNT),
+        endpoint=other_side.url,
+        ca_file=str(folder / credentials.CA),
+        connections=CONNECTIONS,
+        quota_per_minute=60_000_000,
+        quota_ramp_s=0,
+    )
+    sender = FcmSender(AppId(APP), settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    await _send(sender, AT_ONCE)
+    before_s, others_before_s = time.process_time(), cpu_s(other_side.pid)
+    started = time.perf_counter()
+    await _send(sender, GROUPS)
+    groups_per_s = GROUPS / (time.perf_counter() - started)
+    messages = GROUPS * GROUP
+    own_us, others_us = (
+        (time.process_time() - before_s) / messages * 1e6,
+        (cpu_s(other_side.pid) - others_before_s) / messages * 1e6,
+    )
+    await sender.stop(10)
+    against = f"the wanted {WANTED_PER_S}"
+    return [
+        row("groups", f"groups of {GROUP} a second", groups_per_s, "1/s", against, groups_per_s / WANTED_PER_S),
+        row("groups", "messages a second", groups_per_s * GROUP, "1/s"),
+        row("groups", "the sender's CPU a message", own_us, "µs", f"gateway {others_us:.1f}", own_us / others_us),
+    ]
+
+
+async def _send(sender: FcmSender, groups: int) -> None:
+    places = asyncio.Semaphore(AT_ONCE)
+    ids = RandomIds(SystemClock())
+    ended: list[asyncio.Future[None]] = []
+    for number in range(groups):
+        await places.acquire()
+        ended.append(_start(sender, _group(number, ids), places))
+    await asyncio.gather(*ended)
+
+
+def _start(sender: FcmSender, group: list[Delivery], places: asyncio.Semaphore) -> asyncio.Future[None]:
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    left = len(group)
+
+    def report(_: Delivery, outcome: Outcome) -> None:
+        nonlocal left
+        left -= 1
+        if done.done():
+            return
+        if not isinstance(outcome, Taken):
+            done.set_exception(RuntimeError(f"FCM's stand-in did not take a message: {outcome}"))
+        elif not left:
+            done.set_result(None)
+
+    done.add_done_callback(lambda _: places.release())
+
+    sender.send(group, report)
+    return done
+
+
+def _group(number: int, ids: RandomIds) -> list[Delivery]:
+    """One notification to 500 devices: what a campaign sends."""
+    now = SystemClock().now()
+    (notification_id,) = ids.next(1)
+    user = UserId("user")
+    notification = Notification(
+        id=notification_id,
+        app=AppId(APP),
+        caller=CallerId("bench"),
+        user_id=user,
+        content=Content(title="Your parcel is here", body=f"Number {number} was left at the front door."),
+        created_at=now,
+        expires_at=later(now, DAY_MS),
+        ttl_ms=DAY_MS,
+        lane=Lane.NORMAL,
+    )
+    return [
+        Delivery(
+            notification=notification,
+            n=n,
+            channel=Channel("fcm"),
+            credential=CredentialId(f"{APP}/fcm"),
+            device=Device(
+                app=notification.app,
+                user_id=user,
+                device_id=DeviceId(f"device-{n}"),
+                platform=Platform("android"),
+                token=f"{number:022d}:APA91b{n:0134d}",
+                registered_at=now,
+                last_seen_at=now,
+                token_updated_at=now,
+            ),
+            attempt=1,
+        )
+        for n in range(GROUP)
+    ]

@@ -1,0 +1,69 @@
+"""What it costs to accept: durable, answered 202. All is for tomorrow, so nothing is sent beside it."""
+
+from __future__ import annotations
+
+import statistics
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from benchmarks.programs import Load
+from benchmarks.rows import Row, row
+from benchmarks.stack import Stack, running
+
+WORKERS = 2
+ROUNDS = 3
+SHAPES = ((1, 32, 2_000), (100, 8, 10_000), (1_000, 4, 10_000))
+"""Notifications in one request, requests at once, notifications of a round."""
+WAYS = {"with dedup": "", "without": '"dedup_window":0,'}
+
+
+def run() -> list[Row]:
+    """Rounds in turn, with dedup and without; the medians."""
+    rows: list[Row] = []
+    first = 0
+    with running(WORKERS, 0) as stack:
+        for batch, connections, count in SHAPES:
+            seen: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+            for _ in range(ROUNDS):
+                for way, fields in WAYS.items():
+                    seen[way].append(_measured(stack, fields, batch, connections, first, count))
+                    first += count
+            rows += _rows(batch, connections, seen)
+    return rows
+
+
+def _measured(stack: Stack, fields: str, batch: int, connections: int, first: int, count: int) -> dict[str, float]:
+    before_s = stack.cpu_s()
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
+    fields += f'"scheduled_at":"{tomorrow}"'
+    wishes: dict[str, Any] = {"batch": batch, "connections": connections, "first": first, "count": count}
+    seen = Load(stack.url, stack.key, fields=fields, **wishes).result()
+    return {name: seen[name] for name in ("p50_ms", "p95_ms", "p99_ms")} | {
+        "per_s": count / seen["seconds"],
+        "own_us": (stack.cpu_s() - before_s) / count * 1e6,
+    }
+
+
+def _rows(batch: int, connections: int, seen: dict[str, list[dict[str, float]]]) -> list[Row]:
+    rows = []
+    medians = {
+        way: {name: statistics.median(each[name] for each in runs) for name in runs[0]} for way, runs in seen.items()
+    }
+    with_dedup, without = medians["with dedup"], medians["without"]
+    name = "single POSTs" if batch == 1 else f"batches of {batch:,}"
+    rows.append(
+        row(
+            "intake",
+            f"{name}: Waypost's CPU a notification",
+            with_dedup["own_us"],
+            "µs",
+            f"without dedup {without['own_us']:.1f}",
+            with_dedup["own_us"] / without["own_us"],
+        )
+    )
+    rows.append(row("intake", f"{name}: accepted a second", with_dedup["per_s"], "1/s"))
+    for part in ("p50", "p95", "p99"):
+        value, against = with_dedup[f"{part}_ms"], without[f"{part}_ms"]
+        what = f"{name}, {connections} at once: {part} of an answer"
+        rows.append(row("intake", what, value, "ms", f"without dedup {against:.1f}", value / against))
+    return rows
