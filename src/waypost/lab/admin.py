@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.lab.apns_identity import EnvironmentReason, Providers, SigningKey
 from waypost.lab.client_certificates import issue
+from waypost.lab.counterparts import FurtherGateway
 from waypost.lab.credentials import pem
 from waypost.lab.faults import Faults, Rule, parse_rules
 from waypost.lab.jose import from_base64url
@@ -71,6 +72,7 @@ class Controls(Protocol):
     oauth: OAuthGateway
     providers: Providers
     webpush: WebPushGateway
+    further: dict[str, FurtherGateway]
 
     async def script(self, rules: list[Rule]) -> None:
         """Put fault rules in force."""
@@ -86,6 +88,7 @@ class Admin:
             [
                 web.get("/", self._index),
                 web.post("/subscriptions", self._subscribe),
+                web.post("/devices/{gateway}", self._make_device),
                 web.post("/tokens", self._make_tokens),
                 web.post("/tokens/{token:.+}/kill", self._kill),
                 web.post("/apns/keys", self._add_key),
@@ -117,7 +120,7 @@ class Admin:
         await self._runner.cleanup()
 
     async def _index(self, _request: web.Request) -> web.Response:
-        return _json(self._lab.urls)
+        return _json(self._lab.urls.by_name())
 
     async def _subscribe(self, request: web.Request) -> web.Response:
         wanted = await _body(request, _Subscribe)
@@ -129,6 +132,13 @@ class Admin:
         made = gateway.subscriptions.make(count, service=wanted.service, vapid_key=key, transport=wanted.transport)
         shown = [described(subscription, gateway.endpoint(subscription)) for subscription in made]
         return _json(shown[0] if wanted.count is None else {"subscriptions": shown}, status=201)
+
+    async def _make_device(self, request: web.Request) -> web.Response:
+        """At one of the further gateways."""
+        gateway = self._lab.further.get(request.match_info["gateway"])
+        if gateway is None:
+            raise ValueError(f"there are devices at {', '.join(self._lab.further)}")
+        return _json(gateway.make(await _body(request, dict[str, Any])).shown, status=201)
 
     async def _make_tokens(self, request: web.Request) -> web.Response:
         wanted = await _body(request, _MakeTokens)

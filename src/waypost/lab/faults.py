@@ -3,13 +3,12 @@
 import random
 import zlib
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 import yaml
 
-GatewayName = Literal["apns", "apns_sandbox", "apns_broadcast", "apns_channels", "fcm", "webpush", "oauth", "metadata"]
-GATEWAYS: tuple[str, ...] = get_args(GatewayName)
+from waypost.lab.counterparts import gateway_names
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -146,10 +145,12 @@ class Rule(_Part, frozen=True):
     """One line of the script. A rule without `where` holds for every gateway."""
 
     do: Do
-    where: GatewayName | None = None
+    where: str | None = None
     match: Match = Match()
 
     def __post_init__(self) -> None:
+        if self.where is not None and self.where not in gateway_names():
+            raise ValueError(f"where must be one of {', '.join(gateway_names())}")
         if (self.do.refuse_connections or self.do.tls_fail) and (self.match.token or self.match.share is not None):
             raise ValueError("a connection has no token yet: match it by probability, after or times")
         if self.do.refuse_connections and self.match != Match():
@@ -188,7 +189,7 @@ class Faults:
                 for armed in self._armed
                 if armed.rule.where in (None, name) and not (armed.rule.do.refuse_connections or armed.rule.do.tls_fail)
             ]
-            for name in GATEWAYS
+            for name in gateway_names()
         }
 
     def meets_any(self, gateway: str) -> bool:

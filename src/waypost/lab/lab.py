@@ -13,6 +13,7 @@ from waypost.lab.apns_broadcast import BroadcastGateway
 from waypost.lab.apns_channels import Channels, ChannelsGateway
 from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
 from waypost.lab.client_certificates import CLIENT_CA
+from waypost.lab.counterparts import FurtherGateway, Place, counterparts
 from waypost.lab.exchange import Gateway
 from waypost.lab.faults import Faults, Rule, read_rules
 from waypost.lab.fcm import FcmGateway
@@ -40,6 +41,7 @@ class Lab:
     providers: Providers
     fcm: FcmGateway
     webpush: WebPushGateway
+    further: dict[str, FurtherGateway]
 
     def __init__(self, settings: LabSettings) -> None:
         self.settings = settings
@@ -85,6 +87,8 @@ class Lab:
         self.webpush = WebPushGateway(
             subscriptions, self.tokens.deaths, strict=strict, max_ttl_s=settings.webpush_max_ttl_s, clock=clock
         )
+        place = Place(settings.directory, self.tokens.deaths, strict, clock)
+        self.further = {each.name: each.build(place) for each in counterparts()}
 
     async def _open_gateways(self) -> LabUrls:
         settings = self.settings
@@ -102,6 +106,8 @@ class Lab:
             "http1": await self._open("webpush_http1", self.webpush, push, settings.webpush_http1_port, _HTTP1),
             "plain": await self._open("webpush_plain", self.webpush, push, settings.webpush_plain_port, _PLAIN),
         }
+        for name, gateway in self.further.items():
+            gateway.origin = await self._open(name, gateway, plenty, 0, _DUAL)
         self._admin = Admin(self)
         return LabUrls(
             apns=await self._open("apns", self._apns["apns"], apple, settings.apns_port, _HTTP2),
@@ -119,6 +125,7 @@ class Lab:
             webpush_http1=self.webpush.origins["http1"],
             webpush_plain=self.webpush.origins["plain"],
             admin=await self._admin.open(settings.host, settings.admin_port),
+            further={name: gateway.origin for name, gateway in self.further.items()},
         )
 
     async def stop(self) -> None:
@@ -180,7 +187,7 @@ async def _run(settings: LabSettings, *, json: bool) -> None:
 
 
 def _ready_line(lab: Lab) -> str:
-    ready = {"ready": True, **msgspec.structs.asdict(lab.urls), "directory": str(lab.settings.directory)}
+    ready = {"ready": True, **lab.urls.by_name(), "directory": str(lab.settings.directory)}
     return msgspec.json.encode(ready).decode() + "\n"
 
 
@@ -188,7 +195,7 @@ def _ready_text(lab: Lab) -> str:
     urls, settings = lab.urls, lab.settings
     names = (credentials.CA, credentials.APNS_KEY, credentials.SERVICE_ACCOUNT, credentials.VAPID_KEY)
     lines = ["The provider lab is ready.", ""]
-    lines += [f"  {name:<14} {url}" for name, url in msgspec.structs.asdict(urls).items()]
+    lines += [f"  {name:<14} {url}" for name, url in urls.by_name().items()]
     lines += ["", f"  APNs key {settings.key_id}, team {settings.team_id}, topics {', '.join(settings.topics)}"]
     lines += [f"  {settings.directory / name}" for name in names]
     return "\n".join([*lines, "", "Stop with Ctrl-C.", ""])

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import msgspec
 
+from waypost.lab.counterparts import gateway_names
 from waypost.lab.exchange import Connection, Request, Verdict
-from waypost.lab.faults import GATEWAYS
 
 _MAX_CONNECTIONS = 10_000
 
@@ -71,7 +71,7 @@ class Records:
         self.seq = 0
         self.evicted = 0
         self.copies: dict[str, dict[str, int]] = {}
-        self.counts = {name: GatewayCounts() for name in GATEWAYS}
+        self.counts = {name: GatewayCounts() for name in gateway_names()}
         self.connections = {number: c for number, c in self.connections.items() if c.closed_at is None}
 
     def open_connection(
@@ -172,3 +172,13 @@ class Records:
         if self._journal:
             self._journal.close()
             self._journal = None
+
+
+def notification_id_in(plaintext: bytes | None) -> str:
+    """The id that a decrypted message carries; empty where it has none."""
+    try:
+        value = msgspec.json.decode(plaintext or b"null")
+    except msgspec.DecodeError:
+        return ""
+    found = value.get("waypost_id") if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

@@ -80,3 +80,11 @@ class LabUrls(msgspec.Struct, frozen=True):
     webpush_http1: str
     webpush_plain: str
     metadata: str
+    further: dict[str, str] = {}
+    """Of the gateways that came through the entry points, by name."""
+
+    def by_name(self) -> dict[str, str]:
+        """All of them."""
+        own: dict[str, str] = msgspec.structs.asdict(self)
+        own.pop("further")
+        return own | self.further

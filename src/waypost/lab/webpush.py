@@ -9,6 +9,7 @@ import msgspec
 from waypost.lab import ece
 from waypost.lab.exchange import Answer, Refusal, Request, Verdict
 from waypost.lab.push_services import SERVICES, PushService, subscription_id
+from waypost.lab.records import notification_id_in
 from waypost.lab.subscriptions import Subscription, Subscriptions, Transport, private_key
 from waypost.lab.vapid import Vapid, parameters, public_key, read_vapid
 
@@ -236,14 +237,5 @@ class WebPushGateway:
         plaintext = delivery.opened.plaintext if delivery.opened else None
         return Verdict(
             answer=answer, accepted=accepted, reason=reason, token=token, plaintext=plaintext,
-            notification_id=_notification_id(plaintext), push_type=delivery.header("urgency") or "normal",
+            notification_id=notification_id_in(plaintext), push_type=delivery.header("urgency") or "normal",
         )  # fmt: skip
-
-
-def _notification_id(plaintext: bytes | None) -> str:
-    try:
-        value = msgspec.json.decode(plaintext or b"null")
-    except msgspec.DecodeError:
-        return ""
-    found = value.get("waypost_id") if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""

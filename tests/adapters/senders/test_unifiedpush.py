@@ -1,100 +1,183 @@
-"""UnifiedPush (AND_3) through the Web Push sender: a service that answers as ntfy does, unlike those of browsers."""
+"""UnifiedPush against the lab's push server, which answers as ntfy does and decrypts what it takes."""
 
 from __future__ import annotations
 
-import contextlib
+import base64
 from collections.abc import AsyncIterator
-from pathlib import Path
+from typing import Any
 
-import http_ece
-import msgspec
 import pytest
-from aiohttp import web
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+import pytest_asyncio
+from msgspec.structs import replace
 
-from tests.adapters.senders.bench import SystemClock, fresh, outcome
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_of, outcome, outcomes, payload_of, script
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.adapters.unifiedpush.sender import UnifiedPushSender
+from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
+from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
+from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, format_id
-from waypost.domain.outcome import Refused, Taken, Unanswered
+from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, decide
+from waypost.lab import Lab
 from waypost.telemetry.sink import Silent
 
-TOPIC = "/upABCDEFGHIJKL"
+NAME = "unifiedpush"
 
 
-class Distributor:
-    """As ntfy: a topic is a path, a message is answered 200 with JSON, nobody listening is 507."""
+def octets(text: str) -> bytes:
+    """Of base64url without padding."""
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
-    def __init__(self) -> None:
-        self.listening = True
-        self.got: list[bytes] = []
 
-    async def take(self, request: web.Request) -> web.Response:
-        """POST /<topic>?up=1."""
-        body = await request.read()
-        if not self.listening:
-            return web.json_response({"code": 50701, "http": 507, "error": "no one is listening"}, status=507)
-        if request.query.get("up") != "1" or request.headers["content-encoding"] != "aes128gcm" or len(body) > 4096:
-            return web.json_response({"code": 40001, "http": 400, "error": "invalid request"}, status=400)
-        self.got.append(body)
-        return web.json_response({"id": "hwQ2YpKdmg", "event": "message"})
+def to_device(lab: Lab, what: Notification | None = None, *, encrypted: bool = True) -> Delivery:
+    """To a device of the lab."""
+    shown = lab.further[NAME].make({"encrypted": encrypted}).shown
+    said: dict[str, str] | None = shown["keys"]
+    keys = None if said is None else SubscriptionKeys(p256dh=octets(said["p256dh"]), auth=octets(said["auth"]))
+    return delivery(Platform(NAME), shown["endpoint"], what or fresh(), keys=keys)
 
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[str]:
-        """Its URL."""
-        app = web.Application()
-        app.router.add_post(TOPIC, self.take)
-        # What the library would undo belongs to the message.
-        runner = web.AppRunner(app, auto_decompress=False)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
+
+@pytest.fixture
+def settings(lab: Lab) -> UnifiedPushSettings:
+    """The lab's push server alone."""
+    return UnifiedPushSettings(
+        allow_endpoints=(lab.urls.further[NAME],), ca_file=str(lab.settings.directory / "ca.pem")
+    )
+
+
+async def started(settings: UnifiedPushSettings) -> UnifiedPushSender:
+    """A sender of these settings."""
+    sender = UnifiedPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    return sender
+
+
+@pytest_asyncio.fixture
+async def sender(settings: UnifiedPushSettings) -> AsyncIterator[UnifiedPushSender]:
+    """One without an identity."""
+    made = await started(settings)
+    yield made
+    await made.stop(1)
 
 
 @pytest.mark.asyncio
-async def test_a_distributor_takes_what_its_app_can_read_and_is_tried_again_while_nobody_listens(
-    tmp_path: Path,
+async def test_every_device_can_read_what_its_server_cannot(lab: Lab, sender: UnifiedPushSender) -> None:
+    content = Content(title="Hello", body="World", overrides={Channel(NAME): {"extra": 1}}, collapse_key="order7")
+    what = fresh(content, urgency=Urgency.HIGH)
+    assert await outcomes(sender, [to_device(lab, what) for _ in range(40)]) == [Taken()] * 40
+    records = accepted(lab, NAME)
+    assert len(records) == 40
+    for record in records:
+        said = payload_of(lab, record)
+        assert (said["title"], said["body"], said["extra"]) == ("Hello", "World", 1)
+        assert said["waypost_id"] == format_id(what.id)
+    headers = headers_of(lab, records[0])
+    assert (headers["content-encoding"], headers["urgency"], headers["topic"]) == ("aes128gcm", "high", "order7")
+    assert 3590 <= int(headers["ttl"]) <= 3600
+    assert "authorization" not in headers
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_asks_who_sends_is_told(lab: Lab, settings: UnifiedPushSettings) -> None:
+    """The lab verifies signature, audience and expiry of what it is shown."""
+    vapid = str(lab.settings.directory / "vapid.pem")
+    sender = await started(replace(settings, vapid_private_key_file=vapid, subject="mailto:ops@example.com"))
+    assert await outcome(sender, to_device(lab)) == Taken()
+    (record,) = accepted(lab, NAME)
+    assert headers_of(lab, record)["authorization"].startswith("vapid t=")
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_key_without_a_contact_is_no_identity(lab: Lab, settings: UnifiedPushSettings) -> None:
+    half = replace(settings, vapid_private_key_file=str(lab.settings.directory / "vapid.pem"))
+    with pytest.raises(ConfigurationError) as caught:
+        await started(half)
+    assert caught.value.path == "apps.demo.unifiedpush.subject"
+
+
+@pytest.mark.asyncio
+async def test_a_device_without_keys_gets_plaintext_only_where_the_app_allows_it(
+    lab: Lab, sender: UnifiedPushSender, settings: UnifiedPushSettings
 ) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    (tmp_path / "vapid.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    phone = ec.generate_private_key(ec.SECP256R1())
-    p256dh = phone.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    keys = SubscriptionKeys(p256dh=p256dh, auth=bytes(range(16)))
-    distributor = Distributor()
-    async with distributor.open() as url:
-        settings = WebPushSettings(
-            vapid_private_key_file=str(tmp_path / "vapid.pem"),
-            subject="mailto:ops@example.com",
-            allow_endpoints=(url,),
-        )
-        sender = WebPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
-        await sender.start()
-        one = delivery(Platform("web"), f"{url}{TOPIC}?up=1", fresh(), keys=keys)
+    old = to_device(lab, encrypted=False)
+    refused = await outcome(sender, old)
+    assert isinstance(refused, Refused)
+    assert refused.code == "invalid_subscription"
+    assert accepted(lab, NAME) == []
+    allowed = await started(replace(settings, plaintext=True))
+    both = [to_device(lab, old.notification), replace(old, n=1)]
+    assert await outcomes(allowed, both) == [Taken(), Taken()]
+    assert {payload_of(lab, record)["title"] for record in accepted(lab, NAME)} == {"Hello"}
+    assert {headers_of(lab, record).get("content-encoding") for record in accepted(lab, NAME)} == {"aes128gcm", None}
+    await allowed.stop(1)
 
-        assert await outcome(sender, one) == Taken("")
-        (body,) = distributor.got
-        said = msgspec.json.decode(
-            http_ece.decrypt(body, private_key=phone, auth_secret=keys.auth, version="aes128gcm")
-        )
-        assert said["waypost_id"] == format_id(one.notification.id)
-        assert said["title"] == "Hello"
 
-        distributor.listening = False
-        nobody = await outcome(sender, one)
-        assert isinstance(nobody, Unanswered)
-        assert nobody.code == "http_507"
-        assert isinstance(decide(nobody, one, EXPONENTIAL, SystemClock().now(), 0.0), Again)
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "want"),
+    [
+        ({"status": 507, "reason": "nobody listens"}, Unanswered),
+        ({"status": 429, "reason": "limit reached", "retry_after": 3}, Throttled),
+        ({"status": 403, "reason": "forbidden"}, Refused),
+        ({"status": 307, "headers": {"location": "https://127.0.0.1:1/"}}, Refused),
+    ],
+)
+async def test_what_the_server_answers_is_read_as_it_means(
+    lab: Lab, sender: UnifiedPushSender, answer: dict[str, Any], want: type[Outcome]
+) -> None:
+    await lab.script(script({"where": NAME, "do": {"answer": answer}}))
+    assert isinstance(await outcome(sender, to_device(lab)), want)
+    assert sender.health().ok
 
-        distributor.listening = True
-        no_topic = delivery(Platform("web"), f"{url}{TOPIC}", fresh(), keys=keys)
-        assert isinstance(await outcome(sender, no_topic), Refused)
-        await sender.stop(1)
+
+@pytest.mark.asyncio
+async def test_a_distributor_that_is_away_is_tried_again_and_one_that_ended_is_forgotten(
+    lab: Lab, sender: UnifiedPushSender
+) -> None:
+    one = to_device(lab)
+    await lab.script(script({"where": NAME, "do": {"answer": {"status": 507}}, "match": {"times": 1}}))
+    away = await outcome(sender, one)
+    assert isinstance(decide(away, one, EXPONENTIAL, SystemClock().now(), 0.0), Again)
+    assert await outcome(sender, one) == Taken()
+    lab.tokens.deaths[one.device.token.rpartition("/up")[2].removesuffix("?up=1")] = 1
+    assert await outcome(sender, one) == Gone("http_404")
+
+
+@pytest.mark.asyncio
+async def test_what_is_over_the_limit_is_refused_before_it_is_sent_or_shortened(
+    lab: Lab, sender: UnifiedPushSender, settings: UnifiedPushSettings
+) -> None:
+    long = to_device(lab, fresh(Content(title="Hello", body="x" * 5_000)))
+    refused = await outcome(sender, long)
+    assert isinstance(refused, Refused)
+    assert refused.code == "payload_too_large"
+    assert sender.render(long).refused == refused.why
+    trimming = await started(replace(settings, fit="trim"))
+    assert await outcome(trimming, long) == Taken()
+    assert payload_of(lab, accepted(lab, NAME)[0])["body"].endswith("x…")
+    await trimming.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_no_other_server_is_called(lab: Lab, sender: UnifiedPushSender) -> None:
+    stray = delivery(Platform(NAME), "https://127.0.0.1:1/upX?up=1", fresh(), keys=to_device(lab).device.keys)
+    refused = await outcome(sender, stray)
+    assert isinstance(refused, Refused)
+    assert refused.code == "endpoint_not_allowed"
+    assert sender.render(stray).refused == refused.why
+
+
+@pytest.mark.asyncio
+async def test_explain_shows_what_would_be_encrypted(lab: Lab, sender: UnifiedPushSender) -> None:
+    silent = to_device(lab, fresh(Content(data={"n": 1}), kind=Kind.SILENT))
+    rendered = sender.render(silent)
+    assert rendered.refused is None
+    assert b'"title"' not in rendered.body
+    assert (rendered.size_bytes, rendered.limit_bytes) == (len(rendered.body), 3_993)
+    assert rendered.headers["urgency"] == "low"
+    assert accepted(lab, NAME) == []

@@ -8,7 +8,7 @@ from tests.unit.domain.made import CHANNELS
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId, next_ids
-from waypost.domain.notification import Content, Kind, Notification, Urgency, lane_of
+from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency, lane_of
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.http2 import Answer
 
@@ -59,7 +59,7 @@ def delivery(
 ) -> Delivery:
     """The first attempt to one device."""
     what = what or notification()
-    channel = CHANNELS[platform]
+    channel = CHANNELS.get(platform, Channel(platform))
     device = Device(
         app=what.app,
         user_id=what.user_id,

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from waypost.lab.counterparts import counterparts
 from waypost.lab.faults import (
     AnswerFault,
     BlackHole,
@@ -16,8 +17,7 @@ from waypost.lab.faults import (
     SettingsChange,
 )
 
-Gateway = Literal["apns", "fcm", "webpush"]
-GATEWAYS: tuple[Gateway, ...] = ("apns", "fcm", "webpush")
+GATEWAYS = ("apns", "fcm", "webpush", *(each.name for each in counterparts()))
 _LONG_AGO_MS = 1_000_000_000_000
 RETRY_AFTER_S = 2
 
@@ -38,8 +38,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     says: str
-    first: dict[Gateway, Do] = {}
-    any: dict[Gateway, Do] = {}
+    first: dict[str, Do] = {}
+    any: dict[str, Do] = {}
     """Without a fault the targets themselves are the trial."""
     elsewhere: tuple[Rule, ...] = ()
     """Faults at a further gateway."""
@@ -51,10 +51,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     rounds: int = 1
     special: Literal["", "disconnect", "other-environment", "revoke-access", "trap"] = ""
     """What else is prepared for it."""
-    gateways: tuple[Gateway, ...] = GATEWAYS
+    gateways: tuple[str, ...] = GATEWAYS
     want: Want = Want()
 
-    def rules(self, tokens: dict[Gateway, str]) -> list[Rule]:
+    def rules(self, tokens: dict[str, str]) -> list[Rule]:
         """The fault script, given the first target of each gateway."""
         times = None if self.repeats else 1
         mine = [
@@ -70,15 +70,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return [*mine, *theirs, *self.elsewhere]
 
 
-def _everywhere(do: Do) -> dict[Gateway, Do]:
+def _everywhere(do: Do) -> dict[str, Do]:
     return dict.fromkeys(GATEWAYS, do)
 
 
 def _answers(
     status: int, apns: str, fcm: str, *, retry_after: int | None = None, date_s: int | None = None
-) -> dict[Gateway, Do]:
+) -> dict[str, Do]:
     """The same failure in each gateway's words."""
-    reasons: dict[Gateway, str] = {"apns": apns, "fcm": fcm, "webpush": apns}
+    reasons = dict.fromkeys(GATEWAYS, apns) | {"fcm": fcm}
     return {
         name: Do(answer=AnswerFault(status, reason, retry_after=retry_after, retry_after_date_s=date_s))
         for name, reason in reasons.items()
@@ -105,10 +105,9 @@ CASES = (
     ),
     Case(
         name="refused-message", says="a message that was called wrong is not sent again", repeats=True,
-        first={
+        first=_everywhere(Do(answer=AnswerFault(413, "too_large"))) | {
             "apns": Do(answer=AnswerFault(413, "PayloadTooLarge")),
             "fcm": Do(answer=AnswerFault(400, "INVALID_ARGUMENT")),
-            "webpush": Do(answer=AnswerFault(413, "too_large")),
         },
         want=Want(accepted=0, max_requests=1),
     ),

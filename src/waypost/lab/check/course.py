@@ -1,6 +1,7 @@
 """Leads a sender through the cases: prepares each, has it send, waits, and judges what arrived."""
 
 import asyncio
+import functools
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from waypost.lab.check.cases import GATEWAYS, Case, Gateway
+from waypost.lab.check.cases import GATEWAYS, Case
 from waypost.lab.check.judgement import Result, Seen, complete, judge
 from waypost.lab.check.sender import Sender
 from waypost.lab.faults import AnswerFault, Do, Match, Rule
@@ -20,11 +21,11 @@ from waypost.lab.subscriptions import described
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     """One device a case wants to be reached, as the sender reads it from the file."""
 
-    gateway: Gateway
+    gateway: str
     name: str
     """Unlike any other's: a user or device id for senders that need one."""
     token: str
-    """For Web Push the subscription's endpoint."""
+    """For Web Push, and gateways that came through the entry points, the endpoint."""
     subscription: dict[str, object] | None = None
 
 
@@ -42,7 +43,7 @@ class Course:
 
     def __init__(
         self, lab: Lab, sender: Sender, environment: dict[str, str], *, targets_file: Path,
-        gateways: Sequence[Gateway] = GATEWAYS, patience: Patience,
+        gateways: Sequence[str] = GATEWAYS, patience: Patience,
     ) -> None:  # fmt: skip
         self._lab, self._sender, self._environment, self._patience = lab, sender, environment, patience
         self._targets_file = targets_file
@@ -99,19 +100,20 @@ class Course:
 class _Trial:
     """One case at the gateways concerned: its targets, its faults, and what is seen of it."""
 
-    def __init__(self, lab: Lab, case: Case, gateways: Sequence[Gateway]) -> None:
+    def __init__(self, lab: Lab, case: Case, gateways: Sequence[str]) -> None:
         self.case, self.gateways = case, gateways
         self._lab = lab
         self._trap = ""
         self.targets: list[Target] = []
-        self._tokens: dict[Gateway, list[str]] = {}
+        self._tokens: dict[str, list[str]] = {}
         self._rules: list[Rule] = []
 
     async def prepare(self) -> None:
         """Forget the case before; make the devices, and put the faults in force."""
         self._lab.records.reset()
-        makers: dict[Gateway, Callable[[], tuple[str, Target]]] = {
+        makers: dict[str, Callable[[], tuple[str, Target]]] = {
             "apns": self._phone, "fcm": self._android, "webpush": self._browser,
+            **{name: functools.partial(self._further, name) for name in self._lab.further},
         }  # fmt: skip
         for gateway in self.gateways:
             made = [makers[gateway]() for _ in range(self.case.targets)]
@@ -125,7 +127,7 @@ class _Trial:
         if self.case.special == "disconnect":
             self._lab.disconnect()
 
-    def seen(self, gateway: Gateway) -> Seen:
+    def seen(self, gateway: str) -> Seen:
         """What has come to a gateway so far."""
         requests: defaultdict[str, list[Record]] = defaultdict(list)
         for record in self._lab.records.since(-1):
@@ -164,3 +166,7 @@ class _Trial:
         subscription = self._lab.webpush.subscribe(service="rfc", vapid_key=None)
         endpoint = self._lab.webpush.endpoint(subscription)
         return subscription.id, Target("webpush", self._name(), endpoint, described(subscription, endpoint))
+
+    def _further(self, gateway: str) -> tuple[str, Target]:
+        made = self._lab.further[gateway].make({})
+        return made.token, Target(gateway, self._name(), str(made.shown["endpoint"]), made.shown)

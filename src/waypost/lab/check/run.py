@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from waypost.lab.check.cases import CASES, GATEWAYS, Case, Gateway
+from waypost.lab.check.cases import CASES, GATEWAYS, Case
 from waypost.lab.check.course import Course, Patience
 from waypost.lab.check.judgement import Result
 from waypost.lab.check.sender import Asked, Command, Service, environment_of
@@ -25,7 +25,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Run from before the first case to after the last."""
     cases: tuple[str, ...] = ()
     """By name; empty: all."""
-    gateways: tuple[Gateway, ...] = GATEWAYS
+    gateways: tuple[str, ...] = GATEWAYS
     patience: Patience = Patience()
 
 
@@ -45,7 +45,10 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def chosen(order: Order) -> list[Case]:
-    """The cases an order names. Raises ValueError for a name there is none of."""
+    """The cases an order names. Raises ValueError for a name there is none of, of a case or a gateway."""
+    elsewhere = set(order.gateways) - set(GATEWAYS)
+    if elsewhere:
+        raise ValueError(f"no gateway {', '.join(sorted(elsewhere))}; there are {', '.join(GATEWAYS)}")
     unknown = set(order.cases) - {case.name for case in CASES}
     if unknown:
         raise ValueError(f"no case {', '.join(sorted(unknown))}; there are {', '.join(case.name for case in CASES)}")

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-import msgspec
-
 from waypost.lab import credentials
 from waypost.lab.settings import LabSettings, LabUrls
 
@@ -80,7 +78,7 @@ class Service:
 def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
     """Where the lab is and who may speak to it, as environment variables over our own."""
     directory = settings.directory.resolve()
-    found = {f"LAB_{name.upper()}_URL": url for name, url in msgspec.structs.asdict(urls).items()}
+    found = {f"LAB_{name.upper()}_URL": url for name, url in urls.by_name().items()}
     files = {
         "LAB_CA_FILE": credentials.CA,
         "LAB_APNS_KEY_FILE": credentials.APNS_KEY,

@@ -1,0 +1,29 @@
+"""The channel ``unifiedpush``: Android devices, and others, whose users chose a push server of their own."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from waypost.adapters.push.message import message_faults
+from waypost.adapters.unifiedpush.registration import registration_check
+from waypost.adapters.unifiedpush.sender import UnifiedPushSender
+from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
+from waypost.domain.device import Platform
+from waypost.domain.ids import AppId
+from waypost.ports.plugin import Means, SenderPlugin
+
+
+def _build(app: AppId, settings: UnifiedPushSettings, means: Means) -> UnifiedPushSender:
+    return UnifiedPushSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="UnifiedPush",
+    platforms=(Platform("unifiedpush"),),
+    settings=UnifiedPushSettings,
+    build=_build,
+    content_check=partial(message_faults, channel=CHANNEL),
+    registration_check=registration_check,
+)

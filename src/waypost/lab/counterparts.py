@@ -1,0 +1,63 @@
+"""Gateways beside those of Apple, Google and the browsers: each is one value under the entry points `waypost.lab`."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from waypost.lab.exchange import Gateway
+
+ENTRY_POINTS = "waypost.lab"
+OWN = ("apns", "apns_sandbox", "apns_broadcast", "apns_channels", "fcm", "webpush", "oauth", "metadata")
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A device of a further gateway."""
+
+    token: str
+    """By which records, faults and deaths name it."""
+    shown: dict[str, Any]
+    """What an app would register: at least `endpoint`, with `keys` where it has some."""
+
+
+class FurtherGateway(Gateway, Protocol):
+    """A gateway that makes its own devices."""
+
+    origin: str
+    """Where it answers; set before the first request."""
+
+    def make(self, wanted: dict[str, Any]) -> Made:
+        """Make a device. Raises ValueError for what cannot be asked for."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What a gateway is given of its lab."""
+
+    directory: Path
+    deaths: dict[str, int]
+    """Token to the UNIX milliseconds of its death."""
+    strict: bool
+    clock: Callable[[], float]
+
+
+class Counterpart(msgspec.Struct, frozen=True):
+    """The lab's side of one sender."""
+
+    name: str
+    """Also the name of its address, and of `where` in fault rules."""
+    build: Callable[[Place], FurtherGateway]
+
+
+@cache
+def counterparts() -> tuple[Counterpart, ...]:
+    """Every one that is installed, by name."""
+    found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+    return tuple(entry.load() for entry in found)
+
+
+def gateway_names() -> tuple[str, ...]:
+    """Every gateway that a rule may name."""
+    return (*OWN, *(each.name for each in counterparts()))

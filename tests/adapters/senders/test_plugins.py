@@ -1,0 +1,178 @@
+"""A sender from another package: installed beside Waypost, served by it, and never named in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.harness import Json, Service, running, until
+
+ROOT = Path(__file__).parents[3]
+MODULE = '''
+"""Pages people by leaving slips of paper in a folder."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from msgspec import Struct
+
+from waypost.domain.errors import Fault
+from waypost.domain.ids import CredentialId
+from waypost.domain.outcome import Gone, Taken
+from waypost.ports.plugin import SenderPlugin
+from waypost.ports.sender import Capabilities, Health, Rendered
+
+
+class PagerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    folder: str
+    """Where the slips are left."""
+
+
+class PagerSender:
+    def __init__(self, app, settings, means):
+        self.credential = CredentialId(f"{app}/pager")
+        self.capabilities = Capabilities("pager", 1_000, 100, 240)
+        self._folder = Path(settings.folder)
+
+    async def start(self):
+        self._folder.mkdir(exist_ok=True)
+
+    def send(self, batch, report):
+        for delivery in batch:
+            asyncio.get_running_loop().call_soon(self._leave, delivery, report)
+
+    def _leave(self, delivery, report):
+        if delivery.device.token == "+000":
+            report(delivery, Gone("no_such_number"))
+            return
+        slip = self._folder / f"{delivery.notification.id.hex()}.json"
+        slip.write_text(json.dumps({"to": delivery.device.token, "title": delivery.notification.content.title}))
+        report(delivery, Taken(slip.name))
+
+    def render(self, delivery):
+        body = delivery.notification.content.title.encode()
+        return Rendered({}, body, len(body), 240)
+
+    def health(self):
+        return Health(ok=True)
+
+    async def stop(self, timeout_s):
+        pass
+
+
+def check_content(content, kind):
+    return [Fault("title", "a pager shows 20 characters")] if len(content.title or "") > 20 else []
+
+
+def check_registration(app, settings):
+    return lambda said: [] if said.token.startswith("+") else [Fault("token", "a number begins with +")]
+
+
+PLUGIN = SenderPlugin(
+    channel="pager",
+    title="Pager",
+    platforms=("pager",),
+    settings=PagerSettings,
+    build=PagerSender,
+    content_check=check_content,
+    registration_check=check_registration,
+)
+'''
+
+
+def install(folder: Path, module: str = MODULE) -> Path:
+    """A distribution as an installer leaves it: the package, and its metadata with the entry point."""
+    package, metadata = folder / "acme_pager", folder / "acme_pager-1.0.dist-info"
+    package.mkdir(parents=True)
+    metadata.mkdir()
+    (package / "__init__.py").write_text(module)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pager\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[waypost.senders]\npager = acme_pager:PLUGIN\n")
+    return folder
+
+
+@pytest.mark.asyncio
+async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two real workers; nothing of Waypost was changed for it."""
+    monkeypatch.setenv("PYTHONPATH", str(install(tmp_path / "site")))
+    slips = tmp_path / "slips"
+    async with running(tmp_path, workers=2, app={"pager": {"folder": str(slips)}}) as service:
+        status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "pager", "token": "4930"})
+        assert (status, said["faults"]) == (400, [{"path": "token", "why": "a number begins with +"}])
+        status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "beeper", "token": "+49"})
+        assert said["faults"][0]["why"] == "must be one of android, ios, pager, unifiedpush, web"
+        assert (await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "pager", "token": "+4930"}))[0] == 201
+        assert (await service.ask("PUT", "/v1/devices/bob/pager", {"platform": "pager", "token": "+000"}))[0] == 201
+        status, said = await service.ask("POST", "/v1/notifications", {"user_id": "ann", "title": "x" * 21})
+        assert (status, said["faults"][0]["why"]) == (400, "a pager shows 20 characters")
+
+        receipt = await _told(service, "ann")
+        assert (receipt["channel"], receipt["status"]) == ("pager", "sent")
+        slip = json.loads((slips / receipt["provider_id"]).read_text())
+        assert slip == {"to": "+4930", "title": "Call home"}
+        gone = await _told(service, "bob")
+        assert (gone["status"], gone["code"], gone["reason"]) == ("failed", "no_such_number", "gone")
+
+        document = (await service.ask("GET", "/openapi.json"))[1]["components"]["schemas"]
+        assert "pager" in document["Platform"]["enum"]
+        assert "pager" in document["Channel"]["enum"]
+        assert (await service.ask("GET", "/health/ready"))[1]["checks"]["provider demo/pager"] == "ok"
+        checked = _waypost("check-config", "--config", str(service.config_path), "--json")
+        assert json.loads(checked.stdout)["credentials"]["demo/pager"] is None
+        assert "`apps.<app>.pager.folder`" in _waypost("check-config", "--settings").stdout
+
+
+def test_a_plug_in_that_cannot_be_loaded_stops_the_start_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(install(tmp_path / "site", "import nowhere_to_be_found\n")))
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {}}\nlisten: 127.0.0.1:0\n")
+    ended = _waypost("serve", "--config", str(tmp_path / "waypost.yaml"))
+    assert ended.returncode == 1
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(
+        "waypost: configuration: plug-in pager (acme_pager:PLUGIN): cannot be loaded: ModuleNotFound"
+    )
+
+
+def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_two_lines_of_metadata() -> None:
+    """What proves that one more needs no change elsewhere: nothing else in the source knows that there is this one."""
+    name = "unified" + "push"
+    source = ROOT / "src" / "waypost"
+    naming = {
+        path.relative_to(source).parts[:2]
+        for path in source.rglob("*.py")
+        if name in path.read_text().lower() or name in str(path.relative_to(source))
+    }
+    assert naming == {("adapters", name), ("lab", f"{name}.py")}
+    lines = [line for line in (ROOT / "pyproject.toml").read_text().splitlines() if name in line]
+    assert len(lines) == 2
+
+
+async def _told(service: Service, user: str) -> Json:
+    """The receipt of a notification to *user*, once it is final."""
+    status, said = await service.ask("POST", "/v1/notifications", {"user_id": user, "title": "Call home"})
+    assert status == 202
+
+    async def finished() -> Json | None:
+        story = (await service.ask("GET", f"/v1/notifications/{said['id']}"))[1]
+        return story if story["notification"]["finished_at"] else None
+
+    (receipt,) = (await until(finished, f"what {user} was told"))["receipts"]
+    found: Json = receipt
+    return found
+
+
+def _waypost(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "waypost.cli", *arguments], capture_output=True, text=True, check=False, env=environ
+    )
