@@ -64,8 +64,8 @@ LARGEST_FRAME_SIZE: Final = 16_777_215
 LARGEST_WINDOW: Final = 2_147_483_647
 LARGEST_STREAM_ID: Final = 2_147_483_647
 
-# Length is 24 bits on the wire: its high 8 and low 16 bits are packed apart.
-HEADER: Final = Struct(">BHBBL")
+# Length is 24 bits on the wire: it is packed together with the kind, the 8 bits after it.
+HEADER: Final = Struct(">LBL")
 _U32: Final = Struct(">L")
 _SETTING: Final = Struct(">HL")
 
@@ -86,7 +86,7 @@ def error_name(code: int) -> str:
 
 def frame_header(length: int, kind: int, flags: int, stream_id: int) -> bytes:
     """The nine bytes before a payload of *length*."""
-    return HEADER.pack(length >> 16, length & 0xFFFF, kind, flags, stream_id)
+    return HEADER.pack(length << 8 | kind, flags, stream_id)
 
 
 def settings(values: list[tuple[int, int]]) -> bytes:

@@ -141,7 +141,7 @@ class Links:
     def fill(self) -> None:
         """Open what is missing: the minimum, and one if requests wait."""
         attempts = self.attempts
-        wanted = max(self._settings.min_connections, 1 if self._requests.waiting() else 0)
+        wanted = self._settings.min_connections or min(1, self._requests.waiting())
         self._short_of_sockets = False
         while len(self.ready) + len(attempts.running) < wanted and attempts.may_begin():
             if not attempts.begin():

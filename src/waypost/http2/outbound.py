@@ -33,6 +33,7 @@ class Outbound:
     def request(self, stream: Stream, stream_id: int) -> None:
         """Frame a whole request, or as much of its body as the windows let through; the rest follows by itself."""
         stream.begin(stream_id, self.initial_window)
+        pieces = self.pieces
         head = stream.head
         if not self._said_table_size:
             self._said_table_size = True
@@ -41,16 +42,16 @@ class Outbound:
         size = len(head)
         if size <= self.frame_size:
             flags = END_HEADERS if body else END_HEADERS | END_STREAM
-            self.pieces.append(HEADER.pack(size >> 16, size & 0xFFFF, HEADERS, flags, stream_id))
-            self.pieces.append(head)
+            pieces.append(HEADER.pack(size << 8 | HEADERS, flags, stream_id))
+            pieces.append(head)
         else:
             self._long_head(head, stream_id, not body)
         size = len(body)
         if not size:
             stream.all_framed = True
         elif size <= self.window and size <= stream.window and size <= self.frame_size:
-            self.pieces.append(HEADER.pack(size >> 16, size & 0xFFFF, DATA, END_STREAM, stream_id))
-            self.pieces.append(body)
+            pieces.append(HEADER.pack(size << 8 | DATA, END_STREAM, stream_id))
+            pieces.append(body)
             self.window -= size
             stream.window -= size
             stream.all_framed = True

@@ -9,6 +9,7 @@ from .frames import (
     DEFAULT_FRAME_SIZE,
     END_HEADERS,
     HAS_PRIORITY,
+    HEADER_BYTES,
     HEADERS,
     PADDED,
     PROTOCOL_ERROR,
@@ -56,18 +57,20 @@ class FrameReader:
         at = 0
         end = len(data)
         unpack = frames.HEADER.unpack_from
-        while end - at >= 9:
-            high, low, kind, flags, stream_id = unpack(data, at)
-            length = high << 16 | low
+        while end - at >= HEADER_BYTES:
+            header: tuple[int, int, int] = unpack(data, at)
+            length_and_kind, flags, stream_id = header
+            length = length_and_kind >> 8
+            kind = length_and_kind & 0xFF
             if length > DEFAULT_FRAME_SIZE:
                 raise ConnectionFault(self._fault_code(), self._fault("frame above 16384 bytes"))
-            start = at + 9
+            start = at + HEADER_BYTES
             stop = start + length
             if stop > end:
                 break
             at = stop
-            if self._only not in (kind, _ANY):
-                raise ConnectionFault(PROTOCOL_ERROR, self._fault("header block interrupted"))
+            if self._only != _ANY:
+                self._must_be_next(kind)
             stream_id &= _STREAM_ID
             if kind == DATA:
                 payload = data[start:stop]
@@ -83,6 +86,10 @@ class FrameReader:
                 if self._only == SETTINGS:
                     self._only = _ANY
         self._rest = data[at:]
+
+    def _must_be_next(self, kind: int) -> None:
+        if kind != self._only:
+            raise ConnectionFault(PROTOCOL_ERROR, self._fault("header block interrupted"))
 
     def _fault(self, fault: str) -> str:
         return "no SETTINGS first: this is not HTTP/2" if self._only == SETTINGS else fault

@@ -23,7 +23,7 @@ QUICK = (
 )
 
 
-@pytest.mark.timeout(240)  # compiled where it was not since the source changed
+@pytest.mark.timeout(600)  # it compiles where the source has changed, on however busy a machine
 def test_the_compiled_kernel_passes_the_tests_of_its_source(tmp_path: Path) -> None:
     """From a wheel of this platform, built and unpacked."""
     if not can_compile():
