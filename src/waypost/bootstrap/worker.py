@@ -118,7 +118,7 @@ def _collect_garbage_seldom() -> None:
 
 
 def _chores(config: Config, store: Store) -> Chores:
-    return Chores(store.journal, store.dedup, store.retention, config.retention.notifications_days)
+    return Chores(store.journal, store.dedup, store.retention, store.bulk, config.retention.notifications_days)
 
 
 def _crew(

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from waypost.domain.dedup import Claim
 from waypost.domain.delivery import OpenTarget, Target
+from waypost.domain.device import Device
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change
@@ -76,6 +77,9 @@ class WorkItem(Struct, frozen=True):
     notification: Notification
     open_targets: tuple[OpenTarget, ...] | None
     """None is fresh work: nothing about its targets is stored yet."""
+    devices: tuple[Device, ...] | None = None
+    """Read already, of a bulk job's recipient: nothing about the notification itself is stored yet, and its one
+    settle gives every target an outcome."""
 
 
 class Lease(Struct, frozen=True):
@@ -150,7 +154,8 @@ class Work(Protocol):
         """Take at most *n* leasable items of *lane*, apps taking turns.
 
         An item is in at most one valid lease. Fresh items of one user come in accept order. Leases nothing (an empty
-        lease) when nothing is leasable; it does not wait.
+        lease) when nothing is leasable; it does not wait. Recipients of running bulk jobs are items of the bulk lane;
+        they count as many as they have devices.
         """
         ...
 

@@ -22,6 +22,11 @@ class Flight:
         self.changes: list[Change] = []
         """Decided, not yet handed to the store."""
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the store may be told: a notification that has no row yet is written once, when all is decided."""
+        return self.waiting == 0 or self.plan.item.devices is None
+
     def settled(self) -> Settled:
         """What the store is told now; takes the changes gathered so far."""
         changes, self.changes = tuple(self.changes), []

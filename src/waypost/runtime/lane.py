@@ -10,6 +10,7 @@ from functools import partial
 from msgspec import Struct
 
 from waypost.domain.delivery import Delivery, is_expired
+from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
 from waypost.domain.notification import Lane
@@ -171,13 +172,18 @@ class LaneLoop:
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
             crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        users = [(each.notification.app, each.notification.user_id) for each in healthy]
-        found = await crew.devices.for_users(users)
+        found = await self._devices(healthy)
         plans = [
             plan(item, devices, crew.channels, crew.credentials.get(item.notification.app, {}), now)
             for item, devices in zip(healthy, found, strict=True)
         ]
         return [poisoned(item, now) for item in poison] + plans
+
+    async def _devices(self, items: Sequence[WorkItem]) -> list[Sequence[Device]]:
+        """Each item's devices, those read with it or as they are now."""
+        asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
+        read = iter(await self._crew.devices.for_users(asked) if asked else ())
+        return [next(read) if each.devices is None else each.devices for each in items]
 
     def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
         """Note what needs no sending, park what must wait, and give back what may go."""
@@ -189,7 +195,7 @@ class LaneLoop:
             self._flights[_key(delivery)] = flight
         if going:
             self._all_landed.clear()
-        if flight.changes or flight.plan.verdict is not None:
+        if flight.is_due and (flight.changes or flight.plan.verdict is not None):
             self._crew.settler.add(flight)
         return going
 
@@ -240,7 +246,8 @@ class LaneLoop:
         self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)
-        crew.settler.add(flight)
+        if flight.is_due:
+            crew.settler.add(flight)
         handed.left -= 1
         if handed.left == 0:
             crew.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.channel)

@@ -15,8 +15,10 @@ from msgspec import Struct
 from waypost.domain.errors import WaypostError
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, later
+from waypost.pipeline.expand import Paces, expand
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import sweep
+from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.lifecycle import Lifecycle
@@ -35,6 +37,9 @@ TIMER_S = 0.05
 SHARES_S = 0.5
 REPORT_S = 0.25
 SWEEP_S = 60.0
+EXPAND_S = 0.1
+TIDY_S = 0.5
+TIDY_PAGE = 500
 DEPTH_S = 1.0
 PARKED_S = 5.0
 RELEASE_PAGE = 1_000
@@ -63,6 +68,7 @@ class Chores(Struct, frozen=True):
     journal: Journal
     dedup: Dedup
     retention: Retention
+    bulk: Bulk
     keep_days: int
     """Days that finished notifications are kept."""
 
@@ -77,6 +83,7 @@ class Worker:
         self._backlog_limit = backlog_limit
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
+        self._paces = Paces()
         self._full: frozenset[Lane] = frozenset()
         self._state = WorkerState.STARTING
         self._tasks: list[asyncio.Task[None]] = []
@@ -148,6 +155,8 @@ class Worker:
             ("shares", SHARES_S, self._shares.balance),
             ("report", REPORT_S, self._report),
             ("sweep", SWEEP_S, self._sweep),
+            ("expand", EXPAND_S, self._expand),
+            ("tidy", TIDY_S, self._tidy),
             ("depth", DEPTH_S, self._measure),
             ("parked", PARKED_S, self._crew.gates.expect_parked),
         ]
@@ -204,12 +213,28 @@ class Worker:
             for (app, status), n in Counter(page.finished).items():
                 self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
 
+    async def _expand(self) -> None:
+        """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""
+        if not self._place.ownership.take_role("expand"):
+            return
+        while not self.is_draining and await expand(self._chores.bulk, self._paces, self._crew.clock.now()):
+            self.wake(Lane.BULK)
+            self._place.peers.tell(WORK_TOPIC, Lane.BULK.encode())
+
+    async def _tidy(self) -> None:
+        """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
+        if self._place.ownership.take_role("expand"):
+            now = self._crew.clock.now()
+            for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
+                await self._crew.work.withdraw(app, [notification_id], "cancelled", now)
+
     async def _sweep(self) -> None:
         """Clear away what is over, if that is this worker's role."""
         if self._place.ownership.take_role("sweep"):
             keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
             chores = self._chores
             swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
+            await chores.bulk.drop_before(keep_after)
             self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))
 
     async def _measure(self) -> None:

@@ -9,6 +9,7 @@ Receipts are read only of rows that are routed and not final: fresh rows have no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.rows import (
     INSERT_RECEIPT,
@@ -28,7 +29,12 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus, final_stat
 from waypost.domain.time import Instant
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
 
-_FIND = "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn FROM notification WHERE id IN ({keys})"
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_FIND = (
+    "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
+)
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
 _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE seq = ?"
 _FINISHED = (
@@ -43,12 +49,12 @@ class Case:
     """One notification in a transaction."""
 
     __slots__ = (
-        "app", "changed", "due_at", "finished", "id", "is_new_list", "lane", "moved", "reason", "receipts", "seq",
-        "shard", "status", "user_id", "withdrawn",
+        "app", "changed", "due_at", "finished", "id", "is_new_list", "job", "lane", "moved", "reason", "receipts",
+        "seq", "shard", "status", "user_id", "withdrawn",
     )  # fmt: skip
 
     def __init__(self, row: Row) -> None:
-        self.seq, self.id, self.app, self.user_id, self.shard, lane, status, self.due_at, self.withdrawn = row
+        self.seq, self.id, self.app, self.user_id, self.shard, lane, status, self.due_at, self.withdrawn, self.job = row
         self.lane = _LANES[lane]
         self.status = _STATUSES[status]
         self.receipts: dict[int, Receipt] = {}
@@ -115,8 +121,8 @@ class Case:
         self.reason = self.withdrawn if status is NotificationStatus.CANCELLED else None
         move = NotificationMoved(self.app, self.id, self.user_id, self.status, status, transaction.now, self.reason)
         transaction.moves.append(move)
-        transaction.count(self.app, self.lane, self.status, -1)
-        transaction.count(self.app, self.lane, status, 1)
+        transaction.count(self.app, self.lane, self.status, -1, self.job)
+        transaction.count(self.app, self.lane, status, 1, self.job)
         self.status, self.due_at, self.finished, self.moved = status, None, True, True
 
     def _move(self, before: DeliveryStatus, after: Receipt, at: Instant, change: Change | None = None) -> DeliveryMoved:
@@ -160,26 +166,30 @@ class Cases:
 
     def write(self) -> None:
         """Write everything that changed."""
-        new: list[Row] = []
-        changed: list[Row] = []
         routed: list[Row] = []
         finished: list[Row] = []
         for case in self._cases.values():
-            if case.is_new_list:
-                new += [receipt_row(receipt, case.app, case.shard, case.lane) for receipt in case.receipts.values()]
-            else:
-                changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
             if case.finished:
                 row = (case.withdrawn, case.status, case.reason, self._transaction.now, case.seq)
                 finished.append(row)
             elif case.moved:
                 routed.append((case.due_at, case.withdrawn, case.seq))
         connection = self._transaction.connection
-        for sql, rows in (
-            (INSERT_RECEIPT, new),
-            (REPLACE_RECEIPT, changed),
-            (_ROUTED, routed),
-            (_FINISHED, finished),
-        ):
+        write_receipts(connection, self._cases.values())
+        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
             if rows:
                 connection.executemany(sql, rows)
+
+
+def write_receipts(connection: Connection, cases: Iterable[Case]) -> None:
+    """Write every receipt of *cases* that is new or changed."""
+    new: list[Row] = []
+    changed: list[Row] = []
+    for case in cases:
+        if case.is_new_list:
+            new += [receipt_row(receipt, case.app, case.shard, case.lane) for receipt in case.receipts.values()]
+        else:
+            changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
+    for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
+        if rows:
+            connection.executemany(sql, rows)

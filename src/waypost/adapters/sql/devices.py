@@ -22,22 +22,23 @@ from waypost.ports.devices import Eviction, Registered, Use
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_COLUMNS = (
+DEVICE = (
     "device.app, device.user_id, device.device_id, platform, token, registered_at, last_seen_at, token_updated_at,"
     " last_used_at, p256dh, auth, app_version, os_version, locale, active, token_use"
 )
+"""The columns that ``device_of`` reads."""
 _FOR_USERS = f"""\
-SELECT asked.key, {_COLUMNS}
+SELECT asked.key, {DEVICE}
 FROM json_each(?) AS asked CROSS JOIN device
 ON device.app = asked.value ->> 0 AND device.user_id = asked.value ->> 1
 WHERE active = 1
 """  # noqa: S608 - a list of columns
 _OF_USER = f"""\
-SELECT {_COLUMNS} FROM device WHERE app = ? AND user_id = ? AND active >= ?
+SELECT {DEVICE} FROM device WHERE app = ? AND user_id = ? AND active >= ?
 ORDER BY registered_at DESC, device_id
 """  # noqa: S608 - a list of columns
 _SCAN = f"""\
-SELECT {_COLUMNS} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
+SELECT {DEVICE} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
 ORDER BY user_id, device_id LIMIT ?
 """  # noqa: S608 - a list of columns
 
@@ -57,7 +58,7 @@ ON CONFLICT (app, user_id, device_id) DO UPDATE SET
     app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
     token_use = excluded.token_use,
     last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
-RETURNING {_COLUMNS.replace("device.", "")}
+RETURNING {DEVICE.replace("device.", "")}
 """  # noqa: S608 - a list of columns
 _PUSH_OUT = """\
 UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
@@ -86,7 +87,7 @@ class SqlDevices:
         rows = await self._database.read_to_route(lambda reader: reader.execute(_FOR_USERS, (asked,)).fetchall())
         found: list[list[Device]] = [[] for _ in users]
         for position, *row in rows:
-            found[position].append(_device(row))
+            found[position].append(device_of(row))
         for devices in found:
             if len(devices) > 1:
                 devices.sort(key=lambda device: (device.platform, device.device_id))
@@ -118,7 +119,7 @@ class SqlDevices:
 
     async def _read(self, query: str, arguments: tuple[Any, ...]) -> list[Device]:
         rows = await self._database.read(lambda connection: connection.execute(query, arguments).fetchall())
-        return [_device(row) for row in rows]
+        return [device_of(row) for row in rows]
 
 
 class _Call(Struct, frozen=True):
@@ -145,7 +146,7 @@ def _register_one(connection: Connection, call: _Call) -> Registered:
     row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
     pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
-    return Registered(_device(row), known is None, longest_ago_first)
+    return Registered(device_of(row), known is None, longest_ago_first)
 
 
 def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
@@ -175,7 +176,8 @@ _EVICTING = Kind("evict_tokens", _evict, durable=False, patient=True)
 _TOUCHING = Kind("touch_devices", _touch, durable=False, patient=True)
 
 
-def _device(row: Sequence[Any]) -> Device:
+def device_of(row: Sequence[Any]) -> Device:
+    """The device of a row of DEVICE."""
     app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
     p256dh, auth, app_version, os_version, locale, active, token_use = row[9:]
     return Device(

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from waypost.adapters.sql.lease import in_shards
-from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, RECEIPT, notification_of, receipt_of, select_in
+from waypost.adapters.sql.rows import (
+    NOTIFICATION,
+    NOTIFICATION_WIDTH,
+    RECEIPT,
+    WITH_CONTENT,
+    notification_of,
+    receipt_of,
+    select_in,
+)
 from waypost.adapters.sql.withdraw import TakeBack
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import NotificationId
@@ -47,7 +55,7 @@ _LIFTED = (
     " ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _NOTIFICATIONS = (
-    f"SELECT {NOTIFICATION}, withdrawn FROM notification LEFT JOIN content USING (seq)"  # noqa: S608 - columns
+    f"SELECT {NOTIFICATION}, withdrawn FROM {WITH_CONTENT}"  # noqa: S608 - columns
     " WHERE notification.id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns

@@ -24,7 +24,7 @@ _UNROUTED_REPLAYABLE = frozenset(
 )
 """What is routed again where there are no targets to reopen."""
 
-_FIND = "SELECT user_id, shard, lane, status FROM notification WHERE id = ? AND app = ?"
+_FIND = "SELECT user_id, shard, lane, status, job FROM notification WHERE id = ? AND app = ?"
 _FORGET = "DELETE FROM receipt WHERE notification_id = ?"
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ?"  # noqa: S608 - a list of columns
 _REOPEN = (
@@ -38,6 +38,7 @@ class _Found(Struct, frozen=True):
     shard: int
     lane: Lane
     status: NotificationStatus
+    job: int | None
 
 
 def replay(transaction: Transaction, order: Replay) -> Acceptance:
@@ -46,7 +47,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     row = connection.execute(_FIND, (order.notification_id, order.app)).fetchone()
     if row is None:
         return NotReplayable(known=False)
-    found = _Found(row[0], row[1], Lane(row[2]), NotificationStatus(row[3]))
+    found = _Found(row[0], row[1], Lane(row[2]), NotificationStatus(row[3]), row[4])
     receipts = [receipt_of(one) for one in connection.execute(_RECEIPTS, (order.notification_id,))]
     routed_again = all(one.stands_for_all for one in receipts) and found.status in _UNROUTED_REPLAYABLE
     failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
@@ -65,8 +66,8 @@ def _reopen(transaction: Transaction, order: Replay, found: _Found, failed: list
     transaction.connection.executemany(REPLACE_RECEIPT, rows)
     due_at = None if failed else order.at
     transaction.connection.execute(_REOPEN, (due_at, order.expires_at, order.notification_id))
-    transaction.count(order.app, found.lane, found.status, -1)
-    transaction.count(order.app, found.lane, pending, 1)
+    transaction.count(order.app, found.lane, found.status, -1, found.job)
+    transaction.count(order.app, found.lane, pending, 1, found.job)
     transaction.moves.append(
         NotificationMoved(order.app, order.notification_id, found.user_id, found.status, pending, order.at)
     )

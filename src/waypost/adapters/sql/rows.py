@@ -11,6 +11,7 @@ import msgspec
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
 from waypost.domain.notification import UNREADABLE, Content, Guarantee, Kind, Lane, Notification, Urgency
+from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ Row = tuple[Any, ...]
 
 NOTIFICATION = (
     "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
-    " device_ids, scheduled_at, retry_policy"
+    " device_ids, scheduled_at, retry_policy, variables"
 )
-"""The columns that ``notification_of`` reads, of ``notification LEFT JOIN content USING (seq)``."""
-NOTIFICATION_WIDTH = 15
+"""The columns that ``notification_of`` reads, of WITH_CONTENT."""
+NOTIFICATION_WIDTH = 16
+WITH_CONTENT = "notification LEFT JOIN content ON content.seq = coalesce(notification.job, notification.seq)"
+"""A notification's own content, or that of its bulk job."""
 
 RECEIPT = (
     "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked, provider_id, code,"
@@ -47,6 +50,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _content = msgspec.msgpack.Decoder(Content).decode
 _attempts = msgspec.msgpack.Decoder(tuple[Attempt, ...]).decode
 _device_ids = msgspec.json.Decoder(tuple[DeviceId, ...]).decode
+_variables = msgspec.msgpack.Decoder(dict[str, str]).decode
 _NO_CONTENT = Content()
 
 
@@ -58,7 +62,7 @@ def notification_of(row: Row) -> Notification:
         row[1],
         row[2],
         row[3],
-        _NO_CONTENT if body is None else _readable(body),
+        _NO_CONTENT if body is None else content_of(body, row[15]),
         row[5],
         row[6],
         row[7],
@@ -72,10 +76,11 @@ def notification_of(row: Row) -> Notification:
     )
 
 
-def _readable(body: bytes) -> Content:
-    """One row that cannot be read must not stop those beside it."""
+def content_of(body: bytes, variables: bytes | None = None) -> Content:
+    """What is said; one row that cannot be read must not stop those beside it."""
     try:
-        return _content(body)
+        content = _content(body)
+        return content if variables is None else personalised(content, _variables(variables))
     except msgspec.MsgspecError:
         return UNREADABLE
 

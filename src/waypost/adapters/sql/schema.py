@@ -37,17 +37,20 @@ notification = Table(
     Column("finished_at", Integer),
     Column("round", Integer, nullable=False),
     Column("duplicate_of", BLOB),  # set on the small record that a content duplicate leaves; it has no content
+    Column("job", Integer),  # of a bulk job's recipient: the job's number, under which its content is
+    Column("variables", BLOB),  # msgpack of dict[str, str]: what fills the placeholders in the job's content
     Index("notification_id", "id", unique=True),
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
     Index("notification_history", "app", "user_id", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
+    Index("notification_of_job", "job", sqlite_where=text("job IS NOT NULL AND finished_at IS NULL")),
 )
 
 content = Table(
     "content",
     metadata,
-    Column("seq", Integer, primary_key=True),  # its notification's
+    Column("seq", Integer, primary_key=True),  # its notification's, or the number of a bulk job
     Column("body", BLOB, nullable=False),  # msgpack of domain.notification.Content
 )
 
@@ -160,5 +163,73 @@ api_key = Table(
     Column("created_at", Integer, nullable=False),
     Column("last_used_at", Integer),
     Column("revoked_at", Integer),
+    sqlite_with_rowid=False,
+)
+
+bulk_job = Table(
+    "bulk_job",
+    metadata,
+    Column("number", Integer, primary_key=True),  # from the same sequence as notifications
+    Column("id", BLOB, nullable=False),
+    Column("app", Text, nullable=False),
+    Column("created_at", Integer, nullable=False),  # no two jobs have the same: the ids of recipients begin with it
+    Column("key", BLOB),  # domain.dedup.idempotency_key, where its caller gave one
+    Column("body_hash", BLOB, nullable=False),
+    Column("job", BLOB, nullable=False),  # msgpack of domain.bulk.Job without its content, which is in ``content``
+    Column("state", Text, nullable=False),
+    Column("walked_to", Text, nullable=False),  # the last user id that was enqueued; the next page begins after it
+    Column("walked", Integer, nullable=False),  # 1: the end was reached
+    Column("pieces", Integer, nullable=False),
+    Column("total", Integer, nullable=False),  # recipients enqueued
+    Column("left_out", Integer, nullable=False),  # those who had opted out, or were gone when their turn came
+    Column("uploaded", Integer, nullable=False),  # recipients of the list
+    Column("finished_at", Integer),
+    Index("bulk_job_id", "id", unique=True),
+    Index("bulk_job_created", "created_at", unique=True),
+    Index("bulk_job_key", "key", unique=True, sqlite_where=text("key IS NOT NULL")),
+    Index("bulk_job_of_app", "app", "id"),
+    Index("bulk_job_open", "number", sqlite_where=text("finished_at IS NULL")),
+)
+
+bulk_recipient = Table(
+    "bulk_recipient",
+    metadata,
+    Column("job", Integer, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("variables", BLOB),  # msgpack of dict[str, str]; NULL: none
+    sqlite_with_rowid=False,
+)
+
+bulk_piece = Table(
+    "bulk_piece",
+    metadata,
+    Column("seq", Integer, primary_key=True),  # the order in which pieces of all jobs are leased
+    Column("job", Integer, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("shard", Integer, nullable=False),
+    Column("after_user", Text, nullable=False),
+    Column("until_user", Text, nullable=False),  # the piece is the users above the one and up to the other
+    Column("expected", Integer, nullable=False),  # recipients when it was enqueued
+    Column("written", Integer, nullable=False),  # recipients that have their row
+    Column("open", Integer, nullable=False),
+    Index("bulk_piece_n", "job", "n", unique=True),
+    Index("bulk_piece_open", "job", "seq", "shard", sqlite_where=text("open = 1")),
+)
+
+bulk_count = Table(
+    "bulk_count",
+    metadata,
+    Column("job", Integer, primary_key=True),
+    Column("status", Text, primary_key=True),
+    Column("n", Integer, nullable=False),  # recipients' notifications in this stored status
+    sqlite_with_rowid=False,
+)
+
+opt_out = Table(
+    "opt_out",
+    metadata,
+    Column("app", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("at", Integer, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from waypost.adapters.sql.bulk import SqlBulk
+from waypost.adapters.sql.bulk_views import SqlBulkViews
 from waypost.adapters.sql.database import Database, prepare
 from waypost.adapters.sql.dedup import SqlDedup
 from waypost.adapters.sql.devices import SqlDevices
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
+from waypost.adapters.sql.opt_outs import SqlOptOuts
 from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.retention import SqlRetention
 from waypost.adapters.sql.settings import SqlSettings
@@ -33,6 +36,9 @@ class Store:
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
         self.journal = SqlJournal(database)
+        self.bulk = SqlBulk(database)
+        self.bulk_views = SqlBulkViews(database)
+        self.opt_outs = SqlOptOuts(database)
 
     async def close(self) -> None:
         """Write what is queued and let go of the files and locks."""

@@ -27,6 +27,7 @@ _COUNT = (
     "INSERT INTO counter (app, lane, hour, status, delta) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT DO UPDATE SET delta = delta + excluded.delta"
 )
+_COUNT_OF_JOB = "INSERT INTO bulk_count (job, status, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
 
 
 class Transaction:
@@ -39,10 +40,13 @@ class Transaction:
         self.moves: list[Moved] = []
         """The journal row in the making: append to it."""
         self._deltas: Counter[tuple[AppId, Lane, NotificationStatus]] = Counter()
+        self._of_jobs: Counter[tuple[int, NotificationStatus]] = Counter()
 
-    def count(self, app: AppId, lane: Lane, status: NotificationStatus, delta: int) -> None:
-        """Note that *delta* more (or fewer) notifications are in *status*."""
+    def count(self, app: AppId, lane: Lane, status: NotificationStatus, delta: int, job: int | None = None) -> None:
+        """Note that *delta* more (or fewer) notifications are in *status*, also among those of bulk job *job*."""
         self._deltas[app, lane, status] += delta
+        if job is not None:
+            self._of_jobs[job, status] += delta
 
     def finish(self) -> None:
         """Write the counters and the journal row; the last statements before ``COMMIT``."""
@@ -50,6 +54,9 @@ class Transaction:
         rows = [(app, lane, hour, status, delta) for (app, lane, status), delta in self._deltas.items() if delta]
         if rows:
             self.connection.executemany(_COUNT, rows)
+        of_jobs = [(job, status, delta) for (job, status), delta in self._of_jobs.items() if delta]
+        if of_jobs:
+            self.connection.executemany(_COUNT_OF_JOB, of_jobs)
         if self.moves:
             row = (self.now, _encode(self.moves))
             self.connection.execute("INSERT INTO journal (at, moves) VALUES (?, ?)", row)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from waypost.adapters.sql.bulk_views import waiting_recipient
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.rows import (
     NOTIFICATION,
     NOTIFICATION_WIDTH,
     RECEIPT,
+    WITH_CONTENT,
     Row,
     notification_of,
     receipt_of,
@@ -37,7 +39,7 @@ _LAST_ID = NotificationId(b"\xff" * 16)
 
 _RECORDS = f"""\
 SELECT {NOTIFICATION}, status, due_at, finished_at, reason, duplicate_of, round
-FROM notification LEFT JOIN content USING (seq) WHERE notification.id IN ({{keys}})
+FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})
 """  # noqa: S608 - a list of columns
 _RECEIPTS_OF = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ? ORDER BY n"  # noqa: S608 - a list of columns
 _DUPLICATES_OF = "SELECT id FROM notification WHERE duplicate_of = ? ORDER BY seq LIMIT ?"
@@ -103,7 +105,10 @@ class SqlViews:
 
 def _story(connection: Connection, app: AppId, notification_id: NotificationId, now: Instant) -> Story | None:
     record = _records(connection, [notification_id], now).get(notification_id)
-    if record is None or record.notification.app != app:
+    if record is None:
+        waiting = waiting_recipient(connection, app, notification_id)
+        return None if waiting is None else Story(waiting)
+    if record.notification.app != app:
         return None
     receipts = connection.execute(_RECEIPTS_OF, (notification_id,)).fetchall()
     duplicates = connection.execute(_DUPLICATES_OF, (notification_id, _DUPLICATES_SHOWN)).fetchall()

@@ -13,6 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.bulk_pieces import Pieces
+from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.lease import FreshTail, open_in
@@ -48,6 +50,7 @@ class SqlWork:
         self._shards = shards
         self._peers = peers
         self._holdings = Holdings()
+        self._pieces = Pieces(database)
         self._tail = FreshTail()
         self._accept = accept_kind(database.settings.dedup_slice_h)
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
@@ -73,6 +76,8 @@ class SqlWork:
         items: list[WorkItem] = []
         try:
             self._database.read_here(lambda connection: self._lease(connection, lane, n, token, items))
+            if lane is Lane.BULK:
+                await self._lease_recipients(n - len(items), items)
         except BaseException:
             self._let_go(token, items)
             raise
@@ -111,11 +116,13 @@ class SqlWork:
         rows = self._database.read_here(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
         if rows == _DEPTH_COUNTED:
             return max(rows, self._database.read_here(lambda connection: open_in(connection, lane)))
+        if lane is Lane.BULK:
+            rows += self._database.read_here(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
 
     def busy_shards(self) -> set[int]:
         """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
-        return self._holdings.busy_shards() | self._withdrawals.busy_shards()
+        return self._holdings.busy_shards() | self._withdrawals.busy_shards() | self._pieces.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
         """Lease nothing more of *shards*, so that they become free to be handed over."""
@@ -140,6 +147,7 @@ class SqlWork:
         self._stopped &= owned
         self._leasing = owned - self._stopped
         self._holdings.drop_ready(self._leasing)
+        self._pieces.keep(self._leasing)
         self._tail.start_over(self._leasing)
 
     def _look_again(self) -> None:
@@ -147,6 +155,9 @@ class SqlWork:
 
     def _let_go(self, token: int, items: Sequence[WorkItem]) -> None:
         """Nobody will hear of a lease that failed half way: what it holds becomes leasable again."""
+        for item in reversed(items):
+            if self._pieces.holds(item.notification.id):
+                self._pieces.give_back(item.notification.id, self._leasing)
         self._give_back(token, [Settled(item.notification, given_back=True) for item in items], ())
         self._look_again()
 
@@ -180,7 +191,45 @@ class SqlWork:
             self._holdings.hold_fresh(item, shard, token)
             items.append(item)
 
+    async def _lease_recipients(self, n: int, items: list[WorkItem]) -> None:
+        """Fill *items* with recipients of bulk jobs who have at most about *n* devices."""
+        while n > 0:
+            found = self._database.read_here(partial(self._pieces.take, n=n))
+            items += found
+            n -= sum(len(item.devices or (None,)) for item in found)
+            if n <= 0 or (read := await self._pieces.load(self._leasing)) is None:
+                return
+            self._follow_shards()
+            if not read.items:  # nobody is left in it: it is closed
+                done = [PieceSettled(read.row.seq, read.due, ())]
+                await asyncio.shield(self._database.commits.submit(SETTLE_RECIPIENTS, done))
+            elif read.row.shard in self._leasing:
+                self._pieces.keep_read(read)
+
+    async def _settle_recipients(self, settled: Sequence[Settled]) -> None:
+        """Write the rows of recipients who were leased from pieces; what is given back goes to the front again."""
+        written = [one for one in settled if not one.given_back]
+        for one in reversed(settled):
+            if one.given_back:
+                self._pieces.give_back(one.notification.id, self._leasing)
+        if written:
+            future = self._database.commits.submit(SETTLE_RECIPIENTS, self._pieces.to_write(written), 2 * len(written))
+            future.add_done_callback(partial(self._recipients_written, written))
+            await asyncio.shield(future)
+
+    def _recipients_written(self, written: Sequence[Settled], future: asyncio.Future[None]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            self._pieces.written(one.notification.id for one in written)
+
     async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
+        recipients = [one for one in settled if self._pieces.holds(one.notification.id)]
+        if recipients:
+            stored = [one for one in settled if not self._pieces.holds(one.notification.id)]
+            await self._settle_recipients(recipients)
+            settled = stored
+        return await self._settle_stored(token, settled) if settled else []
+
+    async def _settle_stored(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
         stale: list[Stale] = []
         withdrawn = {one.notification.id for one in settled if self._holdings.is_withdrawn(one.notification)}
         written = [one for one in settled if one.changes or one.targets is not None or one.verdict is not None]

@@ -1,0 +1,164 @@
+"""The pieces that this process works on: read from the store, handed out a recipient at a time, written at settle.
+
+Known to the owner of a piece's shard alone, as all that is leased. Everything here but the reading happens on the event
+loop, between its steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from waypost.adapters.sql.bulk_load import PIECE_COLUMNS, PieceRow, Read, read_job, read_piece
+from waypost.adapters.sql.bulk_settle import PieceSettled
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.lease import in_shards
+from waypost.domain.bulk import Job
+from waypost.domain.ids import NotificationId
+from waypost.ports.work import Settled, WorkItem
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_RUNNING = "SELECT number FROM bulk_job INDEXED BY bulk_job_open WHERE finished_at IS NULL AND state = 'running'"
+_NEXT = (
+    f"SELECT {PIECE_COLUMNS} FROM bulk_piece INDEXED BY bulk_piece_open"  # noqa: S608 - a list of columns
+    " WHERE open = 1 AND job = ? AND seq > ?{shards} ORDER BY seq LIMIT 1"
+)
+_WAITING = (
+    "SELECT ifnull(sum(expected - written), 0) FROM bulk_piece INDEXED BY bulk_piece_open"
+    " WHERE open = 1 AND job = ?{shards}"
+)
+_JOBS_KEPT = 64
+
+
+class _Piece:
+    """A piece in this process's hands."""
+
+    __slots__ = ("due", "held", "row", "variables", "waiting")
+
+    def __init__(self, read: Read) -> None:
+        self.row = read.row
+        self.due = read.due
+        self.variables = read.variables
+        self.waiting = deque(read.items)
+        self.held: dict[NotificationId, WorkItem] = {}
+
+
+class Pieces:
+    """Loaded pieces, oldest first, and which recipient belongs to which."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._loaded: dict[int, _Piece] = {}
+        self._piece_of: dict[NotificationId, _Piece] = {}
+        self._loading: set[int] = set()
+        self._jobs: dict[int, Job] = {}
+        self._turn = 0
+        """The job that was served last."""
+
+    def holds(self, notification_id: NotificationId) -> bool:
+        """Whether it is a recipient's that is leased here and has no row yet."""
+        return notification_id in self._piece_of
+
+    def busy_shards(self) -> set[int]:
+        """The shards of pieces of which something is leased."""
+        return {piece.row.shard for piece in self._loaded.values() if piece.held}
+
+    def keep(self, shards: Collection[int]) -> None:
+        """Hand out nothing more of other shards: their owner reads what is left of them."""
+        for piece in [piece for piece in self._loaded.values() if piece.row.shard not in shards]:
+            piece.waiting.clear()
+            self._forget_if_done(piece)
+
+    def depth(self, connection: Connection, shards: frozenset[int]) -> int:
+        """How many recipients of running jobs wait in *shards*."""
+        sql = _WAITING.format(shards=in_shards(shards))
+        waiting: int = sum(connection.execute(sql, (job,)).fetchone()[0] for job in _running(connection))
+        return max(0, waiting - len(self._piece_of))
+
+    def take(self, connection: Connection, n: int) -> list[WorkItem]:
+        """Lease recipients of running jobs with at most about *n* devices, of what is loaded."""
+        running = set(_running(connection)) if self._loaded else set()
+        items: list[WorkItem] = []
+        for piece in list(self._loaded.values()):
+            if piece.row.job not in running:  # paused: read again when it goes on; cancelled: never
+                piece.waiting.clear()
+                self._forget_if_done(piece)
+            while piece.waiting and n > 0:
+                item = piece.waiting.popleft()
+                piece.held[item.notification.id] = item
+                self._piece_of[item.notification.id] = piece
+                items.append(item)
+                n -= len(item.devices or (None,))
+        return items
+
+    async def load(self, shards: frozenset[int]) -> Read | None:
+        """Read the next piece of *shards* in a reader thread; None where there is none. ``keep_read`` takes it in."""
+        row = self._database.read_here(lambda connection: self._next(connection, shards))
+        if row is None:
+            return None
+        self._loading.add(row.seq)
+        try:
+            return await self._database.read_to_route(
+                lambda connection: read_piece(connection, self._job(connection, row), row)
+            )
+        finally:
+            self._loading.discard(row.seq)
+
+    def keep_read(self, read: Read) -> None:
+        """Hand out what was read from now on."""
+        self._loaded[read.row.seq] = _Piece(read)
+
+    def _next(self, connection: Connection, shards: frozenset[int]) -> PieceRow | None:
+        """The oldest open piece of the job whose turn it is."""
+        sql = _NEXT.format(shards=in_shards(shards))
+        for job in sorted(_running(connection), key=lambda job: (job <= self._turn, job)):
+            after = -1
+            while (found := connection.execute(sql, (job, after)).fetchone()) is not None:
+                after = found[0]
+                if after not in self._loaded and after not in self._loading:
+                    self._turn = job
+                    return PieceRow(*found)
+        return None
+
+    def _job(self, connection: Connection, row: PieceRow) -> Job:
+        job = self._jobs.get(row.job)
+        if job is None:
+            if len(self._jobs) >= _JOBS_KEPT:
+                self._jobs.clear()
+            job = self._jobs[row.job] = read_job(connection, row.job)
+        return job
+
+    def to_write(self, settled: Iterable[Settled]) -> list[PieceSettled]:
+        """What a settle writes of each piece."""
+        by_piece: dict[int, list[tuple[Settled, bytes | None]]] = {}
+        for one in settled:
+            piece = self._piece_of[one.notification.id]
+            by_piece.setdefault(piece.row.seq, []).append((one, piece.variables.get(one.notification.id)))
+        return [PieceSettled(seq, self._loaded[seq].due, tuple(rows)) for seq, rows in by_piece.items()]
+
+    def give_back(self, notification_id: NotificationId, shards: Collection[int]) -> None:
+        """Nothing was done for this recipient; they are handed out again while the piece is of *shards*."""
+        piece = self._piece_of.pop(notification_id)
+        item = piece.held.pop(notification_id)
+        if piece.row.shard in shards:
+            piece.waiting.appendleft(item)
+        self._forget_if_done(piece)
+
+    def written(self, ids: Iterable[NotificationId]) -> None:
+        """These recipients have their row."""
+        for one in ids:
+            piece = self._piece_of.pop(one, None)
+            if piece is not None:
+                del piece.held[one]
+                self._forget_if_done(piece)
+
+    def _forget_if_done(self, piece: _Piece) -> None:
+        if not piece.held and not piece.waiting:
+            self._loaded.pop(piece.row.seq, None)
+
+
+def _running(connection: Connection) -> list[int]:
+    return [row[0] for row in connection.execute(_RUNNING)]

@@ -1,0 +1,135 @@
+"""Settling recipients of bulk jobs: their rows are written here for the first time, whole, with their receipts.
+
+    sequence      moved on by the number of rows
+    notification  INSERT: routed or final at once, its content is the job's
+    receipt       INSERT
+    bulk_piece    UPDATE of written; with the last recipient it is closed
+    bulk_job      UPDATE of total where fewer or more were found than were enqueued
+    bulk_count    the job's counts
+
+From then on a recipient's notification is one like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from waypost.adapters.sql.cases import Case, write_receipts
+from waypost.adapters.sql.rows import Row, notification_row
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.ids import shard_of
+from waypost.domain.notification import Notification
+from waypost.domain.status import NotificationStatus
+from waypost.ports.journal import NotificationMoved
+from waypost.ports.work import Settled
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
+_INSERT = (
+    "INSERT INTO notification (seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane,"
+    " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+)
+_PIECE = "SELECT job FROM bulk_piece WHERE seq = ?"
+_WRITTEN = (
+    "UPDATE bulk_piece SET written = written + ?1, open = open AND written + ?1 < ?2 WHERE seq = ?3"
+    " RETURNING written, expected, written = ?2"
+)
+_CORRECT = "UPDATE bulk_job SET total = total + ?, left_out = left_out + ? WHERE number = ?"
+
+
+class PieceSettled(Struct, frozen=True):
+    """What became of recipients of one piece, each with what fills their placeholders."""
+
+    seq: int
+    due: int
+    """Rows that the piece has once it is done."""
+    settled: tuple[tuple[Settled, bytes | None], ...]
+
+
+class _Born(Case):
+    """A recipient's notification as it is first written."""
+
+    __slots__ = ("notification", "variables")
+
+    def __init__(self, seq: int, job: int, notification: Notification, variables: bytes | None) -> None:
+        shard = shard_of(notification.app, notification.user_id)
+        pending = NotificationStatus.PENDING
+        super().__init__(
+            (
+                seq,
+                notification.id,
+                notification.app,
+                notification.user_id,
+                shard,
+                notification.lane,
+                pending,
+                0,
+                None,
+                job,
+            )
+        )
+        self.notification = notification
+        self.variables = variables
+
+    def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
+        """It never was anything before."""
+        self.status, self.due_at, self.finished = status, None, True
+        self.say(transaction)
+
+    def say(self, transaction: Transaction) -> None:
+        """The journal's and the counters' word for a new row."""
+        move = NotificationMoved(self.app, self.id, self.user_id, None, self.status, transaction.now)
+        transaction.moves.append(move)
+        transaction.count(self.app, self.lane, self.status, 1, self.job)
+
+    def row(self, transaction: Transaction) -> Row:
+        """What _INSERT binds."""
+        at = transaction.now if self.finished else None
+        return (self.seq, self.status, None, at, self.job, self.variables, *notification_row(self.notification))
+
+
+def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> list[None]:
+    connection = transaction.connection
+    pieces = [piece for op in ops for piece in op]
+    count = sum(len(piece.settled) for piece in pieces)
+    seq: int = connection.execute(_SEQUENCE, (count,)).fetchone()[0] - count if count else 0
+    born: list[_Born] = []
+    for piece in pieces:
+        (job,) = connection.execute(_PIECE, (piece.seq,)).fetchone()
+        for settled, variables in piece.settled:
+            seq += 1
+            born.append(_settle(transaction, _Born(seq, job, settled.notification, variables), settled))
+        _note_written(connection, job, piece)
+    connection.executemany(_INSERT, [case.row(transaction) for case in born])
+    write_receipts(connection, born)
+    return [None] * len(ops)
+
+
+SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind("settle_recipients", _run, durable=False, patient=True)
+
+
+def _settle(transaction: Transaction, case: _Born, settled: Settled) -> _Born:
+    if settled.targets is not None:
+        case.store_targets(transaction, settled.targets)
+    for change in settled.changes:
+        case.apply(transaction, change)
+    if settled.verdict is not None:
+        case.finish(transaction, settled.verdict)
+    else:
+        case.close(transaction)
+    if not case.finished:
+        case.say(transaction)
+    return case
+
+
+def _note_written(connection: Connection, job: int, piece: PieceSettled) -> None:
+    count = len(piece.settled)
+    written, expected, done = connection.execute(_WRITTEN, (count, piece.due, piece.seq)).fetchone()
+    if done and written != expected:
+        connection.execute(_CORRECT, (written - expected, max(0, expected - written), job))

@@ -1,0 +1,152 @@
+"""Walking a bulk job's recipients: one page is read, cut into pieces, and written with how far the walk has come.
+
+    bulk_job    UPDATE of walked_to, walked, pieces, total, left_out, if it still stands where the page began
+    bulk_piece  one row for each piece: a range of user ids, no recipient by name
+
+The audience is looked at here and again when a piece is read (bulk_load.py): the later look decides, so that who opts
+out meanwhile gets nothing. A page reads a bounded number of rows, whatever a filter leaves of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from waypost.adapters.sql.bulk_rows import find_job, job_of
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.bulk import PAGE, PIECES_LIMIT, Job, JobId, RegistryFilter
+from waypost.domain.ids import SHARDS, AppId
+from waypost.ports.bulk import Enqueued
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+_REGISTRY_PAGE = """\
+SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
+FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
+GROUP BY user_id ORDER BY user_id
+"""
+_LIST_PAGE = """\
+SELECT user_id, 1, EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), 1
+FROM (SELECT user_id FROM bulk_recipient WHERE job = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
+"""
+_WALK_ON = """\
+UPDATE bulk_job SET walked_to = ?, walked = ?, pieces = pieces + ?, total = total + ?, left_out = left_out + ?
+WHERE number = ? AND walked_to = ? AND walked = 0 AND state = 'running'
+"""
+_INSERT_PIECE = """\
+INSERT INTO bulk_piece (job, n, shard, after_user, until_user, expected, written, open) VALUES (?, ?, ?, ?, ?, ?, 0, 1)
+"""
+
+
+class PageRow(Struct, frozen=True, array_like=True):
+    """One user of a page."""
+
+    user_id: str
+    matches: bool
+    opted_out: bool
+    rows: int
+
+
+class Piece(Struct, frozen=True):
+    """Users above *after* up to *until*; *expected* of them are recipients."""
+
+    after: str
+    until: str
+    expected: int
+
+
+class Step(Struct, frozen=True):
+    """One step of a job's walk, from where it stands."""
+
+    number: int
+    first_piece: int
+    walked_from: str
+    walked_to: str
+    walked: bool
+    pieces: tuple[Piece, ...]
+    left_out: int
+
+
+def matching(registry: RegistryFilter, token_use: str) -> tuple[str, list[Any]]:
+    """The condition on a device that a filter makes, and what it binds."""
+    conditions, bound = ["active = 1", "token_use = ?"], [token_use]
+    for column, words in (("platform", registry.platforms), ("app_version", registry.app_versions)):
+        if words:
+            conditions.append(f"{column} IN ({','.join('?' * len(words))})")
+            bound += words
+    if registry.locales:
+        conditions.append(f"({' OR '.join(['locale = ? OR locale GLOB ?'] * len(registry.locales))})")
+        bound += [each for locale in registry.locales for each in (locale, f"{locale}[-_]*")]
+    if registry.seen_after is not None:
+        conditions.append("last_seen_at >= ?")
+        bound.append(registry.seen_after)  # type: ignore[arg-type]  # a list of what SQLite binds
+    return f"ifnull({' AND '.join(conditions)}, 0)", bound
+
+
+def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size: int) -> Step | None:
+    """Read a page and cut it; None where there is no such job."""
+    row = find_job(connection, app, job_id)
+    if row is None:
+        return None
+    job, walked_to, pieces = job_of(row), row[9], row[10]
+    page = [PageRow(*each) for each in _page(connection, row[0], job, walked_to)]
+    is_last = sum(each.rows for each in page) < PAGE
+    whole = page if is_last or len(page) == 1 else page[:-1]  # the last user's devices may go on behind the page
+    cut, left_out, until = cut_page(whole, walked_to, most, size)
+    walked = is_last and until == (whole[-1].user_id if whole else walked_to)
+    assert pieces + len(cut) < PIECES_LIMIT, "more pieces than ids can name"
+    return Step(row[0], pieces, walked_to, until, walked, tuple(cut), left_out)
+
+
+def _page(connection: Connection, number: int, job: Job, after: str) -> list[tuple[Any, ...]]:
+    if job.registry is None:
+        return connection.execute(_LIST_PAGE, (job.app, number, after, PAGE)).fetchall()
+    condition, bound = matching(job.registry, job.token_use)
+    sql = _REGISTRY_PAGE.format(matches=condition)
+    return connection.execute(sql, (job.app, *bound, job.app, after, PAGE)).fetchall()
+
+
+def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple[list[Piece], int, str]:
+    """The pieces of a page, how many opted out, and the last user that was looked at. Pure.
+
+    At most *most* recipients, *size* in a piece. Users who are none lie in a piece's range, or between two.
+    """
+    pieces: list[Piece] = []
+    count = left_out = taken = 0
+    until = after
+    for row in page:
+        if taken == most:
+            break
+        until = row.user_id
+        left_out += row.matches and row.opted_out
+        if row.matches and not row.opted_out:
+            count, taken = count + 1, taken + 1
+        if count == size or (count and taken == most):
+            pieces.append(Piece(after, until, count))
+            after, count = until, 0
+    if count:
+        pieces.append(Piece(after, until, count))
+    return pieces, left_out, until
+
+
+def _run(transaction: Transaction, ops: Sequence[Step]) -> list[Enqueued]:
+    return [_walk_on(transaction.connection, step) for step in ops]
+
+
+ENQUEUE: Kind[Step, Enqueued] = Kind("bulk_enqueue", _run, durable=False)
+
+
+def _walk_on(connection: Connection, step: Step) -> Enqueued:
+    total = sum(piece.expected for piece in step.pieces)
+    moved = (step.walked_to, step.walked, len(step.pieces), total, step.left_out, step.number, step.walked_from)
+    if connection.execute(_WALK_ON, moved).rowcount == 0:
+        return Enqueued(0, walked=False)
+    rows = [
+        (step.number, n, n % SHARDS, piece.after, piece.until, piece.expected)
+        for n, piece in enumerate(step.pieces, start=step.first_piece)
+    ]
+    connection.executemany(_INSERT_PIECE, rows)
+    return Enqueued(total, step.walked)

@@ -1,0 +1,160 @@
+"""A bulk job: one notification to many recipients, each with an id, a record and receipts of their own.
+
+Recipients are walked in the order of their user ids and cut into pieces of at most PIECE. A piece is a range of user
+ids, so that each user is in exactly one; a recipient's id follows from the job, the piece and the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import NewType
+
+from msgspec import Struct
+
+from waypost.domain.device import Device, Platform, TokenUse, token_use_of
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
+from waypost.domain.notification import Content, Kind, Lane, Notification, Urgency
+from waypost.domain.personal import Variables, personalised
+from waypost.domain.time import Instant
+
+JobId = NewType("JobId", bytes)
+"""The 16 bytes of a UUIDv7; no two jobs of a store have the same millisecond."""
+
+PAGE = 5_000
+"""Registry or list rows that one step of the walk reads."""
+PIECE = 500
+"""Recipients of a work item."""
+PIECES_LIMIT = 1 << 22
+
+_VERSION = 0x7 << 76
+_VARIANT = 0b10 << 62
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    UPLOADING = "uploading"  # waits for its list of recipients
+    RUNNING = "running"  # recipients are walked, enqueued and sent to
+    PAUSED = "paused"  # nothing more is enqueued or handed over until it is resumed
+    CANCELLED = "cancelled"  # nothing more is sent; who had no record yet gets none
+    FINISHED = "finished"  # every recipient's notification has a final status
+
+
+class Order(StrEnum):
+    """What moves a job from outside."""
+
+    START = "start"  # its list is complete
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+
+
+_S = JobState
+
+JOB_TRANSITIONS: dict[JobState, dict[Order, JobState]] = {
+    _S.UPLOADING: {Order.START: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+    _S.RUNNING: {Order.START: _S.RUNNING, Order.PAUSE: _S.PAUSED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+    _S.PAUSED: {Order.START: _S.PAUSED, Order.PAUSE: _S.PAUSED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+    _S.CANCELLED: {Order.CANCEL: _S.CANCELLED},
+    _S.FINISHED: {Order.START: _S.FINISHED},
+}
+"""What each order makes of each state; what is not here is refused. An order that was carried out may be repeated."""
+
+ENDED: frozenset[JobState] = frozenset({_S.CANCELLED, _S.FINISHED})
+
+
+class RegistryFilter(Struct, frozen=True, omit_defaults=True):
+    """Which devices of an app's registry; empty fields ask for nothing."""
+
+    platforms: tuple[Platform, ...] = ()
+    app_versions: tuple[str, ...] = ()
+    locales: tuple[str, ...] = ()
+    """Each alone or as the language of others: ``de`` is ``de-CH`` too."""
+    seen_after: Instant | None = None
+    """Registered or refreshed at or after."""
+
+
+class Job(Struct, frozen=True):
+    """What was asked for; how far it has come is the store's to say."""
+
+    id: JobId
+    app: AppId
+    caller: CallerId
+    content: Content
+    created_at: Instant
+    expires_at: Instant
+    ttl_ms: int
+    registry: RegistryFilter | None = None
+    """None: the recipients are a list that is uploaded."""
+    names: tuple[str, ...] = ()
+    """The variables that its content asks each recipient of a list for; none where all are told the same."""
+    defaults: dict[str, str] = {}
+    """Variables of who has none of their own."""
+    rate: int | None = None
+    """Recipients a second at most."""
+    kind: Kind = Kind.VISIBLE
+    urgency: Urgency = Urgency.NORMAL
+    retry_policy: str | None = None
+
+    @property
+    def token_use(self) -> TokenUse:
+        """The tokens that its content is for."""
+        return token_use_of(self.content)
+
+
+class Recipient(Struct, frozen=True, array_like=True):
+    """One of an uploaded list."""
+
+    user_id: UserId
+    variables: dict[str, str] = {}
+
+
+class Audience(Struct, frozen=True):
+    """A recipient with their devices, as a piece is read."""
+
+    user_id: UserId
+    devices: tuple[Device, ...]
+    variables: dict[str, str] | None = None
+
+
+def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
+    """The id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
+
+    *piece* fills the 22 bits after it, so that the rows of a piece lie together in every index; the other 52 are a
+    hash of job and user.
+    """
+    digest = hashlib.blake2b(user_id.encode(), digest_size=7, key=job).digest()
+    noise = int.from_bytes(digest, "big") >> 4
+    value = (created_at(NotificationId(job)) << 80) | _VERSION | (piece >> 10) << 64
+    return NotificationId((value | _VARIANT | (piece & 0x3FF) << 52 | noise).to_bytes(16, "big"))
+
+
+def piece_of(notification_id: NotificationId) -> int:
+    """The piece that an id names, if it is a recipient's."""
+    value = int.from_bytes(notification_id, "big")
+    return ((value >> 64) & 0xFFF) << 10 | (value >> 52) & 0x3FF
+
+
+def notification_for(job: Job, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
+    """What one recipient is told; *variables* None is the content as it stands."""
+    return Notification(
+        id=recipient_id(job.id, piece, user_id),
+        app=job.app,
+        caller=job.caller,
+        user_id=user_id,
+        content=job.content if variables is None else personalised(job.content, variables),
+        created_at=job.created_at,
+        expires_at=job.expires_at,
+        ttl_ms=job.ttl_ms,
+        lane=Lane.BULK,
+        kind=job.kind,
+        urgency=job.urgency,
+        retry_policy=job.retry_policy,
+    )
+
+
+def variables_for(job: Job, own: Variables) -> dict[str, str] | None:
+    """What fills the placeholders for one recipient; None where there are none to fill."""
+    given = {**job.defaults, **own}
+    return {name: given[name] for name in job.names if name in given} if job.names else None

@@ -1,0 +1,70 @@
+"""Expand: bulk jobs are walked on by pages, no faster than asked and no further than the lane can take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from waypost.domain.bulk import PIECE, JobId
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.ports.bulk import Bulk, Walking
+
+WAITING_LIMIT = 50_000
+"""Recipients of all jobs together that wait in pieces; more are not walked to."""
+PORTIONS_A_SECOND = 10
+"""Into how many pieces a second's worth is spread, at least."""
+
+
+class Pace:
+    """How many recipients of a job may be enqueued, in portions; what was not used adds up to one second's."""
+
+    def __init__(self, rate: int, now: Instant) -> None:
+        self.rate = rate
+        self._portion = max(1, min(PIECE, rate // PORTIONS_A_SECOND))
+        self._at = now
+        self._allowed = 0.0
+
+    def allowed(self, now: Instant) -> int:
+        """How many recipients may be enqueued now."""
+        self._allowed = min(self._allowed + (now - self._at) * self.rate / SECOND_MS, float(self.rate))
+        self._at = now
+        return int(self._allowed) if self._allowed >= self._portion else 0
+
+    def spend(self, recipients: int) -> None:
+        """They were enqueued."""
+        self._allowed -= recipients
+
+
+class Paces:
+    """The pace of each job that has one; begun anew by whoever takes the role over, so that it is never too fast."""
+
+    def __init__(self) -> None:
+        self._paces: dict[JobId, Pace] = {}
+
+    def follow(self, walking: Iterable[Walking], now: Instant) -> None:
+        """Forget jobs that are not walked any more, and begin with new ones."""
+        self._paces = {
+            each.id: self._paces.get(each.id) or Pace(each.rate, now) for each in walking if each.rate is not None
+        }
+
+    def of(self, job: JobId) -> Pace | None:
+        """The pace of *job*, if it has one."""
+        return self._paces.get(job)
+
+
+async def expand(bulk: Bulk, paces: Paces, now: Instant) -> int:
+    """Walk each running job on by what there is room for, at most a page each; how many recipients were enqueued."""
+    running = await bulk.running()
+    walking = [each for each in running if not each.walked]
+    paces.follow(walking, now)
+    room = WAITING_LIMIT - sum(each.waiting for each in running)
+    enqueued = 0
+    for left, each in zip(range(len(walking), 0, -1), walking, strict=True):
+        pace = paces.of(each.id)
+        most = min(max(0, room) // left, room if pace is None else pace.allowed(now))
+        if most > 0:
+            page = await bulk.enqueue(each.app, each.id, most, PIECE)
+            if pace is not None:
+                pace.spend(page.recipients)
+            room -= page.recipients
+            enqueued += page.recipients
+    return enqueued

@@ -1,0 +1,148 @@
+"""Bulk jobs: what was asked for, who gets it, and how far it has come. Their recipients are leased from ``Work``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.bulk import Job, JobId, JobState, Order, Recipient
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+
+
+class JobRecord(Struct, frozen=True):
+    """A job as it stands."""
+
+    job: Job
+    state: JobState
+    uploaded: int
+    """Recipients of its list so far; 0 where it has none."""
+    walked: bool
+    """Every recipient is enqueued: *total* is all of them."""
+    total: int
+    """Recipients enqueued so far."""
+    left_out: int
+    """Those who had opted out of bulk sends, or were gone when their turn came."""
+    counts: Mapping[NotificationStatus, int]
+    """Recipients' notifications by status; ``pending`` are those without a record yet."""
+    finished_at: Instant | None = None
+
+
+class JobCreated(Struct, frozen=True, tag=True):
+    """Durable; *new* is false where the same key made it before."""
+
+    record: JobRecord
+    new: bool = True
+
+
+class JobConflict(Struct, frozen=True, tag=True):
+    """The idempotency key was used with another body, for job *first_id*."""
+
+    first_id: JobId
+
+
+class Walking(Struct, frozen=True):
+    """A running job as the expansion sees it."""
+
+    id: JobId
+    app: AppId
+    rate: int | None
+    walked: bool
+    """To the end: nothing more is enqueued."""
+    waiting: int
+    """Recipients enqueued that have no record yet."""
+
+
+class Enqueued(Struct, frozen=True):
+    """What one step of a walk came to."""
+
+    recipients: int
+    walked: bool
+    """The end was reached."""
+
+
+class RecipientRecord(Struct, frozen=True):
+    """Where a job stands with one user; the id is known once they are enqueued."""
+
+    status: NotificationStatus
+    notification_id: NotificationId | None = None
+
+
+class Bulk(Protocol):
+    """The jobs of one store. What is said to be written is durable when the call returns."""
+
+    async def create(self, job: Job, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
+        """Store *job*; one with a list is ``uploading``, any other runs. Its instant moves on where another has it.
+
+        One row, whatever the audience. A *key* that is known gives the first job, or the conflict.
+        """
+        ...
+
+    async def add(self, app: AppId, job: JobId, recipients: Sequence[Recipient]) -> bool:
+        """Add to the list of an ``uploading`` job, each user once: the last mention counts. False in any other state.
+
+        It may be repeated as a whole.
+        """
+        ...
+
+    async def order(self, app: AppId, job: JobId, order: Order, now: Instant) -> JobState | None:
+        """Carry *order* out by JOB_TRANSITIONS and give the state after it; None where there is no such job.
+
+        An order that is refused changes nothing. A cancelled job's pieces are closed in the same transaction.
+        """
+        ...
+
+    async def running(self) -> list[Walking]:
+        """The running jobs, those of which least waits first."""
+        ...
+
+    async def enqueue(self, app: AppId, job: JobId, most: int, piece: int) -> Enqueued:
+        """Walk on by one page: its pieces (of at most *piece* recipients, *most* in all) and how far the walk has come
+        are written together, or nothing of it. Who opted out is left out.
+        """
+        ...
+
+    async def tidy(self, now: Instant, n: int) -> list[tuple[AppId, NotificationId]]:
+        """Finish jobs of which nothing is open, clear away what ended jobs leave, at most *n* rows of it, and name at
+        most *n* open notifications of cancelled jobs: they are to be withdrawn.
+        """
+        ...
+
+    async def drop_before(self, before: Instant) -> int:
+        """Forget jobs that finished before *before* and have no notification left; how many it was."""
+        ...
+
+
+class BulkViews(Protocol):
+    """The reads of bulk jobs."""
+
+    async def show(self, app: AppId, job: JobId) -> JobRecord | None:
+        """One job."""
+        ...
+
+    async def list(self, app: AppId, before: JobId | None, n: int) -> list[JobRecord]:
+        """At most *n* jobs of an app, newest first, older than *before*."""
+        ...
+
+    async def recipient(self, app: AppId, job: JobId, user_id: UserId) -> RecipientRecord | None:
+        """Where a job stands with one user; None where they are no recipient of it, or no such job is known."""
+        ...
+
+
+class OptOuts(Protocol):
+    """Who wants no bulk sends."""
+
+    async def put(self, app: AppId, user_id: UserId, at: Instant) -> None:
+        """Leave this user out from now on, also of what is enqueued and not yet handed over."""
+        ...
+
+    async def remove(self, app: AppId, user_id: UserId) -> bool:
+        """Take it back; False where there was nothing."""
+        ...
+
+    async def has(self, app: AppId, user_id: UserId) -> bool:
+        """Whether this user opted out."""
+        ...
