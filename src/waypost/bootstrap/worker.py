@@ -30,6 +30,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
+from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
@@ -171,6 +172,8 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         views=store.views,
         devices=store.devices,
         keys=store.keys,
+        bulk=BulkIntake(store.bulk, store.bulk_views, crew.clock, ids, defaults, checks),
+        opt_outs=store.opt_outs,
         explain=Explain(store.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,

@@ -17,6 +17,7 @@ from waypost.cli.groups import LazyGroup
         "demo": "waypost.cli.demo:demo",
         "send": "waypost.cli.sending:send",
         "show": "waypost.cli.showing:show",
+        "bulk": "waypost.cli.bulk:bulk",
         "devices": "waypost.cli.devices:devices",
         "dead": "waypost.cli.dead:dead",
         "explain": "waypost.cli.explaining:explain",
@@ -38,8 +39,8 @@ def waypost() -> None:
       waypost serve --config waypost.yaml          the real thing
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
-    send, show, devices, dead and explain speak to the API: give its address with --url or WAYPOST_URL, and the key
-    in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves;
+    send, show, bulk, devices, dead and explain speak to the API: give its address with --url or WAYPOST_URL, and the
+    key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves;
     apns reads it and speaks to Apple.
     """
 

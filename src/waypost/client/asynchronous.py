@@ -6,13 +6,16 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import aiohttp
 
 from waypost.client import calls
 from waypost.client.calls import Call, Json
 from waypost.client.errors import ConnectionLost
+
+_UPLOAD = aiohttp.ClientTimeout(total=None, sock_connect=30.0)
+"""A list takes as long as it is."""
 
 
 class AsyncClient:
@@ -36,7 +39,7 @@ class AsyncClient:
         self._url = url.rstrip("/")
         self._netloc = parts.netloc
         self._api_key = api_key
-        self._timeout_s = timeout_s
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._connections = connections
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else True
         self._session: aiohttp.ClientSession | None = None
@@ -44,7 +47,7 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls),
-            timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+            timeout=self._timeout,
         )
         return self
 
@@ -86,6 +89,40 @@ class AsyncClient:
         """Let a submission be new again before its window ends; give it as it was made."""
         return await self._answer(calls.forget(notification))
 
+    async def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
+        """Tell many recipients; what a job may hold is in the reference under ``POST /v1/bulk``."""
+        return await self._answer(calls.send_bulk(job, idempotency_key))
+
+    async def upload_recipients(
+        self, job_id: str, recipients: bytes | BinaryIO, media: str = "application/x-ndjson"
+    ) -> Json:
+        """Give a job its list, which starts it: NDJSON or CSV (``text/csv``), a file as it is read."""
+        return await self._answer(calls.upload_recipients(job_id, recipients, media))
+
+    async def bulk(self, job_id: str) -> Json:
+        """How far a job has come."""
+        return await self._answer(calls.bulk(job_id))
+
+    async def bulk_jobs(self, **query: str | int | None) -> Json:
+        """A page of jobs, newest first (limit, cursor)."""
+        return await self._answer(calls.bulk_jobs(**query))
+
+    async def bulk_recipient(self, job_id: str, user_id: str) -> Json:
+        """Where a job stands with one user."""
+        return await self._answer(calls.bulk_recipient(job_id, user_id))
+
+    async def order_bulk(self, job_id: str, order: str) -> Json:
+        """``pause``, ``resume`` or ``cancel`` a job."""
+        return await self._answer(calls.order_bulk(job_id, order))
+
+    async def opt_out(self, user_id: str) -> Json:
+        """Leave a user out of bulk sends."""
+        return await self._answer(calls.opt_out(user_id))
+
+    async def opt_in(self, user_id: str) -> Json:
+        """Let a user have bulk sends again."""
+        return await self._answer(calls.opt_in(user_id))
+
     async def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return await self._answer(calls.dead(**query))
@@ -122,7 +159,12 @@ class AsyncClient:
         headers = calls.headers(self._api_key, call)
         try:
             async with self._session.request(
-                call.method, self._url + call.path, data=call.body, headers=headers, allow_redirects=False
+                call.method,
+                self._url + call.path,
+                data=call.body,
+                headers=headers,
+                allow_redirects=False,
+                timeout=self._timeout if isinstance(call.body, bytes | None) else _UPLOAD,
             ) as response:
                 status, body = response.status, await response.read()
         except (TimeoutError, aiohttp.ClientError) as lost:

@@ -6,6 +6,7 @@ import http.client
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from waypost.client import calls
 from waypost.client.calls import Call, Json
@@ -59,6 +60,38 @@ class Client:
     def forget(self, notification: Json) -> Json:
         """Let a submission be new again before its window ends; give it as it was made."""
         return self._answer(calls.forget(notification))
+
+    def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
+        """Tell many recipients; what a job may hold is in the reference under ``POST /v1/bulk``."""
+        return self._answer(calls.send_bulk(job, idempotency_key))
+
+    def upload_recipients(self, job_id: str, recipients: bytes | BinaryIO, media: str = "application/x-ndjson") -> Json:
+        """Give a job its list, which starts it: NDJSON or CSV (``text/csv``), a file as it is read."""
+        return self._answer(calls.upload_recipients(job_id, recipients, media))
+
+    def bulk(self, job_id: str) -> Json:
+        """How far a job has come."""
+        return self._answer(calls.bulk(job_id))
+
+    def bulk_jobs(self, **query: str | int | None) -> Json:
+        """A page of jobs, newest first (limit, cursor)."""
+        return self._answer(calls.bulk_jobs(**query))
+
+    def bulk_recipient(self, job_id: str, user_id: str) -> Json:
+        """Where a job stands with one user."""
+        return self._answer(calls.bulk_recipient(job_id, user_id))
+
+    def order_bulk(self, job_id: str, order: str) -> Json:
+        """``pause``, ``resume`` or ``cancel`` a job."""
+        return self._answer(calls.order_bulk(job_id, order))
+
+    def opt_out(self, user_id: str) -> Json:
+        """Leave a user out of bulk sends."""
+        return self._answer(calls.opt_out(user_id))
+
+    def opt_in(self, user_id: str) -> Json:
+        """Let a user have bulk sends again."""
+        return self._answer(calls.opt_in(user_id))
 
     def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""

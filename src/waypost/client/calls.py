@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from msgspec import Struct
@@ -19,7 +19,10 @@ class Call(Struct, frozen=True):
 
     method: str
     path: str
-    body: bytes | None = None
+    body: bytes | BinaryIO | None = None
+    """A file is read as it is sent."""
+    media: str = "application/json"
+    idempotency_key: str | None = None
 
 
 def address(url: str) -> SplitResult:
@@ -77,6 +80,46 @@ def forget(notification: Json) -> Call:
     return _post("/v1/dedup/forget", notification)
 
 
+def send_bulk(job: Json, idempotency_key: str | None = None) -> Call:
+    """Tell many recipients; the fields are those of ``POST /v1/bulk`` in the reference."""
+    return Call("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key)
+
+
+def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> Call:
+    """Give a job its list, which starts it: ``application/x-ndjson`` or ``text/csv``."""
+    return Call("PUT", f"/v1/bulk/{_part(job_id)}/recipients", recipients, media)
+
+
+def bulk(job_id: str) -> Call:
+    """How far a job has come."""
+    return Call("GET", f"/v1/bulk/{_part(job_id)}")
+
+
+def bulk_jobs(**query: str | int | None) -> Call:
+    """A page of jobs, newest first (limit, cursor)."""
+    return Call("GET", "/v1/bulk" + _query(query))
+
+
+def bulk_recipient(job_id: str, user_id: str) -> Call:
+    """Where a job stands with one user."""
+    return Call("GET", f"/v1/bulk/{_part(job_id)}/recipients/{_part(user_id)}")
+
+
+def order_bulk(job_id: str, order: str) -> Call:
+    """``pause``, ``resume`` or ``cancel`` a job."""
+    return Call("POST", f"/v1/bulk/{_part(job_id)}/{_part(order)}")
+
+
+def opt_out(user_id: str) -> Call:
+    """Leave a user out of bulk sends."""
+    return Call("PUT", f"/v1/users/{_part(user_id)}/bulk-opt-out", b"")
+
+
+def opt_in(user_id: str) -> Call:
+    """Let a user have bulk sends again."""
+    return Call("DELETE", f"/v1/users/{_part(user_id)}/bulk-opt-out")
+
+
 def dead(**query: str | int | None) -> Call:
     """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return Call("GET", "/v1/dead" + _query(query))
@@ -119,7 +162,9 @@ def headers(api_key: str | None, call: Call) -> dict[str, str]:
     if api_key is not None:
         common["Authorization"] = f"Bearer {api_key}"
     if call.body is not None:
-        common["Content-Type"] = "application/json"
+        common["Content-Type"] = call.media
+    if call.idempotency_key is not None:
+        common["Idempotency-Key"] = call.idempotency_key
     return common
 
 

@@ -7,6 +7,7 @@ ids, so that each user is in exactly one; a recipient's id follows from the job,
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NewType
 
@@ -116,6 +117,46 @@ class Audience(Struct, frozen=True):
     user_id: UserId
     devices: tuple[Device, ...]
     variables: dict[str, str] | None = None
+
+
+class PageRow(Struct, frozen=True, array_like=True):
+    """One user of a page."""
+
+    user_id: str
+    matches: bool
+    opted_out: bool
+    rows: int
+
+
+class Piece(Struct, frozen=True):
+    """Users above *after* up to *until*; *expected* of them are recipients."""
+
+    after: str
+    until: str
+    expected: int
+
+
+def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple[list[Piece], int, str]:
+    """The pieces of a page, how many opted out, and the last user that was looked at. Pure.
+
+    At most *most* recipients, *size* in a piece. Users who are none lie in a piece's range, or between two.
+    """
+    pieces: list[Piece] = []
+    count = left_out = taken = 0
+    until = after
+    for row in page:
+        if taken == most:
+            break
+        until = row.user_id
+        left_out += row.matches and row.opted_out
+        if row.matches and not row.opted_out:
+            count, taken = count + 1, taken + 1
+        if count == size or (count and taken == most):
+            pieces.append(Piece(after, until, count))
+            after, count = until, 0
+    if count:
+        pieces.append(Piece(after, until, count))
+    return pieces, left_out, until
 
 
 def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:

@@ -35,6 +35,7 @@ class ErrorCode(StrEnum):
     IN_PROGRESS = "in_progress"
     NOT_REPLAYABLE = "not_replayable"
     ALREADY_FINAL = "already_final"
+    WRONG_STATE = "wrong_state"
     BACKLOG_FULL = "backlog_full"
     STORAGE_BUSY = "storage_busy"
     STORAGE_FULL = "storage_full"

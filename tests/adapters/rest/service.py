@@ -10,6 +10,7 @@ import httpx
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.keys import MemoryKeys
@@ -26,6 +27,7 @@ from waypost.domain.submission import Defaults
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
@@ -77,6 +79,7 @@ class Service:
         self.work = MemoryWork(self.store, self.clock)
         self.views = MemoryViews(self.store, self.clock)
         self.devices = MemoryDevices(self.store)
+        self.bulk = MemoryBulk(self.store)
         self.telemetry = Noticed()
         self.full: set[Lane] = set()
         self.is_draining = False
@@ -106,6 +109,8 @@ class Service:
             views=self.views,
             devices=self.devices,
             keys=self.keys,
+            bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
+            opt_outs=MemoryOptOuts(self.store),
             explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),
             clock=self.clock,
             telemetry=self.telemetry,

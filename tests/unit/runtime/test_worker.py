@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.bench import APNS, LaneBench, until
+from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.retention import MemoryRetention
 from waypost.domain.ids import SHARDS
@@ -73,7 +74,9 @@ async def at_work(bench: LaneBench, drain_timeout_s: float = 5.0) -> AsyncIterat
     """A worker from its start to its drain."""
     bench.made = bench.crew()
     place = Place(0, bench.board, NoPeers(), OwnsAll(), lambda: None)
-    chores = Chores(bench.journal, MemoryDedup(bench.store, bench.clock), MemoryRetention(bench.store), 30)
+    chores = Chores(
+        bench.journal, MemoryDedup(bench.store, bench.clock), MemoryRetention(bench.store), MemoryBulk(bench.store), 30
+    )
     worker = Worker(bench.made, place, chores, backlog_limit=1_000)
     stop, ready = asyncio.Event(), asyncio.Event()
     running = asyncio.create_task(worker.run(NoServer(), stop, ready.set, drain_timeout_s))

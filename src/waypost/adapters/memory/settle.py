@@ -5,21 +5,27 @@ from __future__ import annotations
 import msgspec
 
 from waypost.adapters.memory.close import close, finish, moved
-from waypost.adapters.memory.store import MemoryStore, Part, Row
+from waypost.adapters.memory.store import LEASABLE, MemoryStore, Part, Row
 from waypost.domain.delivery import Receipt, Target
+from waypost.domain.ids import NotificationId
 from waypost.domain.settlement import Again, Cancelled, Change, Intent, Parked, Unstarted, apply
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
-from waypost.ports.journal import Moved
+from waypost.ports.journal import Moved, NotificationMoved
 from waypost.ports.work import Settled, Stale
 
 
 def settle(store: MemoryStore, token: int, settled: Settled, now: Instant) -> tuple[list[Moved], list[Stale]]:
     """Apply one item's changes; what lost its compare-and-set is returned."""
+    moves: list[Moved] = []
+    if settled.notification.id in store.told:
+        if settled.given_back:
+            store.holds.pop(Part(settled.notification.id), None)
+            return [], []
+        moves.append(_insert(store, settled.notification.id, now))
     row = store.open.get(settled.notification.id)
     if row is None:
         return [], [_stale(settled, change) for change in settled.changes]
-    moves: list[Moved] = []
     if settled.targets is not None and not row.receipts:
         moves += _store_targets(store, row, settled.targets, now)
     moved_on = _renumbered(row, settled.targets or ())
@@ -36,6 +42,16 @@ def settle(store: MemoryStore, token: int, settled: Settled, now: Instant) -> tu
     if settled.given_back:
         moves += _give_back(store, token, row, now)
     return moves + close(store, row, now), stale
+
+
+def _insert(store: MemoryStore, notification_id: NotificationId, now: Instant) -> Moved:
+    """Write the row of a bulk job's recipient, who had none until now."""
+    told = store.told.pop(notification_id)
+    row = store.rows[notification_id] = store.open[notification_id] = Row(
+        store.count(), told.notification, LEASABLE, job=told.job
+    )
+    named = (told.notification.app, notification_id, told.notification.user_id)
+    return NotificationMoved(*named, None, row.status, now)
 
 
 def _store_targets(store: MemoryStore, row: Row, targets: tuple[Target, ...], now: Instant) -> list[Moved]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
+from waypost.domain.bulk import Job, JobId, JobState, Recipient
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.delivery import Receipt
 from waypost.domain.device import Device
@@ -36,6 +37,8 @@ class Row(Struct):
     duplicate_of: NotificationId | None = None
     round: int = 1
     receipts: dict[int, Receipt] = field(default_factory=dict)
+    job: JobId | None = None
+    """The bulk job whose recipient it is."""
 
     @property
     def is_final(self) -> bool:
@@ -64,6 +67,30 @@ class Part(Struct, frozen=True):
     n: int | None = None
 
 
+class JobRow(Struct):
+    """A bulk job as stored."""
+
+    job: Job
+    state: JobState
+    key: bytes | None
+    body_hash: bytes
+    recipients: dict[UserId, Recipient] = field(default_factory=dict)
+    walked_to: str = ""
+    walked: bool = False
+    pieces: int = 0
+    total: int = 0
+    left_out: int = 0
+    finished_at: Instant | None = None
+
+
+class Told(Struct, frozen=True):
+    """A recipient who is enqueued and has no row yet."""
+
+    job: JobId
+    notification: Notification
+    devices: tuple[Device, ...]
+
+
 class MemoryStore:
     """Plain collections; a call of an adapter runs between two steps of the event loop, so it is a transaction."""
 
@@ -82,6 +109,9 @@ class MemoryStore:
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
         self.keys: dict[str, ApiKey] = {}
+        self.jobs: dict[JobId, JobRow] = {}
+        self.told: dict[NotificationId, Told] = {}
+        self.opted_out: set[tuple[AppId, UserId]] = set()
         self._counter = 0
 
     def count(self) -> int:

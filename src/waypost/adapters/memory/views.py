@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from waypost.adapters.memory.store import MemoryStore, Row
+from waypost.domain.bulk import JobState
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.clock import Clock
@@ -24,6 +25,11 @@ class MemoryViews:
 
     async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
         """See Views."""
+        told = self._store.told.get(notification_id)
+        if told is not None and told.notification.app == app:
+            is_cancelled = self._store.jobs[told.job].state is JobState.CANCELLED
+            status = NotificationStatus.CANCELLED if is_cancelled else NotificationStatus.PENDING
+            return Story(Record(told.notification, status, self._store.jobs[told.job].finished_at))
         row = self._store.rows.get(notification_id)
         if row is None or row.notification.app != app:
             return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from waypost.adapters.memory.accept import accept
+from waypost.adapters.memory.bulk import waiting
 from waypost.adapters.memory.close import cancel_unheld, close, expired_intent, moved
 from waypost.adapters.memory.settle import settle
 from waypost.adapters.memory.store import LEASABLE, Hold, MemoryStore, Part, Row
@@ -63,7 +64,18 @@ class MemoryWork:
             self._store.last_app[lane] = app
             self._hold(parts, Hold(token, until))
             items.append(WorkItem(row.notification, _open_targets(row, parts)))
+        if lane is Lane.BULK:
+            items += self._recipients(n - len(items), Hold(token, until))
         return Lease(token, lane, tuple(items))
+
+    def _recipients(self, n: int, hold: Hold) -> Iterator[WorkItem]:
+        """Recipients of running bulk jobs with at most about *n* devices."""
+        for told in waiting(self._store, self._clock.now()):
+            if n <= 0:
+                return
+            n -= len(told.devices or (None,))
+            self._hold([Part(told.notification.id)], hold)
+            yield WorkItem(told.notification, None, told.devices)
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Work."""
@@ -123,7 +135,8 @@ class MemoryWork:
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""
-        return sum(map(len, self._leasable(lane).values()))
+        recipients = waiting(self._store, self._clock.now()) if lane is Lane.BULK else []
+        return sum(map(len, self._leasable(lane).values())) + len(recipients)
 
     def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[Row, list[Part]]]]:
         """What could be leased now, by app: fresh work in accept order, between it what was released, as it was."""

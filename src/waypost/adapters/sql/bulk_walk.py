@@ -9,14 +9,14 @@ out meanwhile gets nothing. A page reads a bounded number of rows, whatever a fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from waypost.adapters.sql.bulk_rows import find_job, job_of
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.bulk import PAGE, PIECES_LIMIT, Job, JobId, RegistryFilter
+from waypost.domain.bulk import PAGE, PIECES_LIMIT, Job, JobId, PageRow, Piece, RegistryFilter, cut_page
 from waypost.domain.ids import SHARDS, AppId
 from waypost.ports.bulk import Enqueued
 
@@ -39,23 +39,6 @@ WHERE number = ? AND walked_to = ? AND walked = 0 AND state = 'running'
 _INSERT_PIECE = """\
 INSERT INTO bulk_piece (job, n, shard, after_user, until_user, expected, written, open) VALUES (?, ?, ?, ?, ?, ?, 0, 1)
 """
-
-
-class PageRow(Struct, frozen=True, array_like=True):
-    """One user of a page."""
-
-    user_id: str
-    matches: bool
-    opted_out: bool
-    rows: int
-
-
-class Piece(Struct, frozen=True):
-    """Users above *after* up to *until*; *expected* of them are recipients."""
-
-    after: str
-    until: str
-    expected: int
 
 
 class Step(Struct, frozen=True):
@@ -107,29 +90,6 @@ def _page(connection: Connection, number: int, job: Job, after: str) -> list[tup
     condition, bound = matching(job.registry, job.token_use)
     sql = _REGISTRY_PAGE.format(matches=condition)
     return connection.execute(sql, (job.app, *bound, job.app, after, PAGE)).fetchall()
-
-
-def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple[list[Piece], int, str]:
-    """The pieces of a page, how many opted out, and the last user that was looked at. Pure.
-
-    At most *most* recipients, *size* in a piece. Users who are none lie in a piece's range, or between two.
-    """
-    pieces: list[Piece] = []
-    count = left_out = taken = 0
-    until = after
-    for row in page:
-        if taken == most:
-            break
-        until = row.user_id
-        left_out += row.matches and row.opted_out
-        if row.matches and not row.opted_out:
-            count, taken = count + 1, taken + 1
-        if count == size or (count and taken == most):
-            pieces.append(Piece(after, until, count))
-            after, count = until, 0
-    if count:
-        pieces.append(Piece(after, until, count))
-    return pieces, left_out, until
 
 
 def _run(transaction: Transaction, ops: Sequence[Step]) -> list[Enqueued]:

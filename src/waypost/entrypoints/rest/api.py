@@ -13,8 +13,10 @@ from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.bulk import OptOuts
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.keys import Keys
@@ -36,6 +38,8 @@ class Api(Struct, frozen=True):
     views: Views
     devices: Devices
     keys: Keys
+    bulk: BulkIntake
+    opt_outs: OptOuts
     explain: Explain
     clock: Clock
     telemetry: Telemetry

@@ -13,12 +13,14 @@ from litestar.types import ASGIApp
 from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
 from waypost.entrypoints.rest import (
+    bulk_routes,
     dead_routes,
     dedup_routes,
     device_routes,
     explain_routes,
     notification_routes,
     operating_routes,
+    opt_out_routes,
     reference,
 )
 from waypost.entrypoints.rest.api import Api
@@ -30,6 +32,8 @@ ROUTES = [
     *notification_routes.ROUTES,
     *explain_routes.ROUTES,
     *dedup_routes.ROUTES,
+    *bulk_routes.ROUTES,
+    *opt_out_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *operating_routes.ROUTES,

@@ -13,7 +13,12 @@ _ID_BYTES = 16
 
 def of_notification(notification_id: NotificationId) -> str:
     """A cursor after this notification."""
-    return _text(notification_id)
+    return of_id(notification_id)
+
+
+def of_id(last_id: bytes) -> str:
+    """A cursor after whatever has this id of 16 bytes."""
+    return _text(last_id)
 
 
 def of_target(notification_id: NotificationId, n: int) -> str:

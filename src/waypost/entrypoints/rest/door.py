@@ -29,6 +29,8 @@ HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/ba
 
 Headers = Sequence[tuple[str, str]]
 
+_LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
+"""Paths whose bodies may be as large as a batch."""
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _WRITES = _BODY_METHODS | {"DELETE"}
 _UNROUTED = "unrouted"
@@ -62,7 +64,7 @@ class Door:
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
-        if method in _BODY_METHODS:
+        if method in _BODY_METHODS and not _is_upload(method, path):
             limit = self._limit_of(path)
             body = await self._bodies.read(scope["headers"], exchange.receive, limit)
             exchange.body_read = True
@@ -70,7 +72,9 @@ class Door:
             status, answer = await submit(self._api, scope["user"], _idempotency_key(scope["headers"]), body)
             await exchange.answer(status, encode(answer), JSON_TYPE)
         else:
-            await self._inner(scope, _replaying(body, exchange.receive), exchange.passing)
+            streams = _is_upload(method, path)
+            receive = exchange.receive if streams else _replaying(body, exchange.receive)
+            await self._inner(scope, receive, exchange.passing)
 
     def _check_head(self, scope: Any) -> None:
         settings, headers = self._api.settings, scope["headers"]
@@ -83,7 +87,7 @@ class Door:
 
     def _limit_of(self, path: str) -> int:
         settings = self._api.settings
-        return settings.batch_limit_bytes if path == "/v1/notifications/batch" else settings.body_limit_bytes
+        return settings.batch_limit_bytes if path in _LARGE else settings.body_limit_bytes
 
 
 class _Exchange:
@@ -148,6 +152,11 @@ class _Exchange:
         route = self.scope.get("path_template") or self.route
         place = f"{Path(last.filename).name}:{last.lineno}"
         self._api.telemetry.event(Event.REQUEST_FAILED, route=route, error=type(error).__name__, place=place)
+
+
+def _is_upload(method: str, path: str) -> bool:
+    """Whether the body is a list that its route reads as it comes in."""
+    return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

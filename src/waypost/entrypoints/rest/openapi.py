@@ -25,6 +25,7 @@ Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fie
 """
 TAGS = {
     "Notifications": "Submit, look up, cancel, replay.",
+    "Bulk": "One notification to many recipients.",
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
     "Operation": "Health and metrics.",

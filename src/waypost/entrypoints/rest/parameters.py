@@ -21,10 +21,11 @@ UserGiven = Annotated[
     str | None, QueryParameter(max_length=128, min_length=1, description="Of this user.", required=False)
 ]
 PathId = Annotated[str, PathParameter(description="The notification's id.")]
+PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode what a path cannot hold.")]
 """As it stands in the path; ``identity_in`` reads it."""
 
-PATH_KINDS = {"notification_id": IdText, "user_id": Identity, "device_id": Identity}
+PATH_KINDS = {"notification_id": IdText, "job_id": IdText, "user_id": Identity, "device_id": Identity}
 """What the path parameters are once they are read."""
 
 

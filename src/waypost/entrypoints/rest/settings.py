@@ -15,6 +15,8 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     """The largest request body; a notification is 64 KiB at most as stored, JSON escapes may take more."""
     batch_limit_bytes: int = 16 * MIB
     """The largest body of a batch."""
+    upload_limit_bytes: int = 2048 * MIB
+    """The largest list of recipients that is uploaded."""
     bodies_limit_bytes: int = 64 * MIB
     """All bodies being read at once by one worker; past it, requests are answered 429."""
     headers_limit_bytes: int = 32 * KIB

@@ -1,0 +1,216 @@
+"""``waypost bulk``: one notification to many recipients, and how far it has come."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from waypost.cli.composing import message_options, pair, read_object
+from waypost.cli.doors import api_options
+from waypost.cli.printing import as_json_option, colored, console, print_json, progress, short_time, table
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+POLL_S = 0.5
+UNSETTLED = frozenset({"pending", "processing"})
+MEDIA_OF = {".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson"}
+
+
+@click.group(short_help="Tell many recipients at once.")
+def bulk() -> None:
+    """Tell many recipients at once, follow the job, pause, resume and cancel it.
+
+    \b
+    Examples:
+      waypost bulk send --title "Hello {{name}}" --list people.csv --rate 1000 --wait
+      waypost bulk send --title "Version 3 is here" --registry --platform ios
+      waypost bulk pause 019c1234-5678-7abc-8def-0123456789ab
+    """
+
+
+@bulk.command(short_help="Begin a bulk job.")
+@message_options
+@click.option("--from", "file", type=click.File(), help="Take the rest of the job from this JSON file.")
+@click.option("--to", "recipients", multiple=True, metavar="USER_ID", help="A recipient; may be repeated.")
+@click.option("--list", "listed", type=click.Path(path_type=Path), help="A .csv or .ndjson file of recipients.")
+@click.option("--registry", is_flag=True, help="Every user with a device, or those that the next options name.")
+@click.option("--platform", "platforms", multiple=True, help="Of the registry, only this; may be repeated.")
+@click.option("--app-version", "app_versions", multiple=True, help="Of the registry, only this; may be repeated.")
+@click.option("--locale", "locales", multiple=True, help="Of the registry, only this, such as de; may be repeated.")
+@click.option("--seen-after", metavar="TIME", help="Of the registry, only those seen since.")
+@click.option("--variable", "variables", multiple=True, metavar="NAME=VALUE", help="For who has none of their own.")
+@click.option("--rate", type=int, help="Recipients a second at most.")
+@click.option("--idempotency-key", help="The same key makes the job once.")
+@click.option("--wait", is_flag=True, help="Show its progress until it ends.")
+@api_options
+@as_json_option
+def send(
+    client: Client,
+    listed: Path | None,
+    idempotency_key: str | None,
+    wait: bool,
+    as_json: bool,
+    **fields: Any,
+) -> None:
+    """Tell many recipients: those named, those of a list, or those of the registry.
+
+    \b
+    Examples:
+      waypost bulk send --title "Hello {{name}}" --list people.csv --variable name=friend
+      waypost bulk send --title "Version 3 is here" --registry --platform ios --locale de --wait
+      waypost bulk send --title Hi --to alice --to bob --json
+    """
+    if listed is not None and listed.suffix not in MEDIA_OF:
+        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="--list")
+    job = client.send_bulk(_job(fields, is_upload=listed is not None), idempotency_key)
+    if listed is not None and job["state"] == "uploading":
+        try:
+            with listed.open("rb") as recipients:
+                job = client.upload_recipients(job["id"], recipients, MEDIA_OF[listed.suffix])
+        except OSError as unreadable:
+            raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="--list") from None
+    if wait:
+        job = _followed(client, job["id"])
+    print_json(job) if as_json else _print(job)
+
+
+def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:
+    """The body of the job; options win over the file."""
+    file: TextIO | None = fields.pop("file")
+    job: dict[str, Any] = read_object(file) if file is not None else {}
+    registry = {name: fields.pop(name) for name in ("platforms", "app_versions", "locales", "seen_after")}
+    registry = {name: value for name, value in registry.items() if value not in (None, ())}
+    if fields.pop("registry") or registry:
+        job["registry"] = job.get("registry", {}) | registry
+    if variables := dict(pair(text, "--variable") for text in fields.pop("variables")):
+        job["variables"] = job.get("variables", {}) | variables
+    if recipients := fields.pop("recipients"):
+        job["recipients"] = list(recipients)
+    if is_upload:
+        job["upload"] = True
+    if (rate := fields.pop("rate")) is not None:
+        job["rate"] = rate
+    data = dict(pair(text, "--data") for text in fields.pop("data"))
+    message = {name: value for name, value in fields.items() if value is not None} | ({"data": data} if data else {})
+    job["notification"] = job.get("notification", {}) | message
+    return job
+
+
+def _followed(client: Client, job_id: str) -> dict[str, Any]:
+    """The job at its end, its progress shown until then."""
+    with progress() as bar:
+        task = bar.add_task("sending", total=None)
+        while True:
+            job = client.bulk(job_id)
+            settled = sum(n for status, n in job["counts"].items() if status not in UNSETTLED)
+            bar.update(task, total=job["enqueued"] if job["walked"] else job["uploaded"] or None, completed=settled)
+            if job["finished_at"] is not None:
+                return job
+            time.sleep(POLL_S)
+
+
+@bulk.command()
+@click.argument("job_id")
+@click.option("--wait", is_flag=True, help="Show its progress until it ends.")
+@api_options
+@as_json_option
+def show(client: Client, job_id: str, wait: bool, as_json: bool) -> None:
+    """Show how far JOB_ID has come.
+
+    \b
+    Example:
+      waypost bulk show 019c1234-5678-7abc-8def-0123456789ab --wait
+    """
+    job = _followed(client, job_id) if wait else client.bulk(job_id)
+    print_json(job) if as_json else _print(job)
+
+
+@bulk.command("list")
+@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@api_options
+@as_json_option
+def list_(client: Client, limit: int, as_json: bool) -> None:
+    """List jobs, newest first.
+
+    \b
+    Example:
+      waypost bulk list --limit 10
+    """
+    answer = client.bulk_jobs(limit=limit)
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (
+            job["id"],
+            job["state"],
+            job["enqueued"],
+            sum(n for status, n in job["counts"].items() if status not in UNSETTLED),
+            short_time(job["created_at"]),
+        )
+        for job in answer["items"]
+    ]
+    console().print(table(("job", "state", "enqueued", "settled", "made"), rows) if rows else "no jobs")
+
+
+@bulk.command()
+@click.argument("job_id")
+@api_options
+@as_json_option
+def pause(client: Client, job_id: str, as_json: bool) -> None:
+    """Send to nobody more of JOB_ID until it is resumed.
+
+    \b
+    Example:
+      waypost bulk pause 019c1234-5678-7abc-8def-0123456789ab
+    """
+    _order(client, job_id, "pause", as_json)
+
+
+@bulk.command()
+@click.argument("job_id")
+@api_options
+@as_json_option
+def resume(client: Client, job_id: str, as_json: bool) -> None:
+    """Go on with JOB_ID.
+
+    \b
+    Example:
+      waypost bulk resume 019c1234-5678-7abc-8def-0123456789ab
+    """
+    _order(client, job_id, "resume", as_json)
+
+
+@bulk.command()
+@click.argument("job_id")
+@api_options
+@as_json_option
+def cancel(client: Client, job_id: str, as_json: bool) -> None:
+    """End JOB_ID: whoever has not been sent to is not sent to any more.
+
+    \b
+    Example:
+      waypost bulk cancel 019c1234-5678-7abc-8def-0123456789ab
+    """
+    _order(client, job_id, "cancel", as_json)
+
+
+def _order(client: Client, job_id: str, order: str, as_json: bool) -> None:
+    job = client.order_bulk(job_id, order)
+    print_json(job) if as_json else _print(job)
+
+
+def _print(job: dict[str, Any]) -> None:
+    known = "" if job["walked"] else " so far"
+    console().print(f"{job['id']} {colored(job['state'])}: {job['enqueued']} recipients{known}")
+    if job["left_out"]:
+        console().print(f"  {job['left_out']} left out")
+    for status, n in sorted(job["counts"].items()):
+        console().print(f"  {n} {colored(status)}")
+    left = job["seconds_left"]
+    speed = f"  {job['per_second']:.0f} a second"
+    console().print(f"{speed}, {left} s left" if left else speed)

@@ -1,0 +1,188 @@
+"""What a caller asks of a bulk job, and whether it makes sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from waypost.domain.bulk import Job, JobId, Recipient, RegistryFilter
+from waypost.domain.device import Platform
+from waypost.domain.errors import Fault, InvalidRequest
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
+from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Urgency
+from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
+from waypost.domain.submission import (
+    Badge,
+    ContentCheck,
+    Defaults,
+    Identity,
+    Line,
+    Link,
+    Moment,
+    Seconds,
+    Submission,
+    SubmittedAction,
+    Word,
+    draft,
+)
+from waypost.domain.time import Instant, from_datetime
+
+RATE_LIMIT = 1_000_000
+VALUE_LIMIT = 1_024
+_NOBODY = "nobody"
+
+Value = str | int | float | bool
+Fields = dict[str, Value]
+"""A recipient: ``user_id``, and a variable under each other name."""
+
+
+class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A notification without its recipient; ``{{name}}`` in its texts and data is filled in for each."""
+
+    kind: Kind = Kind.VISIBLE
+    urgency: Urgency = Urgency.NORMAL
+    title: Line | None = None
+    subtitle: Line | None = None
+    body: str | None = None
+    data: dict[str, Any] = {}
+    image: Link | None = None
+    icon: Link | None = None
+    link: Link | None = None
+    actions: Annotated[tuple[SubmittedAction, ...], Meta(max_length=8)] = ()
+    sound: Word | None = None
+    badge: Badge | None = None
+    category: Word | None = None
+    thread: Word | None = None
+    android_channel: Word | None = None
+    collapse_key: Word | None = None
+    ttl: Annotated[Seconds | None, Meta(description="Validity from now on, for every recipient.")] = None
+    overrides: Annotated[
+        dict[Channel, dict[str, Any]],
+        Meta(extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}}),
+    ] = {}
+    push_type: ApnsPushType | None = None
+    retry_policy: Word | None = None
+
+
+class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which registered devices; every field that is given must hold, an empty filter is all devices of the app."""
+
+    platforms: Annotated[
+        tuple[
+            Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": "#/components/schemas/Platform"})], ...
+        ],
+        Meta(max_length=50),
+    ] = ()
+    app_versions: Annotated[tuple[Word, ...], Meta(max_length=50)] = ()
+    locales: Annotated[
+        tuple[Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$")], ...],
+        Meta(max_length=50, description="A language alone stands for its regions too: de is de-CH as well."),
+    ] = ()
+    seen_after: Annotated[
+        Moment | None, Meta(description="Registered or refreshed at or after this time (RFC 3339).")
+    ] = None
+
+
+class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One notification to many recipients: a list here, a list that is uploaded, or the registry by a filter."""
+
+    notification: BulkMessage
+    recipients: Annotated[
+        Annotated[tuple[Identity | Fields, ...], Meta(min_length=1)] | None,
+        Meta(description="User ids, or objects with a `user_id` and variables under other names."),
+    ] = None
+    upload: Annotated[bool, Meta(description="The list follows: PUT it to the job's `recipients`.")] = False
+    registry: BulkRegistry | None = None
+    variables: Annotated[dict[str, Value], Meta(description="For who has none of their own.")] = {}
+    rate: Annotated[int | None, Meta(ge=1, le=RATE_LIMIT, description="Recipients a second at most.")] = None
+
+
+def draft_job(
+    asked: BulkSubmission,
+    new_id: NotificationId,
+    app: AppId,
+    caller: CallerId,
+    defaults: Defaults,
+    now: Instant,
+    checks: Sequence[ContentCheck] = (),
+) -> Job:
+    """Make the job that a submission asks for; InvalidRequest carries every fault found."""
+    message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
+    try:
+        made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks).notification
+    except InvalidRequest as invalid:
+        inside = tuple(Fault(f"notification.{fault.path}".rstrip("."), fault.why) for fault in invalid.faults)
+        raise InvalidRequest(inside, invalid.code) from None
+    found = list(_faults(asked, made.content))
+    if found:
+        raise InvalidRequest(tuple(found))
+    own = {name: as_text(value) for name, value in asked.variables.items()}
+    content = made.content if asked.registry is None else personalised(made.content, own)
+    return Job(
+        id=JobId(new_id),
+        app=app,
+        caller=caller,
+        content=content,
+        created_at=now,
+        expires_at=made.expires_at,
+        ttl_ms=made.ttl_ms,
+        registry=None if asked.registry is None else _filter(asked.registry),
+        names=tuple(sorted(names_in(made.content))) if asked.registry is None else (),
+        defaults=own,
+        rate=asked.rate,
+        kind=made.kind,
+        urgency=made.urgency,
+        retry_policy=made.retry_policy,
+    )
+
+
+def _faults(asked: BulkSubmission, content: Content) -> Iterator[Fault]:
+    if (asked.recipients is not None) + asked.upload + (asked.registry is not None) != 1:
+        yield Fault("", "give recipients, or a registry filter, or upload: true")
+    for fault in placeholder_faults(content):
+        yield Fault(f"notification.{fault.path}", fault.why)
+    yield from (Fault(f"variables.{name}", why) for name, why in _variable_faults(asked.variables))
+    if asked.registry is not None:
+        for name in sorted(names_in(content) - asked.variables.keys()):
+            yield Fault(f"variables.{name}", "the registry has no variables: give it here")
+
+
+def _filter(registry: BulkRegistry) -> RegistryFilter:
+    seen_after = None if registry.seen_after is None else from_datetime(registry.seen_after)
+    return RegistryFilter(registry.platforms, registry.app_versions, registry.locales, seen_after)
+
+
+def recipient_of(given: str | Mapping[str, Any], job: Job, at: str) -> Recipient:
+    """A recipient as given; InvalidRequest names what is wrong by *at*. What the job has no use for is dropped."""
+    fields = {"user_id": given} if isinstance(given, str) else given
+    user_id = fields.get("user_id")
+    try:
+        msgspec.convert(user_id, Identity)
+    except msgspec.ValidationError:
+        why = "required" if user_id is None else "must be 1 to 128 characters without control characters"
+        raise InvalidRequest((Fault(f"{at}.user_id", why),)) from None
+    wanted = {name: fields[name] for name in job.names if fields.get(name) not in (None, "")}
+    faults = [Fault(f"{at}.{name}", why) for name, why in _variable_faults(wanted)]
+    missing = [name for name in job.names if name not in wanted and name not in job.defaults]
+    faults += [Fault(f"{at}.{name}", "missing, and the job has no default for it") for name in missing]
+    if faults:
+        raise InvalidRequest(tuple(faults))
+    return Recipient(UserId(str(user_id)), {name: as_text(value) for name, value in wanted.items()})
+
+
+def _variable_faults(variables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in variables.items():
+        if NAME.fullmatch(name) is None:
+            yield name, "a variable's name is letters, digits and _, and begins with no digit"
+        elif not isinstance(value, str | int | float):
+            yield name, "must be a text, a number or a truth value"
+        elif len(as_text(value)) > VALUE_LIMIT:
+            yield name, f"longer than {VALUE_LIMIT} characters"
+
+
+def as_text(value: Value) -> str:
+    """A variable's value as it is filled in."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,84 @@
+"""Bulk intake: from what a caller asks of many recipients to a job, its list and the orders that move it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobState, Order, Recipient
+from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
+from waypost.domain.dedup import body_hash, idempotency_key
+from waypost.domain.errors import Conflict, ErrorCode, NotFound, WaypostError
+from waypost.domain.ids import AppId, CallerId, NotificationId, format_id
+from waypost.domain.submission import ContentCheck, Defaults
+from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
+from waypost.ports.clock import Clock, Ids
+
+LIST_PAGE = 1_000
+"""Recipients of a list that are written together."""
+
+
+class BulkIntake(Struct, frozen=True):
+    """The door for bulk sends."""
+
+    bulk: Bulk
+    views: BulkViews
+    clock: Clock
+    ids: Ids
+    defaults: Mapping[AppId, Defaults]
+    checks: Mapping[AppId, Sequence[ContentCheck]] = {}
+    """Of each app, what the channels that it has a credential for refuse."""
+
+    async def submit(self, app: AppId, caller: CallerId, asked: BulkSubmission, key: str | None) -> JobCreated:
+        """Make a job, once for each idempotency *key*; a list that came with it is stored before it starts.
+
+        A repeat goes on where the first one may have been cut off.
+        """
+        (new_id,) = self.ids.next(1)
+        now = self.clock.now()
+        job = draft_job(asked, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()))
+        told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
+        claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
+        made = await self.bulk.create(job, claimed, body_hash(asked))
+        if isinstance(made, JobConflict):
+            first = format_id(NotificationId(made.first_id))
+            raise Conflict(f"the idempotency key was used with another body, for the job {first}")
+        if told and made.record.state is JobState.UPLOADING:
+            for start in range(0, len(told), LIST_PAGE):
+                await self.bulk.add(app, made.record.job.id, told[start : start + LIST_PAGE])
+            return JobCreated(await self.order(app, made.record.job.id, Order.START), made.new)
+        return made
+
+    async def upload(self, app: AppId, job_id: JobId, given: AsyncIterator[tuple[str, object]]) -> JobRecord:
+        """Store a list as it comes in, each recipient with where it stands, and start the job at its end.
+
+        InvalidRequest at the first recipient that cannot be; then the job waits for its list again.
+        """
+        record = await self.show(app, job_id)
+        page: list[Recipient] = []
+        async for at, fields in given:
+            page.append(recipient_of(fields, record.job, at))  # type: ignore[arg-type]  # checked there
+            if len(page) == LIST_PAGE:
+                await self._add(app, job_id, page)
+                page = []
+        await self._add(app, job_id, page)
+        return await self.order(app, job_id, Order.START)
+
+    async def _add(self, app: AppId, job_id: JobId, page: Sequence[Recipient]) -> None:
+        if not await self.bulk.add(app, job_id, page):
+            raise WaypostError("the job takes no list, or has it already", ErrorCode.WRONG_STATE)
+
+    async def order(self, app: AppId, job_id: JobId, order: Order) -> JobRecord:
+        """Carry an order out, or say why it cannot be."""
+        state = await self.bulk.order(app, job_id, order, self.clock.now())
+        if state is not None and order not in JOB_TRANSITIONS[state]:
+            raise WaypostError(f"the job is {state}", ErrorCode.WRONG_STATE)
+        return await self.show(app, job_id)
+
+    async def show(self, app: AppId, job_id: JobId) -> JobRecord:
+        """A job of the app."""
+        record = await self.views.show(app, job_id)
+        if record is None:
+            raise NotFound("no such job")
+        return record

@@ -1,0 +1,172 @@
+"""Bulk sends by real processes: every recipient in exactly one state, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.balance import balance, listed
+from tests.journeys.harness import Json, Service, running, until
+from tests.journeys.load import Audience, Ledger, Load
+from tests.tables import AddRow
+
+USERS = 300
+RATE = 150
+"""Slow enough that there is a middle to be killed in."""
+MESSAGE = {"title": "Season {{season}}", "body": "It begins today."}
+
+
+async def _submit(service: Service, **fields: object) -> Json:
+    status, job = await service.ask("POST", "/v1/bulk", {"notification": MESSAGE} | fields)
+    assert status == 202, job
+    return job
+
+
+async def _job(service: Service, job_id: str) -> Json:
+    status, job = await service.ask("GET", f"/v1/bulk/{job_id}")
+    assert status == 200, job
+    return job
+
+
+async def _settled(service: Service, job_id: str, least: int) -> Json:
+    async def far_enough() -> Json | None:
+        job = await _job(service, job_id)
+        sent: int = job["counts"].get("sent", 0)
+        return job if sent >= least else None
+
+    found: Json = await until(far_enough, f"{least} recipients are sent to")
+    return found
+
+
+async def _finished(service: Service, job_id: str) -> Json:
+    async def over() -> Json | None:
+        job = await _job(service, job_id)
+        return job if job["state"] == "finished" else None
+
+    found: Json = await until(over, "the job is finished")
+    return found
+
+
+async def _ledger(service: Service, job_id: str, audience: Audience) -> Ledger:
+    """What the job promised: one notification for each user, on each of their devices."""
+    ledger = Ledger()
+    for user, tokens in audience.tokens.items():
+        status, found = await service.ask("GET", f"/v1/bulk/{job_id}/recipients/{user}")
+        assert status == 200, found
+        ledger.note({"id": found["notification_id"]}, {}, tokens)
+    assert len(ledger.entries) == len(audience.tokens), "one id for each user"
+    return ledger
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("source", ["registry", "list"])
+@pytest.mark.asyncio
+async def test_kill_9_in_the_middle_loses_nobody_and_tells_nobody_twice(
+    source: str, tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
+    """Workers and the supervisor die; each recipient ends sent, and a second copy follows a kill."""
+    async with running(tmp_path, workers=2) as service:
+        audience = Audience(service)
+        await audience.register(USERS)
+        recipients = {"recipients": sorted(audience.tokens)} if source == "list" else {"registry": {}}
+        job = await _submit(service, rate=RATE, variables={"season": "7"}, **recipients)
+        kills = []
+        for n, least in enumerate((USERS // 6, USERS // 3, USERS // 2)):
+            await _settled(service, job["id"], least)
+            victim = service.pid if n == 1 else rng.choice(service.worker_pids())
+            kills.append(await service.kill(victim))
+            if n == 1:
+                await service.start()
+        job = await _finished(service, job["id"])
+        assert (job["enqueued"], job["counts"]) == (USERS, {"sent": USERS})
+        result = await balance(service, await _ledger(service, job["id"], audience), kills=kills)
+        table("bulk under kill -9", source=source, kills=len(kills), **result.row())
+
+
+@pytest.mark.asyncio
+async def test_a_job_is_paused_resumed_and_cancelled(tmp_path: Path) -> None:
+    async with running(tmp_path, workers=2) as service:
+        audience = Audience(service)
+        await audience.register(USERS, platforms=(("ios",),))
+        job = await _submit(service, registry={}, rate=RATE, variables={"season": "7"})
+        await _settled(service, job["id"], 20)
+        status, paused = await service.ask("POST", f"/v1/bulk/{job['id']}/pause")
+        assert (status, paused["state"]) == (200, "paused")
+        resting = await _at_rest(service, job["id"])
+        assert resting["enqueued"] < USERS
+        await service.ask("POST", f"/v1/bulk/{job['id']}/resume")
+        await _settled(service, job["id"], resting["counts"]["sent"] + 10)
+        status, cancelled = await service.ask("POST", f"/v1/bulk/{job['id']}/cancel")
+        assert (status, cancelled["state"]) == (200, "cancelled")
+        ended = await _at_rest(service, job["id"])
+        sent = ended["counts"]["sent"]
+        assert 0 < sent < USERS
+        assert sent + ended["counts"].get("cancelled", 0) == ended["enqueued"]
+        arrived = await service.lab.copies()
+        assert len(arrived) == sent == len(await listed(service)), "nobody is sent to without a record"
+        status, answer = await service.ask("POST", f"/v1/bulk/{job['id']}/resume")
+        assert (status, answer["code"]) == (409, "wrong_state")
+
+
+async def _at_rest(service: Service, job_id: str) -> Json:
+    """The job once nothing of it is on its way."""
+
+    async def nothing_held() -> Json | None:
+        before = await _job(service, job_id)
+        status, ready = await service.ask("GET", "/health/ready")
+        assert status == 200, ready
+        after = await _job(service, job_id)
+        on_its_way = await service.lab.copies()
+        return after if before == after | _MOVING(before) and len(on_its_way) == after["counts"]["sent"] else None
+
+    found: Json = await until(nothing_held, "nothing of the job is on its way")
+    return found
+
+
+def _MOVING(job: Json) -> Json:  # noqa: N802 - stands for the fields that follow the clock
+    return {name: job[name] for name in ("per_second", "seconds_left")}
+
+
+@pytest.mark.asyncio
+async def test_the_command_line_sends_a_list_and_waits(tmp_path: Path) -> None:
+    """CSV with variables, one user twice, one without a device."""
+    async with running(tmp_path) as service:
+        audience = Audience(service)
+        await audience.register(4, platforms=(("android",),))
+        users = sorted(audience.tokens)
+        people = tmp_path / "people.csv"
+        people.write_text("user_id,season\n" + "".join(f"{user},{n}\n" for n, user in enumerate(users)))
+        with people.open("a") as file:
+            file.write(f"{users[0]},9\nnobody,\n")
+        command = [sys.executable, "-m", "waypost.cli", "bulk", "send", "--url", service.url, "--json", "--wait"]
+        command += ["--title", "Season {{season}}", "--variable", "season=1", "--list", str(people)]
+        environment = {"WAYPOST_API_KEY": service.key, "PATH": ""}
+        made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        job = json.loads(made.stdout)
+        assert (job["state"], job["counts"]) == ("finished", {"no_targets": 1, "sent": 4})
+        status, found = await service.ask("GET", f"/v1/bulk/{job['id']}/recipients/{users[0]}")
+        assert (status, found["status"]) == (200, "sent")
+        status, story = await service.ask("GET", f"/v1/notifications/{found['notification_id']}")
+        assert story["content"]["title"] == "Season 9", "the last mention counts"
+
+
+@pytest.mark.asyncio
+async def test_what_is_urgent_does_not_wait_for_a_bulk_job(tmp_path: Path, rng: random.Random) -> None:
+    """Every gateway answers bulk pushes late, so that the job fills its lane; another lane goes on."""
+    async with running(tmp_path) as service:
+        audience = Audience(service)
+        await audience.register(200, platforms=(("ios",),))
+        await _submit(service, registry={}, variables={"season": "7"})
+        load = Load(service, audience, rng, scheduled_at=None)
+        await load.run(4, limit=60)
+
+        async def all_sent() -> bool:
+            stories = await listed(service)
+            return all(stories.get(id_, {"status": "pending"})["status"] == "sent" for id_ in load.ledger.entries)
+
+        await until(all_sent, "everything urgent is sent")
