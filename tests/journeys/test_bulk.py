@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import subprocess
@@ -73,7 +74,7 @@ async def test_kill_9_in_the_middle_loses_nobody_and_tells_nobody_twice(
     async with running(tmp_path, workers=2) as service:
         audience = Audience(service)
         await audience.register(USERS)
-        recipients = {"recipients": sorted(audience.tokens)} if source == "list" else {"registry": {}}
+        recipients: Json = {"recipients": sorted(audience.tokens)} if source == "list" else {"registry": {}}
         job = await _submit(service, rate=RATE, variables={"season": "7"}, **recipients)
         kills = []
         for n, least in enumerate((USERS // 6, USERS // 3, USERS // 2)):
@@ -122,14 +123,10 @@ async def _at_rest(service: Service, job_id: str) -> Json:
         assert status == 200, ready
         after = await _job(service, job_id)
         on_its_way = await service.lab.copies()
-        return after if before == after | _MOVING(before) and len(on_its_way) == after["counts"]["sent"] else None
+        return after if before["counts"] == after["counts"] and len(on_its_way) == after["counts"]["sent"] else None
 
     found: Json = await until(nothing_held, "nothing of the job is on its way")
     return found
-
-
-def _MOVING(job: Json) -> Json:  # noqa: N802 - stands for the fields that follow the clock
-    return {name: job[name] for name in ("per_second", "seconds_left")}
 
 
 @pytest.mark.asyncio
@@ -146,11 +143,13 @@ async def test_the_command_line_sends_a_list_and_waits(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "waypost.cli", "bulk", "send", "--url", service.url, "--json", "--wait"]
         command += ["--title", "Season {{season}}", "--variable", "season=1", "--list", str(people)]
         environment = {"WAYPOST_API_KEY": service.key, "PATH": ""}
-        made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        made = await asyncio.to_thread(
+            subprocess.run, command, env=environment, check=True, capture_output=True, text=True
+        )
         job = json.loads(made.stdout)
         assert (job["state"], job["counts"]) == ("finished", {"no_targets": 1, "sent": 4})
         status, found = await service.ask("GET", f"/v1/bulk/{job['id']}/recipients/{users[0]}")
-        assert (status, found["status"]) == (200, "sent")
+        assert (status, found["status"]) == (200, "sent"), found
         status, story = await service.ask("GET", f"/v1/notifications/{found['notification_id']}")
         assert story["content"]["title"] == "Season 9", "the last mention counts"
 

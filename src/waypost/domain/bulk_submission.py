@@ -97,7 +97,9 @@ class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     upload: Annotated[bool, Meta(description="The list follows: PUT it to the job's `recipients`.")] = False
     registry: BulkRegistry | None = None
     variables: Annotated[dict[str, Value], Meta(description="For who has none of their own.")] = {}
-    rate: Annotated[int | None, Meta(ge=1, le=RATE_LIMIT, description="Recipients a second at most.")] = None
+    rate: Annotated[
+        Annotated[int, Meta(ge=1, le=RATE_LIMIT)] | None, Meta(description="Recipients a second at most.")
+    ] = None
 
 
 def draft_job(

@@ -10,7 +10,7 @@ from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobState, Order, Recipie
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.dedup import body_hash, idempotency_key
 from waypost.domain.errors import Conflict, ErrorCode, NotFound, WaypostError
-from waypost.domain.ids import AppId, CallerId, NotificationId, format_id
+from waypost.domain.ids import AppId, CallerId, NotificationId, created_at, format_id
 from waypost.domain.submission import ContentCheck, Defaults
 from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
 from waypost.ports.clock import Clock, Ids
@@ -36,7 +36,7 @@ class BulkIntake(Struct, frozen=True):
         A repeat goes on where the first one may have been cut off.
         """
         (new_id,) = self.ids.next(1)
-        now = self.clock.now()
+        now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
         job = draft_job(asked, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()))
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
