@@ -13,6 +13,7 @@ from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notif
 from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settlement
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
+from waypost.ports.bulk import Bulk
 from waypost.ports.journal import Moved
 from waypost.ports.views import Story
 from waypost.ports.work import (
@@ -129,6 +130,11 @@ class Bench:
     def now(self) -> Instant:
         """The store's time."""
         return self.clock.now()
+
+    @property
+    def bulk(self) -> Bulk:
+        """The worker's door to bulk jobs."""
+        return self.store.bulk_of(self.worker)
 
     async def accept(self, *items: Arrival | Replay | Notification) -> list[Acceptance]:
         """Accept a batch; a bare notification claims nothing."""

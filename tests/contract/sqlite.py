@@ -12,6 +12,7 @@ from tests.contract.party import Party
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.ids import SHARDS
+from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
@@ -103,6 +104,20 @@ class SqliteUnderTest:
         counted = "SELECT status, sum(delta) FROM counter GROUP BY status HAVING sum(delta) != 0"
         rows = await self._opened.database.read(lambda connection: connection.execute(counted).fetchall())
         return dict(rows)
+
+    @property
+    def bulk_views(self) -> BulkViews:
+        """See StoreUnderTest."""
+        return self._opened.bulk_views
+
+    @property
+    def opt_outs(self) -> OptOuts:
+        """See StoreUnderTest."""
+        return self._opened.opt_outs
+
+    def bulk_of(self, worker: Work) -> Bulk:
+        """See StoreUnderTest."""
+        return self._workers[id(worker)].bulk
 
     @property
     def dedup(self) -> Dedup:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.journal import MemoryJournal
@@ -15,6 +16,7 @@ from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
+from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
@@ -61,6 +63,20 @@ class StoreUnderTest(Protocol):
         """The end of what is old."""
         ...
 
+    @property
+    def bulk_views(self) -> BulkViews:
+        """The reads of bulk jobs."""
+        ...
+
+    @property
+    def opt_outs(self) -> OptOuts:
+        """Who wants no bulk sends."""
+        ...
+
+    def bulk_of(self, worker: Work) -> Bulk:
+        """Bulk jobs, written by this worker's process."""
+        ...
+
     async def open_workers(self, count: int) -> Sequence[Work]:
         """*count* workers that share all the work there is."""
         ...
@@ -86,6 +102,12 @@ class MemoryUnderTest:
         self.keys = MemoryKeys(self._store)
         self.dedup = MemoryDedup(self._store, self.clock)
         self.retention = MemoryRetention(self._store)
+        self.bulk_views = MemoryBulkViews(self._store)
+        self.opt_outs = MemoryOptOuts(self._store)
+
+    def bulk_of(self, worker: Work) -> Bulk:
+        """See StoreUnderTest."""
+        return MemoryBulk(self._store)
 
     async def open_workers(self, count: int) -> Sequence[Work]:
         """See StoreUnderTest."""

@@ -1,0 +1,98 @@
+"""The expansion of bulk jobs: as much as there is room for, no faster than asked, evenly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.contract.bench import Bench
+from tests.contract.bulk_bench import created, job, leased, taken
+from tests.contract.stores import MemoryUnderTest
+from waypost.domain.bulk import Job, JobId, Order, Recipient
+from waypost.domain.ids import UserId
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.pipeline import expand as expanding
+from waypost.pipeline.expand import PORTIONS_A_SECOND, Pace, Paces, expand
+from waypost.ports.bulk import Enqueued, Walking
+
+
+class Endless:
+    """Jobs that never end, with room taken by what was enqueued and not yet worked off."""
+
+    def __init__(self, *rates: int | None) -> None:
+        self.jobs = [Walking(JobId(bytes([n])), job().app, rate, False, 0) for n, rate in enumerate(rates)]
+        self.enqueued: list[int] = [0 for _ in rates]
+
+    async def running(self) -> list[Walking]:
+        """See Bulk."""
+        waiting = zip(self.jobs, self.enqueued, strict=True)
+        return [Walking(each.id, each.app, each.rate, False, n) for each, n in waiting]
+
+    async def enqueue(self, app: object, wanted: JobId, most: int, piece: int) -> Enqueued:
+        """See Bulk: a page at most."""
+        recipients = min(most, 5_000)
+        self.enqueued[wanted[0]] += recipients
+        return Enqueued(recipients, walked=False)
+
+
+@pytest.mark.asyncio
+async def test_no_more_waits_than_the_limit() -> None:
+    """However long nobody works them off; two jobs share the room."""
+    jobs = Endless(None, None)
+    paces = Paces()
+    while await expand(jobs, paces, Instant(0)):  # type: ignore[arg-type]  # what expand needs of the port
+        pass
+    assert sum(jobs.enqueued) == expanding.WAITING_LIMIT
+    assert max(jobs.enqueued) - min(jobs.enqueued) <= 5_000
+
+
+@given(rate=st.integers(1, 20_000), looks=st.lists(st.integers(0, 400), min_size=1, max_size=60))
+def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> None:
+    """In no span of time, whenever it is looked at: the rate times the span, and one second's worth that added up."""
+    now, pace = Instant(0), Pace(rate, Instant(0))
+    spent: list[tuple[Instant, int]] = []
+    for wait_ms in looks:
+        now = Instant(now + wait_ms)
+        allowed = pace.allowed(now)
+        pace.spend(allowed)
+        spent.append((now, allowed))
+    assert sum(n for _, n in spent) <= rate * now / SECOND_MS
+    for first, (start, _) in enumerate(spent):
+        for end, _ in spent[first:]:
+            within = sum(n for at, n in spent if start <= at <= end)
+            assert within <= rate * (end - start) / SECOND_MS + rate + 1
+
+
+def test_a_rate_is_spread_over_the_second() -> None:
+    """Looked at every ten milliseconds: ten portions, not one."""
+    pace = Pace(1_000, Instant(0))
+    portions = []
+    for now in range(0, SECOND_MS + 1, 10):
+        allowed = pace.allowed(Instant(now))
+        if allowed:
+            portions.append(allowed)
+            pace.spend(allowed)
+    assert portions == [1_000 // PORTIONS_A_SECOND] * PORTIONS_A_SECOND
+
+
+@pytest.mark.asyncio
+async def test_a_job_with_a_rate_does_not_hold_another() -> None:
+    jobs = Endless(10, None)
+    assert await expand(jobs, Paces(), Instant(0)) == 5_000  # type: ignore[arg-type]  # what expand needs of the port
+    assert jobs.enqueued == [0, 5_000]
+
+
+@pytest.mark.asyncio
+async def test_a_whole_list_is_walked_in_steps() -> None:
+    """On a store: what is sent to makes room for the rest."""
+    store = MemoryUnderTest()
+    bench = Bench(store, (await store.open_workers(1))[0])
+    made: Job = await created(bench, job(registry=None))
+    await bench.bulk.add(made.app, made.id, [Recipient(UserId(f"u{n:03}")) for n in range(40)])
+    await bench.bulk.order(made.app, made.id, Order.START, bench.now)
+    assert await expand(bench.bulk, Paces(), bench.now) == 40
+    assert await expand(bench.bulk, Paces(), bench.now) == 0
+    lease = await leased(bench)
+    assert len(lease.items) == 40
+    assert await bench.settle(lease, *(taken(item, bench.now) for item in lease.items)) == []
