@@ -154,8 +154,7 @@ class Work(Protocol):
         """Take at most *n* leasable items of *lane*, apps taking turns.
 
         An item is in at most one valid lease. Fresh items of one user come in accept order. Leases nothing (an empty
-        lease) when nothing is leasable; it does not wait. Recipients of running bulk jobs are items of the bulk lane;
-        they count as many as they have devices.
+        lease) when nothing is leasable; it does not wait. Recipients of running bulk jobs are items of the bulk lane.
         """
         ...
 

@@ -69,11 +69,8 @@ class MemoryWork:
         return Lease(token, lane, tuple(items))
 
     def _recipients(self, n: int, hold: Hold) -> Iterator[WorkItem]:
-        """Recipients of running bulk jobs with at most about *n* devices."""
-        for told in waiting(self._store, self._clock.now()):
-            if n <= 0:
-                return
-            n -= len(told.devices or (None,))
+        """At most *n* recipients of running bulk jobs."""
+        for told in waiting(self._store, self._clock.now())[: max(0, n)]:
             self._hold([Part(told.notification.id)], hold)
             yield WorkItem(told.notification, None, told.devices)
 

@@ -79,19 +79,18 @@ class Pieces:
         return max(0, waiting - len(self._piece_of))
 
     def take(self, connection: Connection, n: int) -> list[WorkItem]:
-        """Lease recipients of running jobs with at most about *n* devices, of what is loaded."""
+        """Lease at most *n* recipients of running jobs, of what is loaded."""
         running = set(_running(connection)) if self._loaded else set()
         items: list[WorkItem] = []
         for piece in list(self._loaded.values()):
             if piece.row.job not in running:  # paused: read again when it goes on; cancelled: never
                 piece.waiting.clear()
                 self._forget_if_done(piece)
-            while piece.waiting and n > 0:
+            while piece.waiting and len(items) < n:
                 item = piece.waiting.popleft()
                 piece.held[item.notification.id] = item
                 self._piece_of[item.notification.id] = piece
                 items.append(item)
-                n -= len(item.devices or (None,))
         return items
 
     async def load(self, shards: frozenset[int]) -> Read | None:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Case, write_receipts
-from waypost.adapters.sql.rows import Row, notification_row
+from waypost.adapters.sql.rows import Row, insert_all, notification_row
+from waypost.adapters.sql.straight import StraightWay, goes_straight
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import shard_of
 from waypost.domain.notification import Notification
@@ -33,8 +34,9 @@ _SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' R
 _INSERT = (
     "INSERT INTO notification (seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane,"
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)"
+    " VALUES "
 )
+_VALUES = f"({'?, ' * 21}1)"
 _PIECE = "SELECT job FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
     "UPDATE bulk_piece SET written = written + ?1, open = open AND written + ?1 < ?2 WHERE seq = ?3"
@@ -100,13 +102,21 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
     count = sum(len(piece.settled) for piece in pieces)
     seq: int = connection.execute(_SEQUENCE, (count,)).fetchone()[0] - count if count else 0
     born: list[_Born] = []
+    straight = StraightWay(transaction)
     for piece in pieces:
         (job,) = connection.execute(_PIECE, (piece.seq,)).fetchone()
         for settled, variables in piece.settled:
             seq += 1
-            born.append(_settle(transaction, _Born(seq, job, settled.notification, variables), settled))
+            case = _Born(seq, job, settled.notification, variables)
+            if goes_straight(settled):
+                straight.note(case, settled)
+                case.finish(transaction, NotificationStatus.SENT)
+            else:
+                _settle(transaction, case, settled)
+            born.append(case)
         _note_written(connection, job, piece)
-    connection.executemany(_INSERT, [case.row(transaction) for case in born])
+    insert_all(connection, _INSERT, _VALUES, [case.row(transaction) for case in born])
+    straight.write()
     write_receipts(connection, born)
     return [None] * len(ops)
 
@@ -114,7 +124,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
 SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind("settle_recipients", _run, durable=False, patient=True)
 
 
-def _settle(transaction: Transaction, case: _Born, settled: Settled) -> _Born:
+def _settle(transaction: Transaction, case: _Born, settled: Settled) -> None:
     if settled.targets is not None:
         case.store_targets(transaction, settled.targets)
     for change in settled.changes:
@@ -125,7 +135,6 @@ def _settle(transaction: Transaction, case: _Born, settled: Settled) -> _Born:
         case.close(transaction)
     if not case.finished:
         case.say(transaction)
-    return case
 
 
 def _note_written(connection: Connection, job: int, piece: PieceSettled) -> None:

@@ -53,8 +53,15 @@ class StraightWay:
         self._seqs: list[int] = []
 
     def take(self, case: Case, settled: Settled) -> None:
-        """Finish a notification of which nothing is stored yet."""
-        transaction, moves = self._transaction, self._transaction.moves
+        """Finish a notification of which nothing but its row is stored yet."""
+        self.note(case, settled)
+        case.finish(self._transaction, NotificationStatus.SENT)
+        case.finished = False  # here, with the others that went straight
+        self._seqs.append(case.seq)
+
+    def note(self, case: Case, settled: Settled) -> None:
+        """Write the receipts of a notification."""
+        moves = self._transaction.moves
         targets = {target.n: target for target in settled.targets or ()}
         for change in settled.changes:
             target, made, settlement = targets[change.n], change.made, change.settlement
@@ -68,13 +75,11 @@ class StraightWay:
             moves.append(
                 DeliveryMoved(case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
             )
-        case.finish(transaction, NotificationStatus.SENT)
-        case.finished = False  # here, with the others that went straight
-        self._seqs.append(case.seq)
 
     def write(self) -> None:
         """Write them all."""
-        if self._seqs:
-            connection = self._transaction.connection
+        connection = self._transaction.connection
+        if self._receipts:
             insert_all(connection, _INSERT, _VALUES, self._receipts)
+        if self._seqs:
             execute_in(connection, _FINISHED.format(now=self._transaction.now), self._seqs)

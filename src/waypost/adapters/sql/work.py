@@ -192,12 +192,12 @@ class SqlWork:
             items.append(item)
 
     async def _lease_recipients(self, n: int, items: list[WorkItem]) -> None:
-        """Fill *items* with recipients of bulk jobs who have at most about *n* devices."""
+        """Add at most *n* recipients of bulk jobs to *items*."""
         while n > 0:
             found = self._database.read_here(partial(self._pieces.take, n=n))
             items += found
-            n -= sum(len(item.devices or (None,)) for item in found)
-            if n <= 0 or (read := await self._pieces.load(self._leasing)) is None:
+            n -= len(found)
+            if n == 0 or (read := await self._pieces.load(self._leasing)) is None:
                 return
             self._follow_shards()
             if not read.items:  # nobody is left in it: it is closed
