@@ -73,7 +73,7 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
     why = f"no such channel; there are {', '.join(sorted(known))}"
 
     def check(content: Content, _: Kind) -> list[Fault]:
-        return [Fault("overrides", why)] if content.overrides.keys() - known else []
+        return [Fault("overrides", why)] if content.overrides and content.overrides.keys() - known else []
 
     return check
 

@@ -34,7 +34,7 @@ def ask(method, path, body):
 
 if os.environ["LAB_ROUND"] == "1":
     for target in targets:
-        platform = {"apns": "ios", "fcm": "android", "webpush": "web"}[target["gateway"]]
+        platform = {"apns": "ios", "fcm": "android", "webpush": "web"}.get(target["gateway"], target["gateway"])
         keys = target.get("subscription", {}).get("keys")
         device = {"platform": platform, "token": target["token"]} | ({"keys": keys} if keys else {})
         ask("PUT", "/v1/devices/" + target["name"] + "/d", device)

@@ -143,6 +143,16 @@ def test_a_plug_in_that_cannot_be_loaded_stops_the_start_with_its_name(
     )
 
 
+def test_a_plug_in_whose_sender_says_it_is_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its receipts would stand under a channel that is not its own."""
+    module = MODULE.replace('Capabilities("pager",', 'Capabilities("apns",')
+    monkeypatch.setenv("PYTHONPATH", str(install(tmp_path / "site", module)))
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {pager: {folder: slips}}}\n")
+    ended = _waypost("check-config", "--config", str(tmp_path / "waypost.yaml"))
+    assert ended.returncode == 1
+    assert ended.stderr == "waypost: configuration: plug-in pager: its sender is not that of demo/pager\n"
+
+
 def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_two_lines_of_metadata() -> None:
     """What proves that one more needs no change elsewhere: nothing else in the source knows that there is this one."""
     name = "unified" + "push"
