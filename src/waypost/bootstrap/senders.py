@@ -33,13 +33,16 @@ async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
 
 
 def senders_of(config: Config, means: Means) -> dict[CredentialId, Sender]:
-    """One sender a credential, not yet started."""
-    return {
-        CredentialId(f"{app}/{plugin.channel}"): plugin.build(app, chosen.senders[plugin.channel], means)
-        for app, chosen in config.apps.items()
-        for plugin in installed()
-        if plugin.channel in chosen.senders
-    }
+    """One sender a credential, not yet started; ConfigurationError names a plug-in whose sender is another's."""
+    found: dict[CredentialId, Sender] = {}
+    for app, chosen in config.apps.items():
+        for plugin in installed():
+            if plugin.channel in chosen.senders:
+                name = CredentialId(f"{app}/{plugin.channel}")
+                sender = found[name] = plugin.build(app, chosen.senders[plugin.channel], means)
+                if (sender.credential, sender.capabilities.channel) != (name, plugin.channel):
+                    raise ConfigurationError(f"plug-in {plugin.channel}", f"its sender is not that of {name}")
+    return found
 
 
 def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[ContentCheck]:
