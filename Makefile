@@ -5,10 +5,10 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench interop fuzz chaos docs lock compiled wheel
+.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock compiled wheel
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: ## make .venv hold what requirements/dev.txt pins (every other target does this first)
 	@$(PYTHON) scripts/install.py
@@ -26,8 +26,11 @@ fmt: install ## format the code and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-bench: install ## measure the whole path and the HTTP/2 kernel
+bench: install ## measure the whole path and its parts, about ten minutes (ONLY=kernel,intake for some; SECONDS=60 to hold the load)
 	@$(BIN)/python -m benchmarks
+
+bench-peers: install ## measure what other clients, and a Celery worker, need for the same work
+	@ONLY=peers,more_peers,celery $(BIN)/python -m benchmarks
 
 interop: install ## send 100,000 requests to each of eight HTTP/2 servers and judge every answer
 	@$(PYTHON) -m scripts.interop $(ARGS)
@@ -46,6 +49,7 @@ lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt
 	@$(LOCK) --upgrade pyproject.toml requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	@$(LOCK) --upgrade requirements/fuzz.in --output-file requirements/fuzz.txt
+	@$(LOCK) --upgrade requirements/peers.in --output-file requirements/peers.txt
 
 compiled: install ## build the wheel with the HTTP/2 kernel compiled into dist/, and hold it to all of the kernel's tests
 	@$(BIN)/python -m scripts.compiled

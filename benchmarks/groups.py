@@ -12,19 +12,17 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.deliveries import delivery, notification
 from benchmarks.programs import Gateway, cpu_s, gateway
 from benchmarks.registry import APP
 from benchmarks.rows import Row, row
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.domain.delivery import Delivery
-from waypost.domain.device import Device, Platform
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.ids import AppId
 from waypost.domain.outcome import Outcome, Taken
-from waypost.domain.time import DAY_MS, later
 from waypost.lab import credentials
-from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.runtime.clock import SystemClock
 from waypost.telemetry.sink import Silent
 
 GROUP = 500
@@ -81,11 +79,10 @@ async def _measure(folder: Path, other_side: Gateway) -> list[Row]:
 
 async def _send(sender: FcmSender, groups: int) -> None:
     places = asyncio.Semaphore(AT_ONCE)
-    ids = RandomIds(SystemClock())
     ended: list[asyncio.Future[None]] = []
     for number in range(groups):
         await places.acquire()
-        ended.append(_start(sender, _group(number, ids), places))
+        ended.append(_start(sender, _group(number), places))
     await asyncio.gather(*ended)
 
 
@@ -109,39 +106,7 @@ def _start(sender: FcmSender, group: list[Delivery], places: asyncio.Semaphore) 
     return done
 
 
-def _group(number: int, ids: RandomIds) -> list[Delivery]:
+def _group(number: int) -> list[Delivery]:
     """One notification to 500 devices: what a campaign sends."""
-    now = SystemClock().now()
-    (notification_id,) = ids.next(1)
-    user = UserId("user")
-    notification = Notification(
-        id=notification_id,
-        app=AppId(APP),
-        caller=CallerId("bench"),
-        user_id=user,
-        content=Content(title="Your parcel is here", body=f"Number {number} was left at the front door."),
-        created_at=now,
-        expires_at=later(now, DAY_MS),
-        ttl_ms=DAY_MS,
-        lane=Lane.NORMAL,
-    )
-    return [
-        Delivery(
-            notification=notification,
-            n=n,
-            channel=Channel("fcm"),
-            credential=CredentialId(f"{APP}/fcm"),
-            device=Device(
-                app=notification.app,
-                user_id=user,
-                device_id=DeviceId(f"device-{n}"),
-                platform=Platform("android"),
-                token=f"{number:022d}:APA91b{n:0134d}",
-                registered_at=now,
-                last_seen_at=now,
-                token_updated_at=now,
-            ),
-            attempt=1,
-        )
-        for n in range(GROUP)
-    ]
+    one = notification(number)
+    return [delivery(one, n, "fcm", "android", f"{number:022d}:APA91b{n:0134d}") for n in range(GROUP)]

@@ -15,8 +15,9 @@ from typing import Any
 
 SOURCE = Path(__file__).parent / "gateway"
 BUILT = SOURCE.parent.parent / ".cache" / "bench"
-SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path.home() / ".cargo" / "bin"), "/usr/sbin"])
-"""Where programs are looked for: Debian hides what administrators run, and cargo installs beside the path."""
+_BESIDE_THE_PATH = (str(Path.home() / ".cargo" / "bin"), "/usr/local/go/bin", "/usr/sbin")
+SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), *_BESIDE_THE_PATH])
+"""Where programs are looked for: cargo and go install themselves there, and Debian hides what administrators run."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 

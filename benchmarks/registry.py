@@ -42,7 +42,7 @@ def register(database: Path, gateway_url: str, users: int, *, web: bool = True, 
     written = 0
     try:
         page: list[dict[str, Any]] = []
-        for row in _devices(gateway_url, users, prefix, web=web):
+        for row in devices(gateway_url, users, prefix, web=web):
             page.append(row)
             written += 1
             if len(page) == PAGE:
@@ -67,7 +67,8 @@ def _write(connection: Any, statement: str, page: list[dict[str, Any]]) -> None:
     connection.execute("COMMIT")
 
 
-def _devices(gateway_url: str, users: int, prefix: str, *, web: bool) -> Iterator[dict[str, Any]]:
+def devices(gateway_url: str, users: int, prefix: str = "user-", *, web: bool = True) -> Iterator[dict[str, Any]]:
+    """The rows of so many users."""
     now = int(time.time() * 1000)
     serial = apple = 0
     for user in range(users):

@@ -1,0 +1,57 @@
+"""Deliveries for the benches of senders alone."""
+
+from __future__ import annotations
+
+from benchmarks.registry import APP
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device, Platform, SubscriptionKeys
+from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
+from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.time import DAY_MS, later
+from waypost.runtime.clock import RandomIds, SystemClock
+
+_CLOCK = SystemClock()
+_IDS = RandomIds(_CLOCK)
+USER = UserId("user")
+
+
+def notification(number: int) -> Notification:
+    """One with a text of its own, as the load generator has it."""
+    now = _CLOCK.now()
+    text = f"Number {number} was left at the front door."
+    return Notification(
+        id=_IDS.next(1)[0],
+        app=AppId(APP),
+        caller=CallerId("bench"),
+        user_id=USER,
+        content=Content(title="Your parcel is here", body=text, data={"mark": str(number)}),
+        created_at=now,
+        expires_at=later(now, DAY_MS),
+        ttl_ms=DAY_MS,
+        lane=Lane.NORMAL,
+    )
+
+
+def delivery(
+    one: Notification, n: int, channel: str, platform: str, token: str, keys: SubscriptionKeys | None = None
+) -> Delivery:
+    """The first attempt of *one* to its *n*-th device."""
+    at = one.created_at
+    return Delivery(
+        notification=one,
+        n=n,
+        channel=Channel(channel),
+        credential=CredentialId(f"{APP}/{channel}"),
+        device=Device(
+            app=one.app,
+            user_id=USER,
+            device_id=DeviceId(f"device-{n}"),
+            platform=Platform(platform),
+            token=token,
+            registered_at=at,
+            last_seen_at=at,
+            token_updated_at=at,
+            keys=keys,
+        ),
+        attempt=1,
+    )

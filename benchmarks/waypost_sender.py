@@ -1,0 +1,114 @@
+"""Sends with one of Waypost's own senders: `python -m benchmarks.waypost_sender ORDER CHANNEL`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from benchmarks.deliveries import delivery, notification
+from benchmarks.registry import APP
+from waypost.adapters.apns.sender import ApnsSender
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.webpush.sender import WebPushSender
+from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import SubscriptionKeys
+from waypost.domain.ids import AppId
+from waypost.domain.outcome import Outcome, Taken
+from waypost.ports.sender import Sender
+from waypost.runtime.clock import SystemClock
+from waypost.telemetry.sink import Silent
+
+WARM_UP = 100
+BATCH = 50
+"""Given to the sender at once, as a lane does."""
+
+
+def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
+    clock, telemetry = SystemClock(), Silent()
+    endpoint, ca_file = wanted["url"], wanted["ca_file"]
+    match channel:
+        case "apns":
+            named = {"key_file": wanted["apns_key_file"], "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
+            apns = ApnsSettings(**named, topic="com.example.demo", endpoint=endpoint, ca_file=ca_file)
+            return ApnsSender(AppId(APP), apns, clock=clock, telemetry=telemetry)
+        case "fcm":
+            account = wanted["service_account_file"]
+            fcm = FcmSettings(
+                service_account_file=account,
+                endpoint=endpoint,
+                ca_file=ca_file,
+                quota_per_minute=60_000_000,
+                quota_ramp_s=0,
+            )
+            return FcmSender(AppId(APP), fcm, clock=clock, telemetry=telemetry)
+        case _:
+            push = WebPushSettings(
+                vapid_private_key_file=wanted["vapid_key_file"],
+                subject="mailto:ops@example.com",
+                allow_endpoints=(endpoint,),
+                ca_file=ca_file,
+            )
+            return WebPushSender(AppId(APP), push, clock=clock, telemetry=telemetry)
+
+
+def _delivery(n: int, channel: str, wanted: dict[str, Any]) -> Delivery:
+    if channel != "webpush":
+        platform = "ios" if channel == "apns" else "android"
+        return delivery(notification(n), 0, channel, platform, wanted["tokens"][n % len(wanted["tokens"])])
+    subscription = wanted["subscriptions"][n % len(wanted["subscriptions"])]
+    keys = SubscriptionKeys(*(base64.urlsafe_b64decode(subscription["keys"][key] + "==") for key in ("p256dh", "auth")))
+    return delivery(notification(n), 0, channel, "web", subscription["endpoint"], keys)
+
+
+async def _run(sender: Sender, channel: str, wanted: dict[str, Any], first: int, count: int) -> None:
+    """Keep so many in flight until all were taken."""
+    done = asyncio.get_running_loop().create_future()
+    begun = ended = 0
+
+    def begin(many: int) -> None:
+        nonlocal begun
+        many = min(many, count - begun)
+        batch = [_delivery(first + begun + n, channel, wanted) for n in range(many)]
+        begun += many
+        sender.send(batch, report)
+
+    def report(_: Delivery, outcome: Outcome) -> None:
+        nonlocal ended
+        if not isinstance(outcome, Taken):
+            raise SystemExit(f"not taken: {outcome}")
+        ended += 1
+        if ended == count:
+            done.set_result(None)
+        elif ended % BATCH == 0 and begun < count:
+            begin(BATCH)
+
+    begin(wanted["in_flight"])
+    await done
+
+
+async def main(wanted: dict[str, Any], channel: str) -> None:
+    """As drive.py does it for the others."""
+    sender = _sender(channel, wanted)
+    await sender.start()
+    await _run(sender, channel, wanted, 0, WARM_UP)
+    before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    await _run(sender, channel, wanted, WARM_UP, wanted["count"])
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(json.dumps({"seconds": seconds, "cpu_s": spent}))
+    await sender.stop(10)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(json.loads(Path(sys.argv[1]).read_text()), sys.argv[2]))
