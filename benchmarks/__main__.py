@@ -1,4 +1,4 @@
-"""``make bench``: run the benches (``ONLY=kernel,intake`` for some), print the table, keep it in results/latest.json."""
+"""``make bench``: run the benches (``ONLY=kernel,intake`` for some), print one table, keep results/latest.json."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks import environments
 from benchmarks.end_to_end import NOTIFICATIONS, USERS, WARM_UP, burst
 from benchmarks.peers import HERE
-from benchmarks.programs import Gateway, command, cpu_s, gateway
+from benchmarks.programs import Gateway, command, cpu_s, gateway, reached
 from benchmarks.registry import DEVICES_PER_USER, devices
 from benchmarks.rows import Row, row
 from benchmarks.stack import running
@@ -58,11 +58,13 @@ def _measured(folder: Path, server: Gateway) -> tuple[float, float]:
     """CPU µs of a delivery in worker and Redis, and deliveries a second between the first and the last tenth."""
     order = folder / "order.json"
     socket = folder / "redis.sock"
-    wanted = {"url": server.url, "ca_file": str(folder / credentials.CA), "count": COUNT, "users": COUNT}
+    wanted: dict[str, Any] = {"url": server.url, "ca_file": str(folder / credentials.CA)}
+    wanted |= {"count": COUNT, "users": COUNT}
     wanted |= {"redis": f"redis+socket://{socket}", "database": str(folder / "team.db")}
     order.write_text(json.dumps(wanted | {"vapid_key_file": str(folder / credentials.VAPID_KEY)}))
     _store(folder / "team.db", server.url)
     environment = os.environ | {"PEERS_ORDER": str(order), "PYTHONPATH": str(HERE)}
+    environment["REQUESTS_CA_BUNDLE"] = wanted["ca_file"]
     with _child([command("redis-server"), "--port", "0", "--unixsocket", str(socket), "--save", ""], folder) as redis:
         while not socket.exists():
             time.sleep(0.05)
@@ -71,8 +73,7 @@ def _measured(folder: Path, server: Gateway) -> tuple[float, float]:
         with _child([*worker, "--loglevel=ERROR"], folder, environment) as worker_pid:
             points = []
             for share in (0.1, 0.9):
-                while (total := server.total("accepted", "dead")) < COUNT * DEVICES_PER_USER * share:
-                    time.sleep(0.02)
+                total = reached(server, int(COUNT * DEVICES_PER_USER * share))
                 points.append((time.perf_counter(), total, cpu_s(redis) + _family_s(worker_pid)))
     (began, first, before_s), (ended, last, after_s) = points
     return (after_s - before_s) / (last - first) * 1e6, (last - first) / (ended - began)

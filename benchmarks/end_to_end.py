@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import stages
 from benchmarks.latency import Latency, latency
-from benchmarks.programs import Load, cpu_s
+from benchmarks.programs import Load, cpu_s, reached
 from benchmarks.registry import DEVICES_PER_USER
 from benchmarks.rows import Row, row
 from benchmarks.stack import Stack, running, settled
@@ -84,9 +84,8 @@ def steady_rate(stack: Stack, before: int, expected: float) -> float:
     """Deliveries a second from the first tenth of *expected* to the last, while they happen."""
     points: list[tuple[float, int]] = []
     for share in (0.1, 0.9):
-        while stack.gateway.total("accepted", "dead") < before + expected * share:
-            time.sleep(0.02)
-        points.append((time.perf_counter(), stack.gateway.total("accepted", "dead")))
+        total = reached(stack.gateway, before + int(expected * share))
+        points.append((time.perf_counter(), total))
     (started_at, started), (ended_at, ended) = points
     return (ended - started) / (ended_at - started_at)
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +104,16 @@ def gateway(pem_file: Path) -> Iterator[Gateway]:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def reached(server: Gateway, wanted: int, timeout_s: float = 300.0) -> int:
+    """Wait until the gateway has taken or refused so many for good; how many it has then."""
+    until = time.monotonic() + timeout_s
+    while (total := server.total("accepted", "dead")) < wanted:
+        if time.monotonic() > until:
+            raise TimeoutError(f"only {total} of {wanted} deliveries after {timeout_s} s")
+        time.sleep(0.02)
+    return total
 
 
 class Load:
