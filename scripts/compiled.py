@@ -4,6 +4,7 @@ A wheel is pure Python unless WAYPOST_COMPILE=1 is set where it is built; then i
 The modules stay in it as source beside what was made of them.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -34,10 +35,7 @@ class KernelHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """What an isolated build needs for that, as `requirements/dev.txt` pins it."""
-        if not asked_for():
-            return []
-        pins = (ROOT / "requirements" / "dev.txt").read_text()
-        return re.findall(r"^(?:mypy|setuptools)==\S+", pins, re.MULTILINE)
+        return compilers() if asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add what was compiled; an editable installation stays pure, so that edits count."""
@@ -61,6 +59,12 @@ def can_compile() -> bool:
     return shutil.which("cc") is not None and Path(sysconfig.get_path("include"), "Python.h").exists()
 
 
+def compilers() -> list[str]:
+    """What makes C of Python, and an extension module of that, as they are pinned."""
+    pins = (ROOT / "requirements" / "dev.txt").read_text()
+    return re.findall(r"^(?:mypy|setuptools)==\S+", pins, re.MULTILINE)
+
+
 def sources() -> list[Path]:
     """The modules that are compiled."""
     return sorted(path for path in KERNEL.glob("*.py") if path.name not in LEFT_AS_PYTHON)
@@ -68,19 +72,20 @@ def sources() -> list[Path]:
 
 def compiled() -> Path:
     """A folder with the extension modules of today's source, laid out as in a wheel; made where it is missing."""
-    inputs = [Path(__file__), ROOT / "requirements" / "dev.txt", *sources()]
-    digest = hashlib.sha256(sys.version.encode())
-    for path in inputs:
+    digest = hashlib.sha256(" ".join([sys.version, *compilers()]).encode())
+    for path in [Path(__file__), *sources()]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     made = CACHE / digest.hexdigest()[:16]
-    if not made.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        others = list(CACHE.iterdir())
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            _compile(Path(scratch))
-            (Path(scratch) / "lib").replace(made)
-        for other in others:
-            shutil.rmtree(other, ignore_errors=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second waits, and finds it made
+        if not made.exists():
+            for outdated in CACHE.glob("*/"):
+                shutil.rmtree(outdated)
+            with tempfile.TemporaryDirectory() as scratch:
+                _compile(Path(scratch))
+                shutil.copytree(Path(scratch) / "lib", CACHE / "half")
+            (CACHE / "half").replace(made)
     return made
 
 
