@@ -1,11 +1,14 @@
-"""Apple's broadcast channels as the command line uses them."""
+"""What providers fan out, as the command line manages it: Apple's broadcast channels, FCM's topics."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from waypost.adapters.apns.channels import Channels, open_channels
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.adapters.fcm.topics import Topics
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
@@ -19,3 +22,17 @@ def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Cha
     if not isinstance(settings, ApnsSettings):
         raise ConfigurationError(f"apps.{app}.apns", "is needed for broadcast channels")
     return open_channels(app, settings, SystemClock())
+
+
+@asynccontextmanager
+async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[Topics]:
+    """The topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
+    settings = config.apps[app].senders.get(CHANNEL)
+    if not isinstance(settings, FcmSettings):
+        raise ConfigurationError(f"apps.{app}.fcm", "is needed for topics")
+    topics = Topics(app, settings, clock=SystemClock())
+    try:
+        await topics.start()
+        yield topics
+    finally:
+        await topics.stop()

@@ -50,7 +50,7 @@ def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[Co
     checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
     absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
     checks += [_refusing(field, plugin.title) for plugin in absent for field in plugin.own_fields]
-    return [*checks, _known_channels(plugins)]
+    return [*checks, _known_channels(plugins), _known_listeners(app, plugins)]
 
 
 def registration_checks(
@@ -84,3 +84,18 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
 def http2_kernel() -> str:
     """In which form the HTTP/2 client is installed (docs/decisions/0015)."""
     return "compiled" if COMPILED else "pure Python"
+
+
+def _known_listeners(app: AppSettings, plugins: Sequence[SenderPlugin]) -> ContentCheck:
+    known = {(plugin.channel, kind): plugin for plugin in plugins for kind in plugin.broadcasts}
+    why = f"no such kind; there are {', '.join(f'{channel} {kind}' for channel, kind in sorted(known))}"
+
+    def check(content: Content, _: Kind) -> list[Fault]:
+        if content.to is None:
+            return []
+        plugin = known.get((content.to.channel, content.to.kind))
+        if plugin is None:
+            return [Fault("to", why)]
+        return [] if plugin.channel in app.senders else [Fault("to", f"the app has no {plugin.title} account")]
+
+    return check

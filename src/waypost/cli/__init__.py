@@ -23,6 +23,7 @@ from waypost.cli.groups import LazyGroup
         "explain": "waypost.cli.explaining:explain",
         "keys": "waypost.cli.keys:keys",
         "apns": "waypost.cli.apns:apns",
+        "fcm": "waypost.cli.fcm:fcm",
         "check-config": "waypost.cli.checking:check_config",
         "migrate": "waypost.cli.migrating:migrate",
         "lab": "waypost.cli.lab:lab",
@@ -41,7 +42,7 @@ def waypost() -> None:
 
     send, show, bulk, devices, dead and explain speak to the API: give its address with --url or WAYPOST_URL, and the
     key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves;
-    apns reads it and speaks to Apple.
+    apns and fcm read it and speak to Apple and to Google.
     """
 
 

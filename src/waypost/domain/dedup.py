@@ -53,6 +53,8 @@ def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content)
     if content.push_type is not None:
         # Such a push says what it says in the provider's own fields.
         said += [content.push_type, content.overrides]
+    if content.to is not None:
+        said.append(content.to)
     return _digest(said)[:KEY_BYTES]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Final, NewType
 
 from msgspec import Struct
@@ -85,6 +86,26 @@ class Action(Struct, frozen=True, omit_defaults=True):
     icon: str | None = None
 
 
+LONGEST_LABEL = 128
+
+
+class Broadcast(Struct, frozen=True):
+    """Everybody who listens at a provider: it tells them all for one message (a topic, a broadcast channel)."""
+
+    channel: Channel
+    kind: str
+    """In the words of the channel's plug-in, such as ``topic``."""
+    name: str
+
+    @property
+    def label(self) -> str:
+        """What stands where a user and a device would: in histories, in receipts, and for the shard."""
+        label = f"{self.channel}:{self.kind}:{self.name}"
+        if len(label) <= LONGEST_LABEL:
+            return label
+        return f"{self.channel}:{self.kind}:{hashlib.sha256(self.name.encode()).hexdigest()}"
+
+
 class Content(Struct, frozen=True, omit_defaults=True):
     """What is said; stored once, rendered once per channel."""
 
@@ -106,6 +127,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """Provider fields that pass through untouched where they are valid."""
     push_type: ApnsPushType | None = None
     """Where it is for Apple devices alone, and no ordinary alert."""
+    to: Broadcast | None = None
+    """Where it is for all who listen, and for no user's devices."""
 
 
 UNREADABLE = Content(category="unreadable")

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.delivery import Target
-from waypost.domain.device import Device, Platform, token_use_of
+from waypost.domain.device import UNKNOWN, Device, Platform, token_use_of
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import Broadcast, Channel, Notification
 
 UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
@@ -38,6 +38,9 @@ def route(
     credential become suppressed targets, with the reason: nothing is skipped silently. A token for another use, such
     as a live activity's, is another address of a device: it is a target only where it is named.
     """
+    to = notification.content.to
+    if to is not None:
+        return _to_listeners(notification, to, credentials)
     wanted = notification.device_ids
     use = token_use_of(notification.content)
     owned = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
@@ -52,6 +55,18 @@ def route(
     if wanted:
         targets += _missing(wanted, targets, {device.device_id for device in owned})
     return Routed(tuple(targets), behind)
+
+
+def listeners(notification: Notification, to: Broadcast) -> Device:
+    """What stands for all who listen: no row of the registry, its token is the name of the topic or channel."""
+    at = notification.created_at
+    return Device(notification.app, notification.user_id, DeviceId(to.label), UNKNOWN, to.name, at, at, at)
+
+
+def _to_listeners(notification: Notification, to: Broadcast, credentials: Collection[Channel]) -> Routed:
+    if to.channel not in credentials:
+        return Routed((Target(0, DeviceId(to.label), to.channel, NO_CREDENTIAL),), {})
+    return Routed((Target(0, DeviceId(to.label), to.channel),), {0: listeners(notification, to)})
 
 
 def _missing(wanted: Sequence[DeviceId], found: Sequence[Target], owned: Collection[DeviceId]) -> Iterator[Target]:

@@ -15,6 +15,7 @@ from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import (
     Action,
     ApnsPushType,
+    Broadcast,
     Channel,
     Content,
     Guarantee,
@@ -53,10 +54,23 @@ class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
     icon: Link | None = None
 
 
+class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
+    """An address at a provider that fans out by itself."""
+
+    channel: Annotated[Word, Meta(examples=["fcm"])]
+    kind: Annotated[Word, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
+    name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$", examples=["news"])]
+
+
 class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The body of ``POST /v1/notifications``."""
 
-    user_id: Annotated[Identity, Meta(description="Whom to tell.", examples=["user-1"])]
+    user_id: Annotated[
+        Identity | None, Meta(description="Whom to tell; left out where `to` says it.", examples=["user-1"])
+    ] = None
+    to: Annotated[
+        SubmittedBroadcast | None, Meta(description="Everybody who listens at a provider, in place of a user.")
+    ] = None
     device_ids: Annotated[tuple[Identity, ...], Meta(max_length=50, description="Only these devices of the user.")] = ()
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
@@ -109,7 +123,7 @@ def faults(submission: Submission) -> list[Fault]:
 
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
-    found = list(_shown_faults(submission))
+    found = [*_recipient_faults(submission), *_shown_faults(submission)]
     if submission.push_type is not None and submission.push_type.kind is not submission.kind:
         found.append(Fault("push_type", f"{submission.push_type} needs the kind {submission.push_type.kind}"))
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
@@ -121,6 +135,16 @@ def faults(submission: Submission) -> list[Fault]:
     if submission.device_ids and len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
+
+
+def _recipient_faults(submission: Submission) -> Iterator[Fault]:
+    if submission.to is None:
+        if submission.user_id is None:
+            yield Fault("user_id", "required")
+    elif submission.user_id is not None:
+        yield Fault("to", "names everybody who listens; leave user_id out")
+    elif submission.device_ids:
+        yield Fault("device_ids", "are a user's")
 
 
 def _shown_faults(submission: Submission) -> Iterator[Fault]:
@@ -197,7 +221,7 @@ def draft(
     if found:
         raise InvalidRequest(tuple(found))
     notification = _notification(submission, content, notification_id, app, caller, defaults, now)
-    stored_bytes = len(_stored.encode(notification.content)) + len(submission.user_id)
+    stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
         raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
@@ -224,7 +248,7 @@ def _notification(
         id=notification_id,
         app=app,
         caller=caller,
-        user_id=UserId(submission.user_id),
+        user_id=UserId(submission.user_id or (content.to.label if content.to is not None else "")),
         content=content,
         created_at=now,
         expires_at=later(scheduled_at or now, ttl_ms),
@@ -240,6 +264,7 @@ def _notification(
 
 
 def _content(submission: Submission) -> Content:
+    to = submission.to
     return Content(
         title=submission.title,
         subtitle=submission.subtitle,
@@ -257,6 +282,7 @@ def _content(submission: Submission) -> Content:
         collapse_key=submission.collapse_key,
         overrides=submission.overrides,
         push_type=submission.push_type,
+        to=None if to is None else Broadcast(Channel(to.channel), to.kind, to.name),
     )
 
 

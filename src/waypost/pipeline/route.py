@@ -10,7 +10,7 @@ from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, 
 from waypost.domain.device import Device, Platform, token_use_of
 from waypost.domain.ids import CredentialId, DeviceId
 from waypost.domain.notification import UNREADABLE, Channel, Notification
-from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
+from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, listeners, route
 from waypost.domain.settlement import Change, Dead, Expired, Settlement, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -73,7 +73,9 @@ def _plan_again(
     credentials: Credentials,
     now: Instant,
 ) -> Plan:
-    by_id = {device.device_id: device for device in devices if device.active}
+    to = item.notification.content.to
+    known = devices if to is None else (listeners(item.notification, to),)
+    by_id = {device.device_id: device for device in known if device.active}
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     for target in open_targets:
@@ -97,10 +99,11 @@ def _again(
     if is_expired(notification, target.attempt + 1, now):
         return Expired()
     device = devices.get(target.device_id)
-    channel = None if device is None else channels.get(device.platform)
+    to = notification.content.to
+    channel = to.channel if to is not None else None if device is None else channels.get(device.platform)
     if device is None or channel is None:
         return Suppressed(DEVICE_MOVED)
-    if device.token_use is not token_use_of(notification.content):
+    if to is None and device.token_use is not token_use_of(notification.content):
         return Suppressed(OTHER_USE)
     credential = credentials.get(channel)
     if credential is None:

@@ -64,5 +64,7 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
 
     ConfigurationError where the section means nothing.
     """
+    broadcasts: tuple[str, ...] = ()
+    """The kinds of ``to`` that it takes: what the provider itself sends on to all who listen."""
     own_fields: tuple[str, ...] = ()
     """Fields of a submission that speak of this channel alone: refused in an app without a section."""

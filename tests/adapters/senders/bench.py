@@ -12,9 +12,10 @@ import msgspec
 from tests.unit.adapters.deliveries import delivery, notification
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
-from waypost.domain.ids import NotificationId, next_ids
-from waypost.domain.notification import Content, Kind, Notification
+from waypost.domain.ids import CredentialId, NotificationId, next_ids
+from waypost.domain.notification import Broadcast, Content, Kind, Notification
 from waypost.domain.outcome import Outcome
+from waypost.domain.routing import listeners
 from waypost.domain.time import Instant
 from waypost.lab import Lab
 from waypost.lab.faults import Rule, parse_rules
@@ -69,6 +70,13 @@ def to_web(
     subscription = lab.webpush.subscribe(service=service, vapid_key=vapid_key)
     keys = SubscriptionKeys(p256dh=subscription.public_key, auth=subscription.auth)
     return delivery(Platform("web"), lab.webpush.endpoint(subscription), what or fresh(), keys=keys)
+
+
+def to_all(to: Broadcast, **content: Any) -> Delivery:
+    """To all who listen at a provider."""
+    what = fresh(Content(to=to, **({"title": "Hello"} | content)))
+    credential = CredentialId(f"{what.app}/{to.channel}")
+    return Delivery(what, 0, to.channel, credential, listeners(what, to), attempt=1)
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

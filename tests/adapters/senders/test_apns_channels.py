@@ -11,11 +11,15 @@ import msgspec.yaml
 import pytest
 import pytest_asyncio
 
-from tests.adapters.senders.bench import SystemClock, script
+from tests.adapters.senders.bench import SystemClock, accepted, outcome, script, to_all, to_ios
 from waypost.adapters.apns.channels import AppleAway, BroadcastChannel, ChannelRefused, Channels, open_channels
+from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.ids import AppId
+from waypost.domain.notification import APNS, ApnsPushType, Broadcast
+from waypost.domain.outcome import Refused, Taken
 from waypost.lab import Lab
+from waypost.telemetry.sink import Silent
 
 UPDATE = {"event": "update", "content-state": {"score": "1:0"}}
 
@@ -46,6 +50,29 @@ async def test_a_channel_is_made_read_listed_sent_to_and_deleted(lab: Lab, chann
     await channels.delete(stored)
     assert await channels.ids() == (fleeting,)
     assert lab.records.counts["apns_broadcast"].accepted == 2
+
+
+@pytest.mark.asyncio
+async def test_a_notification_to_a_channel_is_one_push_and_what_apple_refuses_is_final(
+    lab: Lab, lab_apple: ApnsSettings, channels: Channels
+) -> None:
+    sender = ApnsSender(AppId("demo"), lab_apple, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    content = {"title": None, "push_type": ApnsPushType.LIVEACTIVITY, "overrides": {APNS: {"aps": UPDATE}}}
+    stored = await channels.create(stored=True)
+    got = await outcome(sender, to_all(Broadcast(APNS, "channel", stored), **content))
+    assert isinstance(got, Taken)
+    assert got.provider_id
+    fleeting = await channels.create(stored=False)
+    refused = {"BadExpirationDate": fleeting, "ChannelNotRegistered": "YWJj", "BadChannelId": "?"}
+    for code, name in refused.items():
+        other = await outcome(sender, to_all(Broadcast(APNS, "channel", name), **content))
+        assert isinstance(other, Refused)
+        assert other.code == code
+    assert isinstance(await outcome(sender, to_ios(lab)), Taken)
+    await sender.stop(1)
+    (record,) = accepted(lab, "apns_broadcast")
+    assert record.token == stored
 
 
 @pytest.mark.asyncio

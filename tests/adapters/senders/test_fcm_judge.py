@@ -17,12 +17,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.adapters.senders.judge.discovery import Discovery
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, notification
 from waypost.adapters.fcm.payload import Rendering, faults, rendered
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.adapters.fcm.settings import CHANNEL
+from waypost.domain.notification import Action, Broadcast, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import DAY_MS, HOUR_MS
 
 PINS = Path(__file__).parent / "judge" / "requirements.txt"
@@ -144,10 +146,15 @@ def bodies(what: Notification) -> dict[str, bytes]:
     return {
         "token": made.body(ANDROID_TOKEN),
         "fid": made.body("fid:cGVuZ3VpbnMtYXJlLW5pY2U"),
-        "topic": made.body_to_many(topic="news"),
-        "condition": made.body_to_many(condition="'a' in topics && 'b' in topics"),
+        "topic": _to_all(what, "topic", "news"),
+        "condition": _to_all(what, "condition", "'a' in topics && 'b' in topics"),
         "dry run": made.body(ANDROID_TOKEN, validate_only=True),
     }
+
+
+def _to_all(what: Notification, kind: str, name: str) -> bytes:
+    to = Broadcast(CHANNEL, kind, name)
+    return rendering(replace(what, content=replace(what.content, to=to))).body(name)
 
 
 @pytest.mark.parametrize("name", SENT)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
+import msgspec.yaml
 import pytest
 import pytest_asyncio
 
-from tests.adapters.senders.bench import SystemClock, accepted, fresh, payload_of, script
+from tests.adapters.senders.bench import SystemClock, accepted, outcome, payload_of, script, to_all
 from tests.tables import AddRow
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.fcm.sender import FcmSender
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, Topics
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Content
+from waypost.domain.notification import Broadcast
 from waypost.domain.outcome import Refused, Taken, Unanswered
 from waypost.lab import Lab
 
@@ -110,24 +115,50 @@ async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, 
 
 
 @pytest.mark.asyncio
-async def test_a_message_to_a_topic_and_to_a_condition(lab: Lab, topics: Topics) -> None:
-    assert isinstance(await topics.send(fresh(), topic="news"), Taken)
+async def test_one_message_goes_to_a_topic_and_to_a_condition(lab: Lab, fcm: FcmSender) -> None:
+    """What the provider tells all who listen is one request (requirements S3-106)."""
     condition = "'news' in topics && 'sport' in topics"
-    assert isinstance(await topics.send(fresh(), condition=condition), Taken)
+    for to in (Broadcast(CHANNEL, "topic", "news"), Broadcast(CHANNEL, "condition", condition)):
+        assert isinstance(await outcome(fcm, to_all(to)), Taken)
     first, second = [payload_of(lab, record)["message"] for record in accepted(lab, "fcm")]
     assert (first["topic"], second["condition"]) == ("news", condition)
     assert "token" not in first
 
 
 @pytest.mark.asyncio
-async def test_what_a_topic_cannot_take_is_refused_and_failures_are_read_as_ever(lab: Lab, topics: Topics) -> None:
+async def test_what_a_topic_cannot_take_is_refused_and_failures_are_read_as_ever(lab: Lab, fcm: FcmSender) -> None:
     """To a topic only 2048 bytes go."""
-    too_large = await topics.send(fresh(Content(title="Title", body="x" * 2048)), topic="news")
+    news = Broadcast(CHANNEL, "topic", "news")
+    too_large = await outcome(fcm, to_all(news, title="Title", body="x" * 2048))
     assert isinstance(too_large, Refused)
     assert too_large.code == "payload_too_large"
     assert "limit 2048" in too_large.why
-    assert isinstance(await topics.send(fresh(), topic="no topic"), Refused)
     assert lab.records.counts["fcm"].refused == 0
-    assert isinstance(await topics.send(fresh(), condition="news in"), Refused)
+    assert isinstance(await outcome(fcm, to_all(Broadcast(CHANNEL, "condition", "news in topics"))), Refused)
     await lab.script(script({"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}))
-    assert isinstance(await topics.send(fresh(), topic="news"), Unanswered)
+    assert isinstance(await outcome(fcm, to_all(news)), Unanswered)
+
+
+@pytest.mark.asyncio
+async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -> None:
+    directory = lab.settings.directory
+    account = {"service_account_file": str(directory / "fcm.json"), "ca_file": str(directory / "ca.pem")}
+    config = tmp_path / "waypost.yaml"
+    config.write_bytes(msgspec.yaml.encode({"apps": {"demo": {"fcm": account | {"endpoint": lab.urls.fcm}}}}))
+
+    async def run(*arguments: str) -> tuple[int, str]:
+        command = ("-m", "waypost.cli", "fcm", "topics", *arguments, "--app", "demo", "--config", str(config))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        said, _ = await process.communicate()
+        return process.returncode or 0, said.decode().strip()
+
+    one, two = tokens(lab, 2)
+    assert await run("subscribe", "news", one, two) == (0, "2 of 2 done")
+    assert await run("list", two) == (0, "news")
+    assert await run("unsubscribe", "news", two) == (0, "1 of 1 done")
+    lab.tokens.deaths[one] = 1
+    status, said = await run("subscribe", "sport", one, two)
+    assert (status, said.splitlines()[0]) == (1, "1 of 2 done")
+    assert "UNREGISTERED" in said

@@ -11,7 +11,7 @@ from waypost.domain.dedup import ClaimKind
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
 from waypost.domain.notification import ApnsPushType, Channel, Kind, Lane, Urgency
-from waypost.domain.submission import Defaults, Draft, Submission, draft
+from waypost.domain.submission import Defaults, Draft, Submission, SubmittedBroadcast, draft
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 
 NOW = Instant(1_800_000_000_000)
@@ -130,3 +130,27 @@ def test_two_updates_of_a_live_activity_are_not_the_same_content() -> None:
 
     assert key(5) != key(4)
     assert key(5) == key(5)
+
+
+NEWS = SubmittedBroadcast("fcm", "topic", "news")
+
+
+def test_all_who_listen_stand_where_a_user_would() -> None:
+    """A user who happens to have that name is told nothing twice for it, and nothing less."""
+    to_all, to_user = drafted(user_id=None, to=NEWS), drafted(user_id="fcm:topic:news")
+    assert to_all.notification.user_id == to_user.notification.user_id == "fcm:topic:news"
+    assert [claim.key for claim in to_all.claims] != [claim.key for claim in to_user.claims]
+    long = drafted(user_id=None, to=SubmittedBroadcast("fcm", "condition", "'a' in topics || " * 20)).notification
+    assert len(long.user_id) <= 128
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"user_id": None}, ["user_id"]),
+        ({"to": NEWS}, ["to"]),
+        ({"user_id": None, "to": NEWS, "device_ids": ("d",)}, ["device_ids"]),
+    ],
+)
+def test_a_submission_names_either_a_user_or_all_who_listen(fields: dict[str, Any], named: list[str]) -> None:
+    assert faults(**fields) == named

@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.adapters.deliveries import NOW, delivery, notification
 from tests.unit.domain.made import CHANNELS
-from waypost.domain.delivery import OpenTarget
+from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device, Platform, TokenUse
-from waypost.domain.ids import CredentialId, DeviceId
-from waypost.domain.notification import Channel
+from waypost.domain.ids import CredentialId, DeviceId, UserId
+from waypost.domain.notification import Broadcast, Channel, Content
 from waypost.domain.settlement import Suppressed
 from waypost.pipeline.route import plan
 from waypost.ports.work import WorkItem
@@ -44,3 +44,17 @@ def test_a_device_that_is_not_what_it_was_gets_nothing(since: Device, why: str) 
 def test_a_new_token_of_the_same_use_is_used() -> None:
     (again,) = plan(AGAIN, [now_as(token="new")], CHANNELS, CREDENTIALS, NOW).deliveries
     assert (again.device.token, again.attempt, again.retries_made) == ("new", 2, 1)
+
+
+def test_all_who_listen_are_one_target_also_the_second_time() -> None:
+    """No device is behind it, and none of a user who happens to have its name."""
+    to = Broadcast(Channel("apns"), "channel", "abc=")
+    told = msgspec.structs.replace(notification(Content(to=to)), user_id=UserId(to.label))
+    first = plan(WorkItem(told, None), [DEVICE], CHANNELS, CREDENTIALS, NOW)
+    assert first.targets == (Target(0, DeviceId("apns:channel:abc="), Channel("apns")),)
+    again = WorkItem(told, (OpenTarget(0, DeviceId(to.label), Channel("apns"), attempt=1, retries=1),))
+    for planned in (first, plan(again, [DEVICE], CHANNELS, CREDENTIALS, NOW)):
+        (one,) = planned.deliveries
+        assert (one.device.token, one.channel) == ("abc=", "apns")
+    (without,) = plan(again, [], CHANNELS, {}, NOW).changes
+    assert without.settlement == Suppressed("no_credential")

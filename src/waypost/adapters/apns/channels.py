@@ -16,6 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.apns.credentials import Identity, identify
+from waypost.adapters.apns.gateway import BROADCAST
+from waypost.adapters.apns.payload import BROADCAST_LIMIT_BYTES, LONGEST_STORED_S
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.origin import authority_of, origin_of
 from waypost.domain.errors import WaypostError
@@ -28,13 +30,7 @@ MANAGEMENT = {
     "production": "https://api-manage-broadcast.push.apple.com:2196",
     "sandbox": "https://api-manage-broadcast.sandbox.push.apple.com:2195",
 }
-BROADCAST = {
-    "production": "https://api-broadcast.push.apple.com",
-    "sandbox": "https://api-broadcast.sandbox.push.apple.com",
-}
 TIMEOUT_S = 10.0
-LIMIT_BYTES = 5120
-LONGEST_STORED_S = 8 * 3600
 
 REASONS: dict[str, str] = {
     "FeatureNotEnabled": "switch on Broadcast for the app's bundle id, on Apple's page of its capabilities",
@@ -134,7 +130,7 @@ class Channels:
         """
         now_s = self._clock.now() // SECOND_MS
         body = msgspec.json.encode({"aps": {"timestamp": now_s} | dict(aps)})
-        if len(body) > LIMIT_BYTES:
+        if len(body) > BROADCAST_LIMIT_BYTES:
             raise ChannelRefused("PayloadTooLarge")
         headers = {
             "apns-channel-id": channel_id,

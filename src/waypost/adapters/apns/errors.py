@@ -66,6 +66,22 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "Shutdown": (Meaning.NOT_TAKEN, "Apple's server is shutting down"),
 }
 
+BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
+    "FeatureNotEnabled": (Meaning.REFUSED, "broadcast is not switched on for the app's bundle id, on Apple's page"),
+    "MissingChannelId": (Meaning.REFUSED, _FIX),
+    "BadChannelId": (Meaning.REFUSED, "that is no channel id"),
+    "ChannelNotRegistered": (Meaning.REFUSED, "there is no such channel in this environment"),
+    "BadRequestParams": (Meaning.REFUSED, _FIX),
+    "BadRequestPayload": (Meaning.REFUSED, "Apple cannot read the body"),
+    "MissingPushType": (Meaning.REFUSED, _FIX),
+    "BadExpirationDate": (Meaning.REFUSED, "a channel that stores nothing takes a ttl of 0 alone"),
+    # The credential may push to devices all the same.
+    "TopicMismatch": (Meaning.REFUSED, "the credential is not of the team that owns the bundle id"),
+    # So spelled here.
+    "Service Unavailable": (Meaning.NOT_TAKEN, "Apple is not available"),
+}
+"""What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
+
 WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
 """What to wait where Apple says nothing and the retry policy would be too eager."""
 
@@ -88,7 +104,8 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
     """What one request came to."""
     match result:
         case Answer(status=200, headers=headers):
-            return Taken(next((value.decode("latin-1") for name, value in headers if name == b"apns-id"), ""))
+            ids = (b"apns-id", b"apns-request-id")
+            return Taken(next((value.decode("latin-1") for name, value in headers if name in ids), ""))
         case Answer():
             return _refusal(result, delivery, dead_token_codes, now)
         case Unsent() | Unknown():
@@ -99,9 +116,9 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
 
 def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     code = reason_of(answer)
-    meaning, why = REASONS.get(
-        code, (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
-    )
+    said = (BROADCAST_REASONS if delivery.notification.content.to is not None else REASONS).get(code)
+    unknown = (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
+    meaning, why = said or REASONS.get(code, unknown)
     if meaning is Meaning.DEAD_TOKEN and code not in dead_token_codes:
         meaning = Meaning.REFUSED
     wait_ms = retry_after_ms(answer, now)

@@ -14,10 +14,14 @@ from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result,
 
 HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 OTHER = {"production": "sandbox", "sandbox": "production"}
+BROADCAST = {
+    "production": "https://api-broadcast.push.apple.com",
+    "sandbox": "https://api-broadcast.sandbox.push.apple.com",
+}
 PING_AFTER_IDLE_S = 3600.0
 """Apple: a PING after an hour of idleness is welcome."""
 OTHER_CONNECTIONS = 5
-"""At most, to the environment that is not the app's own. With the most that settings allow it makes 50."""
+"""At most, to the environment that is not the app's own, and to broadcast channels."""
 
 
 class Gateway:
@@ -32,11 +36,11 @@ class Gateway:
         self._pools = pools
 
     def request(
-        self, kind: Kind, token: str, head: bytes, body: bytes, deadline: float, ended: Callable[[Result], None]
+        self, kind: Kind, path: str, head: bytes, body: bytes, deadline: float, ended: Callable[[Result], None]
     ) -> None:
-        """Push to *token*; *head* is what follows the path."""
-        path = encode_headers(((b":path", b"/3/device/" + token.encode()),))
-        self._pools[kind].request(b"".join((self._head, path, head)), body, deadline, ended)
+        """Push to *path*; *head* is what follows it."""
+        named = encode_headers(((b":path", path.encode()),))
+        self._pools[kind].request(b"".join((self._head, named, head)), body, deadline, ended)
 
     @property
     def connections(self) -> int:
@@ -69,10 +73,18 @@ def own_gateway(origin: Origin, settings: ApnsSettings, on_event: Callable[[Pool
     )
 
 
+def broadcast_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
+    """Apple's host for broadcast channels: nothing is opened before there is something to say to one."""
+    return _one_pool(origin, on_event)
+
+
 def other_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
     """The other environment: nothing is opened before a token is tried there."""
-    pool = _pool(origin, 0, OTHER_CONNECTIONS, on_event)
-    return Gateway(origin, dict.fromkeys(Kind, pool))
+    return _one_pool(origin, on_event)
+
+
+def _one_pool(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
+    return Gateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, on_event)))
 
 
 def _pool(origin: Origin, least: int, most: int, on_event: Callable[[PoolEvent], None]) -> Pool:

@@ -19,11 +19,16 @@ from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Notification, Urgency
+from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
 COLLAPSE_ID_LIMIT_BYTES = 64
+CHANNEL_KIND = "channel"
+"""Of ``to``: a broadcast channel, by its id."""
+BROADCAST_LIMIT_BYTES = 5120
+LONGEST_STORED_S = 8 * 3600
+"""How long Apple keeps the last message of a channel, where it keeps any."""
 
 NOT_ENTITLED = "the setting critical_alerts is off, which says that Apple granted the app's entitlement"
 SHOWN_KEYS = ("alert", "badge", "sound")
@@ -66,6 +71,8 @@ def render(notification: Notification, settings: ApnsSettings, now: Instant) -> 
     """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
     push_type = push_type_of(notification.content, notification.kind)
     rule = RULES[push_type]
+    if notification.content.to is not None:
+        return _to_channel(notification, notification.content.to, settings, now)
     headers = [
         ("apns-topic", settings.topic + rule.suffix),
         ("apns-push-type", push_type.value),
@@ -79,6 +86,18 @@ def render(notification: Notification, settings: ApnsSettings, now: Instant) -> 
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
     body = msgspec.json.encode(payload(notification, settings))
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
+
+
+def _to_channel(notification: Notification, to: Broadcast, settings: ApnsSettings, now: Instant) -> Rendering:
+    """What goes to all who follow *to*: its path names the app, so that there is no topic, and nothing collapses."""
+    expiration = min(_expiration(notification, now), now // SECOND_MS + LONGEST_STORED_S)
+    headers = (
+        ("apns-channel-id", to.name),
+        ("apns-push-type", "liveactivity"),
+        ("apns-priority", RULES[ApnsPushType.LIVEACTIVITY].priority[notification.urgency]),
+        ("apns-expiration", str(expiration)),
+    )
+    return Rendering(headers, msgspec.json.encode(payload(notification, settings)), BROADCAST_LIMIT_BYTES)
 
 
 def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any]:
@@ -117,6 +136,9 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     taken = [key for key in ("aps", ID_KEY) if key in content.data]
     found = [Fault(f"data.{key}", "the key is taken in an APNs payload") for key in taken]
     override = content.overrides.get(APNS, {})
+    to_channel = content.to is not None and content.to.channel == APNS
+    if to_channel and content.push_type is not ApnsPushType.LIVEACTIVITY:
+        found.append(Fault("push_type", "a broadcast channel takes live activities alone"))
     if not override and content.push_type is None:
         return found
     if ID_KEY in override:
@@ -125,6 +147,8 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     if not isinstance(aps, dict):
         return [*found, Fault("overrides.apns.aps", "must be an object")]
     found += special_faults(content)
+    if to_channel and aps.get("event") == "start":
+        found.append(Fault("overrides.apns.aps.event", "nobody can start a live activity by broadcast"))
     if kind is Kind.SILENT:
         found += [
             Fault(f"overrides.apns.aps.{key}", "a silent notification shows nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from waypost.adapters.apns.payload import faults
+from waypost.adapters.apns.payload import CHANNEL_KIND, faults
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
@@ -47,5 +47,6 @@ PLUGIN: Final = SenderPlugin(
     build=_build,
     content_check=faults,
     registration_check=_registration_check,
+    broadcasts=(CHANNEL_KIND,),
     own_fields=("push_type",),
 )

@@ -6,12 +6,21 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Final
+from urllib.parse import quote
 
 from waypost.adapters.apns.certificate import ExpiryWatch
 from waypost.adapters.apns.credentials import Identity, identify
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
 from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
-from waypost.adapters.apns.gateway import HOSTS, OTHER, Gateway, other_gateway, own_gateway
+from waypost.adapters.apns.gateway import (
+    BROADCAST,
+    HOSTS,
+    OTHER,
+    Gateway,
+    broadcast_gateway,
+    other_gateway,
+    own_gateway,
+)
 from waypost.adapters.apns.payload import Rendering, render, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
@@ -99,9 +108,10 @@ class ApnsSender:
         )
         self._gateways: dict[bool, Gateway] = {}
         """Under True the environment that is not the app's own."""
+        self._broadcasts: Gateway | None = None
         self._heals = settings.heal_environment and settings.other_gateway_known
         self._watch = CredentialWatch(
-            self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._gateways.values())
+            self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._every_gateway())
         )
         self._foreign = ForeignTokens()
         self._tally = tally or partial(Tally, None, 0, clock)
@@ -125,7 +135,10 @@ class ApnsSender:
         if self._heals:
             other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
             self._gateways[True] = other_gateway(other, self._watch.saw)
-        for gateway in self._gateways.values():
+        self._broadcasts = broadcast_gateway(
+            self._origin(settings.broadcast_endpoint or BROADCAST[settings.environment]), self._watch.saw
+        )
+        for gateway in self._every_gateway():
             await gateway.start()
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
@@ -140,7 +153,7 @@ class ApnsSender:
             if shared is None or shared.notification is not delivery.notification:
                 shared = _Shared(delivery.notification, self._rendered(delivery.notification, now))
             token = delivery.device.token
-            refusal = shared.refused or _malformed(token)
+            refusal = shared.refused or _malformed(delivery)
             if refusal:
                 self._loop.call_soon(report, delivery, refusal)
             else:
@@ -151,7 +164,7 @@ class ApnsSender:
         """What ``send`` would put on the wire, without path and authorization."""
         now = self._clock.now()
         sendable = self._rendered(delivery.notification, now)
-        refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery.device.token)
+        refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery)
         rendering = render(delivery.notification, self._settings, now) if isinstance(sendable, Refused) else sendable
         return Rendered(
             headers=dict(rendering.headers),
@@ -169,7 +182,7 @@ class ApnsSender:
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
-        await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._gateways.values()))
+        await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._every_gateway()))
 
     def _origin(self, url: str) -> Origin:
         origin = origin_of(self._section, url, self._settings.ca_file)
@@ -185,9 +198,15 @@ class ApnsSender:
         shared = one.shared
         head = self._authorization(one.jwt) + shared.head
         ended = partial(self._ended, one)
-        self._gateways[one.foreign].request(
-            shared.notification.kind, one.delivery.device.token, head, shared.body, one.deadline, ended
-        )
+        if shared.notification.content.to is None:
+            gateway, path = self._gateways[one.foreign], f"/3/device/{one.delivery.device.token}"
+        else:
+            assert self._broadcasts is not None
+            gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
+        gateway.request(shared.notification.kind, path, head, shared.body, one.deadline, ended)
+
+    def _every_gateway(self) -> list[Gateway]:
+        return [*self._gateways.values(), *([self._broadcasts] if self._broadcasts is not None else [])]
 
     def _authorization(self, jwt: str) -> bytes:
         if self._bearer[0] is not jwt:
@@ -232,6 +251,9 @@ def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
     return encode_headers([(name.encode(), value.encode()) for name, value in headers])
 
 
-def _malformed(token: str) -> Refused | None:
+def _malformed(delivery: Delivery) -> Refused | None:
     """A token that could not stand in a path; its length is Apple's affair."""
+    token = delivery.device.token
+    if delivery.notification.content.to is not None:
+        return None  # a channel's id stands in a header
     return None if token.isalnum() and token.isascii() else Refused("malformed_token", "the token is not hexadecimal")

@@ -6,7 +6,7 @@ top-level status says less, and sometimes something else.
 
 from __future__ import annotations
 
-from typing import Protocol, assert_never
+from typing import assert_never
 from zlib import crc32
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec import Struct
 from waypost.adapters.fcm.settings import TokenRules
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
 from waypost.adapters.push.retry_after import retry_after_ms
-from waypost.domain.notification import Notification
+from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken, Throttled, Unanswered
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
@@ -75,30 +75,6 @@ _SAYS_THE_TOKEN = "not a valid FCM registration token"  # noqa: S105 - a text
 _TOKEN_FIELDS = ("message.token", "message.fid")
 
 
-class Tried(Protocol):
-    """What was sent and how often it was tried: a delivery, or a message to a topic."""
-
-    @property
-    def notification(self) -> Notification:
-        """See Delivery."""
-        ...
-
-    @property
-    def n(self) -> int:
-        """See Delivery."""
-        ...
-
-    @property
-    def retries_made(self) -> int:
-        """See Delivery."""
-        ...
-
-    @property
-    def throttles(self) -> int:
-        """See Delivery."""
-        ...
-
-
 class _Violation(Struct):
     field: str = ""
 
@@ -127,7 +103,7 @@ _errors = msgspec.json.Decoder(_Envelope)
 _messages = msgspec.json.Decoder(_Message)
 
 
-def outcome_of(result: Result, tried: Tried, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
+def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
     """What one request came to."""
     match result:
         case Answer(status=200, body=body):
@@ -154,7 +130,7 @@ def code_of(answer: Answer) -> str:
     return _code(_error(answer), answer.status)
 
 
-def _refusal(answer: Answer, tried: Tried, now: Instant, rules: TokenRules) -> Outcome:
+def _refusal(answer: Answer, tried: Delivery, now: Instant, rules: TokenRules) -> Outcome:
     error = _error(answer)
     code = _code(error, answer.status)
     meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer that FCM does not document, status {answer.status}"))
@@ -183,14 +159,14 @@ def _forgets_the_token(code: str, error: _Error | None, rules: TokenRules) -> bo
             assert_never(rules.invalid_argument)
 
 
-def _backoff_ms(code: str, tried: Tried) -> int:
+def _backoff_ms(code: str, tried: Delivery) -> int:
     first_ms = FIRST_WAITS_MS.get(code, FIRST_WAIT_MS)
     wait_ms = min(first_ms << min(tried.retries_made, 16), HOUR_MS)
     chance = crc32(tried.notification.id + tried.n.to_bytes(4)) / 2**32
     return wait_ms + int(wait_ms * _SPREAD * chance)
 
 
-def _quota_wait_ms(tried: Tried) -> int:
+def _quota_wait_ms(tried: Delivery) -> int:
     return min(QUOTA_WAIT_MS << min(tried.throttles, 10), HOUR_MS)
 
 

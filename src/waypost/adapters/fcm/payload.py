@@ -5,7 +5,8 @@ Sources: firebase.google.com, "REST Resource: projects.messages" and "About FCM 
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +18,7 @@ from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Content, Kind, Notification, Urgency
+from waypost.domain.notification import Broadcast, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
@@ -34,6 +35,8 @@ PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NOR
 INSTALLATION_PREFIX = "fid:"
 """Before a Firebase installation id that is registered in place of a token."""
 
+TOPIC, CONDITION = "topic", "condition"
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
 _TOKEN, _INSTALLATION = b'"token":', b'"fid":'
 _MESSAGE = b'"message":{'
 
@@ -43,7 +46,10 @@ class Rendering(Struct, frozen=True):
 
     message: dict[str, Any]
     rest: bytes
-    """What follows the token in the body."""
+    """What follows the recipient in the body."""
+    to: bytes
+    """The key of the recipient: a token, a topic or a condition."""
+    limit_bytes: int
 
     @property
     def size_bytes(self) -> int:
@@ -51,27 +57,20 @@ class Rendering(Struct, frozen=True):
         return counted_bytes(self.message)
 
     def body(self, token: str, *, validate_only: bool = False) -> bytes:
-        """The body of the request for one device, named by its token or by ``fid:`` and its installation id."""
+        """The body of the request for one recipient; an installation id stands after ``fid:`` in place of a token."""
         start = b'{"validate_only":true,' if validate_only else b"{"
-        kind = _TOKEN
-        if token.startswith(INSTALLATION_PREFIX):
+        kind = self.to
+        if kind is _TOKEN and token.startswith(INSTALLATION_PREFIX):
             kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
         return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
 
-    def body_to_many(self, topic: str = "", condition: str = "") -> bytes:
-        """The body of the request for a topic, or for all whose topics meet a condition."""
-        kind, name = (b'"topic":', topic) if topic else (b'"condition":', condition)
-        return b"{" + _MESSAGE + kind + msgspec.json.encode(name) + self.rest
 
-
-def rendered(
-    notification: Notification, now: Instant, fit: Fit, limit_bytes: int = PAYLOAD_LIMIT_BYTES
-) -> Rendering | Refused:
+def rendered(notification: Notification, now: Instant, fit: Fit) -> Rendering | Refused:
     """What goes to each device, shortened where it must and may be; or why nothing does."""
     rendering = render(notification, now)
-    if len(rendering.rest) <= limit_bytes:  # as JSON it is more than what counts
+    if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
         return rendering
-    refusal = too_large(rendering.size_bytes, limit_bytes)
+    refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
     if refusal is None:
         return rendering
     if fit == "refuse":
@@ -80,7 +79,7 @@ def rendered(
     def rendered_with(content: Content) -> Rendering:
         return render(replace(notification, content=content), now)
 
-    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, limit_bytes)
+    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
     return refusal if shorter is None else rendered_with(shorter)
 
 
@@ -108,7 +107,9 @@ def render(notification: Notification, now: Instant) -> Rendering:
     message["data"] = data = {key: _text(value) for key, value in data.items()}
     data[ID_KEY] = format_id(notification.id)
     rest = b"," + msgspec.json.encode(message)[1:] + b"}"
-    return Rendering(message, rest)
+    if content.to is None:
+        return Rendering(message, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
+    return Rendering(message, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
 
 
 def counted_bytes(message: dict[str, Any]) -> int:
@@ -124,7 +125,11 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     """What FCM would refuse or we could not send, with the path of each."""
     found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
     override = content.overrides.get(CHANNEL)
-    return found + _override_faults(override, kind) if override else found
+    if override:
+        found += _override_faults(override, kind)
+    if content.to is not None and content.to.channel == CHANNEL:
+        found += _listener_faults(content.to)
+    return found
 
 
 def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
@@ -143,6 +148,14 @@ def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
     if kind is Kind.SILENT and "notification" in override:
         found.append(Fault("overrides.fcm.notification", "a silent notification shows nothing"))
     return found
+
+
+def _listener_faults(to: Broadcast) -> list[Fault]:
+    if to.kind == TOPIC and not TOPIC_NAME.fullmatch(to.name):
+        return [Fault("to.name", "a topic has 1 to 900 of a-z A-Z 0-9 - _ . ~ %")]
+    if to.kind == CONDITION and "in topics" not in to.name:
+        return [Fault("to.name", "a condition speaks of topics, such as 'a' in topics && 'b' in topics")]
+    return []
 
 
 def is_reserved(key: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.adapters.fcm.payload import faults
+from waypost.adapters.fcm.payload import CONDITION, TOPIC, faults
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.device import Platform
@@ -23,4 +23,5 @@ PLUGIN: Final = SenderPlugin(
     settings=FcmSettings,
     build=_build,
     content_check=faults,
+    broadcasts=(TOPIC, CONDITION),
 )

@@ -98,7 +98,7 @@ class FcmSender:
             headers={"content-type": "application/json"},
             body=shown.body("…", validate_only=self._settings.validate_only),
             size_bytes=shown.size_bytes,
-            limit_bytes=PAYLOAD_LIMIT_BYTES,
+            limit_bytes=shown.limit_bytes,
             refused=got.why if isinstance(got, Refused) else None,
         )
 

@@ -7,7 +7,6 @@ Sources: firebase.google.com, "Manage topic subscriptions" (one device a call) a
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
@@ -15,16 +14,15 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from waypost.adapters.fcm.errors import CODES, code_of, outcome_of
+from waypost.adapters.fcm.errors import CODES, code_of
 from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
-from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_LIMIT_BYTES, rendered
+from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push.answers import Meaning, read_json
 from waypost.adapters.push.origin import authority_of, origin_of, trust
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Notification
-from waypost.domain.outcome import Denied, Outcome, Refused, Unreachable
+from waypost.domain.outcome import Denied, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
 from waypost.ports.clock import Clock
 
@@ -33,7 +31,6 @@ INSTANCE_ID: Final = "https://iid.googleapis.com"
 MANY: Final = 1000
 """Tokens in one call of the Instance ID service."""
 TIMEOUT_S = 10.0
-TOPIC: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
 
 
 class Done(Struct, frozen=True):
@@ -46,15 +43,6 @@ class NotDone(Struct, frozen=True):
     code: str
     why: str
     again: bool
-
-
-class SentToMany(Struct, frozen=True):
-    """A message to a topic, as its outcome is read."""
-
-    notification: Notification
-    retries_made: int = 0
-    throttles: int = 0
-    n: int = 0
 
 
 INSTANCE_ID_CODES: dict[str, NotDone] = {
@@ -127,22 +115,6 @@ class Topics:
         for pool, _ in self._pools.values():
             await pool.close()
 
-    async def send(
-        self, notification: Notification, *, topic: str = "", condition: str = "", retries_made: int = 0
-    ) -> Outcome:
-        """Send to all who hear *topic*, or whose topics meet *condition* (``'a' in topics && 'b' in topics``)."""
-        now = self._clock.now()
-        got = rendered(notification, now, self._settings.fit, TOPIC_LIMIT_BYTES)
-        if isinstance(got, Refused):
-            return got
-        if not condition and not TOPIC.fullmatch(topic):
-            return Refused("INVALID_ARGUMENT", "the topic is not one")
-        path = f"/v1/projects/{self._project_id}/messages:send"
-        result = await self._call(GOOGLE, "POST", path, got.body_to_many(topic, condition))
-        if isinstance(result, Denied | Unreachable):
-            return result
-        return outcome_of(result, SentToMany(notification, retries_made), self._clock.now())
-
     async def subscribe(self, device: str, topic: str) -> Done | NotDone:
         """Let *device* hear *topic*."""
         return await self._change("PATCH", device, topic)
@@ -175,7 +147,7 @@ class Topics:
         return await self._change_many("/iid/v1:batchRemove", tokens, topic)
 
     async def _change(self, method: str, device: str, topic: str) -> Done | NotDone:
-        if not TOPIC.fullmatch(topic):
+        if not TOPIC_NAME.fullmatch(topic):
             return NotDone("INVALID_ARGUMENT", "the topic is not one", again=False)
         path = f"{self._collection(device)}/{quote(topic, safe='')}"
         result = await self._call(GOOGLE, method, path, b"{}" if method == "PATCH" else b"")

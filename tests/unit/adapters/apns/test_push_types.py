@@ -12,7 +12,7 @@ from waypost.adapters.apns.payload import Rendering, faults, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.device import TokenUse, token_use_of
-from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 
 SETTINGS = ApnsSettings(key_file="k", key_id="i", team_id="t", topic="com.example.demo")
@@ -178,6 +178,22 @@ def test_what_would_be_shown_has_no_place_beside_an_alert(push_type: ApnsPushTyp
 )
 def test_each_type_has_tokens_of_its_own(content: Content, use: TokenUse) -> None:
     assert token_use_of(content) is use
+
+
+@pytest.mark.parametrize(
+    ("push_type", "event", "named"),
+    [
+        (ApnsPushType.LIVEACTIVITY, "update", []),
+        (ApnsPushType.LIVEACTIVITY, "start", ["overrides.apns.aps.event"]),
+        (None, None, ["push_type"]),
+    ],
+)
+def test_a_broadcast_channel_takes_updates_of_live_activities_alone(
+    push_type: ApnsPushType | None, event: str | None, named: list[str]
+) -> None:
+    overrides = {} if event is None else {APNS: {"aps": START | {"event": event}}}
+    content = Content(title="T", push_type=push_type, overrides=overrides, to=Broadcast(APNS, "channel", "abc="))
+    assert [fault.path for fault in faults(content, Kind.VISIBLE)] == named
 
 
 CRITICAL = notification(Content(title="T", sound="siren.caf"), urgency=Urgency.CRITICAL)
