@@ -20,6 +20,7 @@ class Pool:
     """Sends requests to one origin; each ends exactly once, as an Answer, Unsent or Unknown.
 
     Belongs to one event loop. Nothing here raises because of the network: a request's result says what happened.
+    *on_room* is called when requests have ended and none is queued: for whoever would rather keep requests than queue.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Pool:
         *,
         loop: asyncio.AbstractEventLoop | None = None,
         on_event: Callable[[PoolEvent], None] | None = None,
+        on_room: Callable[[], None] | None = None,
         jitter: Callable[[], float] = random.random,
         sockets: Sockets | None = None,
         dial: Dial = dial,
@@ -37,6 +39,7 @@ class Pool:
             origin.tls.set_alpn_protocols(["h2"])
         self._loop = loop or asyncio.get_running_loop()
         self._max_queue = settings.max_queue
+        self._on_room = on_room
         if sockets is None:
             # Each connection may have a successor while it ends.
             sockets = Sockets(2 * settings.max_connections)
@@ -137,6 +140,8 @@ class Pool:
                 self._send_again(stream, connection)
         if self._queue:
             self.dispatch()
+        elif self._on_room is not None:
+            self._on_room()
         if self._emptied is not None:
             self._check_emptied()
 

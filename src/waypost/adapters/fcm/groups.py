@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
@@ -42,8 +42,13 @@ class Group(Generic[_Message]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, messages: Iterable[_Message]) -> None:
+    def add(self, messages: Sequence[_Message]) -> None:
         """Send what there is room for; what is left waits behind what waits already."""
+        if not messages:
+            return
+        if not self._waiting and len(messages) <= self._room():
+            self._go(messages)
+            return
         self._waiting.extend(messages)
         self.fill()
         while len(self._waiting) >= LARGEST:

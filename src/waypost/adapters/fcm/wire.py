@@ -7,8 +7,7 @@ streams, an end after 4 minutes without a request, after an hour, and after 3 PI
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -50,8 +49,8 @@ class Wire:
         on_event: Callable[[PoolEvent], None],
     ) -> None:
         self._on_event = on_event
-        self._main = Pool(origin, _limits(1, connections), loop=loop, on_event=self._saw)
-        self._reserve = Pool(origin, _limits(0, 1), loop=loop, on_event=self._saw)
+        self._main = Pool(origin, _limits(1, connections), loop=loop, on_event=self._saw, on_room=self._fill)
+        self._reserve = Pool(origin, _limits(0, 1), loop=loop, on_event=self._saw, on_room=self._fill)
         self._urgent: Group[Request] = Group(loop, self._room_for_urgent, self._send_urgent)
         self._others: Group[Request] = Group(loop, self._room_for_others, self._send_others)
 
@@ -65,7 +64,7 @@ class Wire:
         await self._main.start()
         await self._reserve.start()
 
-    def send(self, requests: Iterable[Request], *, urgent: bool) -> None:
+    def send(self, requests: Sequence[Request], *, urgent: bool) -> None:
         """Send at once where streams are free; each request ends exactly once, never before this returns."""
         (self._urgent if urgent else self._others).add(requests)
 
@@ -90,18 +89,11 @@ class Wire:
 
     def _send_urgent(self, requests: Iterable[Request]) -> None:
         for request in requests:
-            self._request(self._main if self._main.room() else self._reserve, request)
+            _send(self._main if self._main.room() else self._reserve, request)
 
     def _send_others(self, requests: Iterable[Request]) -> None:
         for request in requests:
-            self._request(self._main, request)
-
-    def _request(self, pool: Pool, request: Request) -> None:
-        pool.request(request.head, request.body, request.deadline, partial(self._ended, request))
-
-    def _ended(self, request: Request, result: Result) -> None:
-        request.ended(result)
-        self._fill()
+            _send(self._main, request)
 
     def _saw(self, event: PoolEvent) -> None:
         self._on_event(event)
@@ -115,6 +107,10 @@ class Wire:
     def _fill(self) -> None:
         self._urgent.fill()
         self._others.fill()
+
+
+def _send(pool: Pool, request: Request) -> None:
+    pool.request(request.head, request.body, request.deadline, request.ended)
 
 
 def _limits(at_least: int, at_most: int) -> PoolSettings:
