@@ -179,6 +179,8 @@ def _unstorable(value: Any) -> str | None:
             return f"nested deeper than {DATA_DEPTH_LIMIT} levels"
         inner: list[Any] = []
         for item in level:
+            if isinstance(item, str):
+                continue
             if isinstance(item, dict):
                 inner.extend(item.values())
             elif isinstance(item, list):

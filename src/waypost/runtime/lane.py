@@ -13,7 +13,7 @@ from waypost.domain.delivery import Delivery, is_expired
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Change, Expired
@@ -63,7 +63,7 @@ class LaneLoop:
         self._crew = crew
         self._gates = crew.gates.of(lane)
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
-        self._attempts: Counter[tuple[str, str, str]] = Counter()
+        self._attempts: Counter[tuple[AppId, Channel, type[Outcome]]] = Counter()
         self._leased_s = 0.0
         self._tells_rounds = crew.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._wake = asyncio.Event()
@@ -140,7 +140,7 @@ class LaneLoop:
         """Count what was attempted since the last time."""
         attempts, self._attempts = self._attempts, Counter()
         for (app, provider, outcome), n in attempts.items():
-            labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome}
+            labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome.__name__.lower()}
             self._crew.telemetry.count(Metric.ATTEMPTS, n, **labels)
 
     async def _start(self, lease: Lease, items: Sequence[WorkItem]) -> None:
@@ -243,7 +243,7 @@ class LaneLoop:
         rest_s = self._gates[delivery.credential].done(delivery, outcome, now_s, now_s - handed.at_s)
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
-        self._attempts[app, delivery.channel, type(outcome).__name__.lower()] += 1
+        self._attempts[app, delivery.channel, type(outcome)] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)
         if flight.is_due:

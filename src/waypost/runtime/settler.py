@@ -10,7 +10,7 @@ import msgspec
 
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
-from waypost.domain.settlement import Change, Dead, Parked
+from waypost.domain.settlement import Change, Dead, Parked, Settlement
 from waypost.ports.work import Lease, Settled, Stale, Work
 from waypost.runtime.flight import Flight
 from waypost.telemetry import Event, Metric, Telemetry
@@ -127,17 +127,18 @@ class Settler:
             self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
 
     def _note(self, lease: Lease, settled: Iterable[Settled]) -> None:
-        counts: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, type[Settlement]]] = Counter()
         conditions: set[str] = set()
         for each in settled:
             for change in each.changes:
-                counts[each.notification.app, type(change.settlement).__name__.lower()] += 1
+                counts[each.notification.app, type(change.settlement)] += 1
                 if isinstance(change.settlement, Parked):
                     conditions.add(change.settlement.condition)
         for condition in conditions:
             self._on_parked(condition)
         for (app, settlement), n in counts.items():
-            self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=settlement)
+            word = settlement.__name__.lower()
+            self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
 
+from waypost.adapters.sql.straight import goes_straight
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import AppId, NotificationId, shard_of
 from waypost.domain.notification import Lane, Notification
@@ -162,7 +163,9 @@ class Holdings:
         held = self._held.get(notification.id)
         if held is None:
             return
-        if settled.targets is not None and held.whole is not None:
+        if held.whole == token and goes_straight(settled):
+            held.whole = None
+        elif settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)
         back = list(_let_go(held, token, settled, refused))
         if settled.verdict is not None and held.whole == token:

@@ -24,7 +24,7 @@ from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
@@ -292,4 +292,5 @@ class SqlWork:
 
 
 def _intends(settled: Settled) -> bool:
-    return any(isinstance(change.settlement, Intent) for change in settled.changes)
+    at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
+    return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)
