@@ -42,6 +42,20 @@ chaos: install ## kill, freeze and poison workers under load, for long (KILLS=20
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
 	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
 
+MATRICES := faults errors hostile interop kills lab judges
+MATRIX_faults := tests/journeys/test_fault_matrix.py
+MATRIX_errors := tests/unit/adapters tests/adapters/senders/test_fcm_topics.py
+MATRIX_hostile := tests/adapters/http2/test_hostile_connections.py tests/adapters/http2/test_hostile_frames.py \
+    tests/adapters/http2/test_hostile_server.py
+MATRIX_interop := tests/adapters/http2/test_interop.py
+MATRIX_kills := tests/contract/test_kills.py tests/journeys/test_kills.py
+MATRIX_lab := tests/adapters/lab/test_check_all.py
+MATRIX_judges := tests/adapters/senders/test_apns_judge.py tests/adapters/senders/test_fcm_judge.py \
+    tests/adapters/senders/test_webpush_judge.py
+
+matrices: install ## print the tables that tests fill (ONLY=faults, errors, hostile, interop, kills, lab or judges)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(foreach name,$(or $(ONLY),$(MATRICES)),$(MATRIX_$(name)))
+
 docs: install ## check the docs: links, and that nothing the code can say is left out
 	@$(BIN)/python scripts/check_docs.py
 

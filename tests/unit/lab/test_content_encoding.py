@@ -12,7 +12,7 @@ import http_ece
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from waypost.adapters.push.encryption import _expand
+from waypost.adapters.push.encryption import expand
 from waypost.lab.jose import from_base64url, to_base64url
 from waypost.lab.vapid import read_vapid
 
@@ -39,8 +39,8 @@ def test_the_examples_of_rfc_8188_open_with_the_keys_that_we_derive(
     salt, records = octets[:16], octets[21 + len(key_id) :]
     assert (int.from_bytes(octets[16:20]), octets[21 : 21 + octets[20]]) == (size, key_id)
     pseudo_random = hmac.digest(salt, from_base64url(key), "sha256")
-    derived_key = _expand(pseudo_random, b"Content-Encoding: aes128gcm\0")[:16]
-    derived_nonce = _expand(pseudo_random, b"Content-Encoding: nonce\0")[:12]
+    derived_key = expand(pseudo_random, b"Content-Encoding: aes128gcm\0")[:16]
+    derived_nonce = expand(pseudo_random, b"Content-Encoding: nonce\0")[:12]
     assert (to_base64url(derived_key), to_base64url(derived_nonce)) == (content_key, nonce)
     plaintext = b""
     for n in range(0, len(records), size):

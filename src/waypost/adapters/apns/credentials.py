@@ -5,6 +5,7 @@ Source: developer.apple.com, "Establishing a token-based connection to APNs".
 
 from __future__ import annotations
 
+import re
 import ssl
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -15,6 +16,7 @@ from waypost.adapters.push.signing import read_p256, signed_es256
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 
+_APPLE_ID = re.compile(r"[A-Za-z0-9]{10}")
 LIFETIME_MS = 50 * MINUTE_MS
 """Apple wants a new token after 20 to 60 minutes."""
 SHORTEST_LIFETIME_MS = 20 * MINUTE_MS
@@ -95,5 +97,8 @@ def identify(section: str, settings: ApnsSettings) -> Identity:
     assert settings.key_file is not None
     assert settings.key_id is not None
     assert settings.team_id is not None
+    for name, apple_id in (("key_id", settings.key_id), ("team_id", settings.team_id)):
+        if not _APPLE_ID.fullmatch(apple_id):
+            raise ConfigurationError(f"{section}.{name}", "must be 10 letters and digits, as Apple's page shows it")
     key = read_p256(f"{section}.key_file", settings.key_file)
     return Identity(ProviderTokens(key, settings.key_id, settings.team_id))

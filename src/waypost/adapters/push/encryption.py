@@ -70,17 +70,17 @@ def encrypt(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePriva
     """The body for one subscription; InvalidKeys. *own* and *salt* must never be used together again."""
     theirs = public_key_of(keys)
     own_public = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    secret = _expand(
+    secret = expand(
         hmac.digest(keys.auth, own.exchange(ec.ECDH(), theirs), "sha256"),
         b"WebPush: info\x00" + theirs.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint) + own_public,
     )
     pseudo_random = hmac.digest(salt, secret, "sha256")
-    content_key = _expand(pseudo_random, b"Content-Encoding: aes128gcm\x00")[:16]
-    nonce = _expand(pseudo_random, b"Content-Encoding: nonce\x00")[:12]
+    content_key = expand(pseudo_random, b"Content-Encoding: aes128gcm\x00")[:16]
+    nonce = expand(pseudo_random, b"Content-Encoding: nonce\x00")[:12]
     record = AESGCM(content_key).encrypt(nonce, plaintext + _LAST_RECORD, None)
     return b"".join((salt, RECORD_BYTES.to_bytes(4, "big"), bytes((len(own_public),)), own_public, record))
 
 
-def _expand(key: bytes, info: bytes) -> bytes:
+def expand(key: bytes, info: bytes) -> bytes:
     """The first block of HKDF-Expand with SHA-256 (RFC 5869 section 2.3)."""
     return hmac.digest(key, info + b"\x01", "sha256")

@@ -13,6 +13,9 @@ from waypost.telemetry.events import Event
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
+MANY_REASONS = 100
+"""A reason names a server, and subscriptions may name any: above so many all are told anew."""
+
 
 class CredentialWatch:
     """Follows one credential; *connections* says how many are open to its provider."""
@@ -22,6 +25,8 @@ class CredentialWatch:
         self._telemetry = telemetry
         self._connections = connections
         self._denied: str | None = None
+        self._failed: set[str] = set()
+        """Why connections could not be opened since the last one was."""
 
     def heed(self, outcome: Outcome) -> None:
         """A refusal of the credential is told once, and stands until the provider takes something again."""
@@ -39,16 +44,25 @@ class CredentialWatch:
         """Tell what happened to a connection, and how many there are now."""
         match event:
             case ConnectionOpened():
+                self._failed.clear()
                 self._telemetry.event(Event.CONNECTION_OPENED, credential=self._credential)
             case ConnectionClosed(reason):
                 self._telemetry.event(Event.CONNECTION_CLOSED, credential=self._credential, why=reason)
             case ConnectFailed(reason):
-                self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
+                self._tell_failure(reason)
             case GoAwayReceived(code):
                 self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
             case _:
                 assert_never(event)
         self._telemetry.gauge(Metric.CONNECTIONS, self._connections(), credential=self._credential)
+
+    def _tell_failure(self, reason: str) -> None:
+        """Once until a connection is open again: attempts go on, and say the same each time."""
+        if len(self._failed) >= MANY_REASONS:
+            self._failed.clear()
+        if reason not in self._failed:
+            self._failed.add(reason)
+            self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
 
     def health(self) -> Health:
         """Not ok while the provider refuses the credential."""

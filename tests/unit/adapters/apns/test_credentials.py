@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import jwt
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.apns.credentials import LIFETIME_MS, ProviderTokens
+from waypost.adapters.apns.credentials import LIFETIME_MS, ProviderTokens, identify
+from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant, later
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -52,3 +55,14 @@ def test_a_clock_that_was_set_back_gives_a_token_of_the_new_time() -> None:
     ours.at(later(NOW, 24 * HOUR_MS))
     claims = jwt.decode(ours.at(NOW), KEY.public_key(), algorithms=["ES256"], options={"verify_iat": False})
     assert claims["iat"] == SLOT // 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("key_id", "ABCDE1234"), ("key_id", "ABCDE-1234"), ("team_id", "FGHIJ678901")]
+)
+def test_an_id_that_cannot_be_apples_names_its_setting(name: str, value: str) -> None:
+    """At the start and by check-config, before Apple answers InvalidProviderToken to everything."""
+    settings = {"key_file": "k.p8", "key_id": "ABCDE12345", "team_id": "FGHIJ67890", "topic": "com.example.demo"}
+    with pytest.raises(ConfigurationError) as caught:
+        identify("apps.demo.apns", ApnsSettings(**(settings | {name: value})))  # type: ignore[arg-type]  # texts alone
+    assert caught.value.path == f"apps.demo.apns.{name}"

@@ -191,7 +191,7 @@ def test_a_dead_token_carries_the_time_of_its_death() -> None:
 
 
 def test_only_the_listed_codes_forget_a_token() -> None:
-    assert ApnsSettings(key_file="k", key_id="i", team_id="t", topic="x").dead_token_codes == DEAD
+    assert ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x").dead_token_codes == DEAD
     body = b'{"reason":"BadDeviceToken"}'
     assert isinstance(read(answer(400, body)), Refused)
     assert read(answer(400, body), (*DEAD, "BadDeviceToken")) == Gone("BadDeviceToken")

@@ -13,7 +13,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import HOUR_MS, later
 
-SETTINGS = ApnsSettings(key_file="k", key_id="i", team_id="t", topic="com.example.demo")
+SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
 FULL = Content(
     title="Title",
     subtitle="Subtitle",

@@ -15,7 +15,7 @@ from waypost.domain.device import TokenUse, token_use_of
 from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 
-SETTINGS = ApnsSettings(key_file="k", key_id="i", team_id="t", topic="com.example.demo")
+SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
 ENTITLED = msgspec.structs.replace(SETTINGS, critical_alerts=True)
 START = {"event": "start", "attributes-type": "Ride", "attributes": {"from": "A"}, "content-state": {"eta": 5}}
 

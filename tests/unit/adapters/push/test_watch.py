@@ -60,3 +60,17 @@ def test_each_change_of_a_connection_is_told_with_how_many_there_are() -> None:
         (Event.CONNECTION_GOAWAY, {"credential": CREDENTIAL, "code": 0}),
     ]
     assert told.gauges == [(Metric.CONNECTIONS, 3, {"credential": CREDENTIAL})] * 4
+
+
+def test_a_failure_to_connect_is_told_once_until_a_connection_is_open() -> None:
+    told = Told()
+    watch = CredentialWatch(CREDENTIAL, told, lambda: 0)
+    for reason in ("refused", "refused", "no address", "refused"):
+        watch.saw(ConnectFailed(reason, 1.0))
+    assert [fields["why"] for _, fields in told.events] == ["refused", "no address"]
+    watch.saw(ConnectionOpened())
+    watch.saw(ConnectFailed("refused", 1.0))
+    assert told.events[-1] == (Event.CONNECTION_FAILED, {"credential": CREDENTIAL, "why": "refused"})
+    for n in range(1_000):
+        watch.saw(ConnectFailed(f"host{n} refused", 1.0))
+    assert len(told.events) == 1_004, "whoever names ever new servers is not remembered for ever"
