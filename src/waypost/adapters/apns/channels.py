@@ -178,7 +178,7 @@ async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> Asy
         settings.channels_endpoint or MANAGEMENT[settings.environment],
         settings.broadcast_endpoint or BROADCAST[settings.environment],
     )
-    manage, broadcast = (origin_of(section, url, settings.ca_file) for url in hosts)
+    manage, broadcast = (origin_of(section, url, settings.ca_file, settings.proxy) for url in hosts)
     for origin in (manage, broadcast):
         identity.present_to(origin.tls)
     channels = Channels(settings.topic, identity, clock, manage, broadcast)

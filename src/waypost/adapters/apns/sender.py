@@ -185,7 +185,7 @@ class ApnsSender:
         await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._every_gateway()))
 
     def _origin(self, url: str) -> Origin:
-        origin = origin_of(self._section, url, self._settings.ca_file)
+        origin = origin_of(self._section, url, self._settings.ca_file, self._settings.proxy)
         self._identity.present_to(origin.tls)
         return origin
 

@@ -34,6 +34,8 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """``https://host:port`` instead of the environment's own, to send to broadcast channels."""
     ca_file: str | None = None
     """Trust these authorities alone, instead of the system's."""
+    proxy: str | None = None
+    """``http://[user:password@]host:port``: connections go through it, by CONNECT."""
     connections: Annotated[int, Meta(ge=1, le=40)] = 25
     """At most, for visible notifications; each carries up to 1,000 requests at once."""
     silent_connections: Annotated[int, Meta(ge=1, le=5)] = 2

@@ -61,8 +61,9 @@ class Grants(Protocol):
 class AssertionGrants:
     """For assertions that a service account's key signs."""
 
-    def __init__(self, account: ServiceAccount, tls: ssl.SSLContext, clock: Clock) -> None:
+    def __init__(self, account: ServiceAccount, tls: ssl.SSLContext, clock: Clock, proxy: str | None = None) -> None:
         self._account = account
+        self._proxy = proxy
         self._tls = tls
         self._clock = clock
 
@@ -72,7 +73,9 @@ class AssertionGrants:
         try:
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
-                session.post(self._account.token_uri, data=form, ssl=self._tls, allow_redirects=False) as answer,
+                session.post(
+                    self._account.token_uri, data=form, ssl=self._tls, proxy=self._proxy, allow_redirects=False
+                ) as answer,
             ):
                 ahead_s = _ahead_s(answer.headers.get("Date", ""), self._clock.now() / SECOND_MS)
                 return _read(answer.status, await answer.read(), ahead_s)
@@ -122,7 +125,7 @@ async def project_and_grants(
     """The project to send for, and where its access tokens come from; ConfigurationError names the setting."""
     if Path(settings.service_account_file).name != METADATA:
         account = read_service_account(app, settings)
-        return settings.project_id or account.project_id, AssertionGrants(account, tls, clock)
+        return settings.project_id or account.project_id, AssertionGrants(account, tls, clock, settings.proxy)
     machine = MetadataGrants()
     project_id = settings.project_id or await machine.project_id()
     if not project_id:

@@ -65,7 +65,7 @@ class FcmSender:
         # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
         tls = trust(section, self._settings.ca_file)
         project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
-        origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file)
+        origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file, self._settings.proxy)
         self._head = post_to(authority_of(origin)) + encode_headers(
             [
                 (b":path", f"/v1/projects/{project_id}/messages:send".encode()),

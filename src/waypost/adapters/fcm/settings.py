@@ -30,6 +30,8 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """``https://host:port`` instead of Google's own."""
     ca_file: str | None = None
     """Trust these authorities alone, instead of the system's; also for the token endpoint."""
+    proxy: str | None = None
+    """``http://[user:password@]host:port``: connections go through it, by CONNECT; also those to the token endpoint."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 25
     """At most; each carries up to 100 requests at once."""
     invalid_argument: Literal["smart", "remove", "refuse"] = "smart"

@@ -101,7 +101,7 @@ class Topics:
         self._project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
         self._access = AccessTokens(grants, loop=self._loop, on_denied=lambda denied: None)
         for url in (GOOGLE, INSTANCE_ID):
-            origin = origin_of(section, self._settings.endpoint or url, self._settings.ca_file)
+            origin = origin_of(section, self._settings.endpoint or url, self._settings.ca_file, self._settings.proxy)
             limits = PoolSettings(min_connections=0, max_connections=1, max_streams=100, idle_timeout_s=60.0)
             self._pools[url] = (Pool(origin, limits, loop=self._loop), authority_of(origin))
             await self._pools[url][0].start()

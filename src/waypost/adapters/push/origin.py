@@ -6,7 +6,7 @@ import ssl
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ConfigurationError
-from waypost.http2 import Origin, encode_headers
+from waypost.http2 import Origin, encode_headers, proxy_of
 
 _HTTPS_PORT = 443
 
@@ -24,14 +24,20 @@ def trust(section: str, ca_file: str | None) -> ssl.SSLContext:
     return context
 
 
-def origin_of(section: str, url: str, ca_file: str | None) -> Origin:
-    """The origin of ``https://host[:port]``; ConfigurationError names ``<section>.endpoint`` or ``.ca_file``."""
+def origin_of(section: str, url: str, ca_file: str | None, proxy: str | None = None) -> Origin:
+    """The origin of ``https://host[:port]``, by way of *proxy*.
+
+    ConfigurationError names ``<section>.endpoint``, ``.ca_file`` or ``.proxy``.
+    """
     tls = trust(section, ca_file)
     try:
         host, port = _host_and_port(url)
     except ValueError as error:
         raise ConfigurationError(f"{section}.endpoint", str(error)) from None
-    return Origin(host, port, tls)
+    try:
+        return Origin(host, port, tls, proxy=None if proxy is None else proxy_of(proxy))
+    except ValueError as error:
+        raise ConfigurationError(f"{section}.proxy", str(error)) from None
 
 
 def authority_of(origin: Origin) -> str:
