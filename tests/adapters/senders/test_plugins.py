@@ -101,10 +101,10 @@ def install(folder: Path, module: str = MODULE) -> Path:
 async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two real workers; nothing of Waypost was changed for it."""
+    """By a real service; nothing of Waypost was changed for it."""
     monkeypatch.setenv("PYTHONPATH", str(install(tmp_path / "site")))
     slips = tmp_path / "slips"
-    async with running(tmp_path, workers=2, app={"pager": {"folder": str(slips)}}) as service:
+    async with running(tmp_path, workers=1, app={"pager": {"folder": str(slips)}}) as service:
         status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "pager", "token": "4930"})
         assert (status, said["faults"]) == (400, [{"path": "token", "why": "a number begins with +"}])
         status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "beeper", "token": "+49"})
