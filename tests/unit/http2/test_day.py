@@ -3,11 +3,13 @@
 import asyncio
 
 from tests.unit.http2.simulated import DAY_S, HOUR_S, Bench, Server, simulate
+from waypost.adapters.apns.gateway import PING_AFTER_IDLE_S
+from waypost.adapters.fcm.wire import IDLE_S, MAX_AGE_S, STREAMS
 from waypost.http2 import Answer, ConnectionClosed, Lost, PoolSettings, Unknown
 
 # What the senders set for each provider.
-FCM = PoolSettings(max_connections=4, max_streams=100, idle_timeout_s=230.0, max_age_s=59 * 60.0)
-APNS = PoolSettings(max_connections=25, ping_after_idle_s=HOUR_S)
+FCM = PoolSettings(max_connections=4, max_streams=STREAMS, idle_timeout_s=IDLE_S, max_age_s=MAX_AGE_S)
+APNS = PoolSettings(max_connections=25, ping_after_idle_s=PING_AFTER_IDLE_S)
 
 
 def google() -> Server:
