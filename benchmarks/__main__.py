@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import celery, encryption, end_to_end, groups, intake, kernel, peers
+from benchmarks import bulk, celery, encryption, end_to_end, groups, growth, intake, isolation, kernel, peers
 from benchmarks.programs import MissingProgram
 from benchmarks.rows import Row
 
@@ -23,6 +23,9 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "groups": groups.run,
     "intake": intake.run,
     "end_to_end": end_to_end.run,
+    "bulk": bulk.run,
+    "growth": growth.run,
+    "isolation": isolation.run,
     "peers": peers.run,
 }
 MORE: dict[str, Callable[[], list[Row]]] = {"more_peers": peers.run_more, "celery": celery.run}

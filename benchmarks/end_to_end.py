@@ -66,14 +66,17 @@ def run() -> list[Row]:
     return rows + _one_worker()
 
 
-def burst(stack: Stack, first: int, count: int, *, batch: int = BATCH, users: int = USERS) -> Burst:
-    """Submit *count* notifications in batches and wait until all are final; the ledger must balance then."""
+def burst(stack: Stack, first: int, count: int, *, batch: int = BATCH, users: int = USERS, known: int = 0) -> Burst:
+    """Submit *count* notifications in batches and wait until all are final; the ledger must balance then.
+
+    *first* were submitted before, and *known* were in the store at the start, with two receipts each.
+    """
     own_before, gateway_before = stack.cpu_s(), cpu_s(stack.gateway.pid)
     before = stack.gateway.total("accepted", "dead")
     load = Load(stack.url, stack.key, batch=batch, users=users, first=first, count=count)
     per_s = steady_rate(stack, before, count * DEVICES_PER_USER)
     seen = load.result()
-    settled(stack, first + count)
+    settled(stack, first + count, known)
     own, others = stack.cpu_s() - own_before, cpu_s(stack.gateway.pid) - gateway_before
     deliveries = stack.gateway.total("accepted", "dead") - before
     each_us = 1e6 / deliveries

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import struct
 import tempfile
+import time
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.programs import Load
-from benchmarks.stack import Stack, until_quiet
+from benchmarks.programs import Gateway, Load
+from benchmarks.stack import Stack
+
+CONNECTIONS = 64
+PAUSE_S = 2.0
+"""A delivery that was throttled comes a second later."""
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -24,17 +31,26 @@ class Latency:
 def latency(stack: Stack, first: int, *, rate: float, seconds: float, **wishes: Any) -> Latency:
     """Submit *rate* notifications a second, on time whatever the answers do, and wait until all have arrived."""
     stack.gateway.forget_marks()
+    count = int(rate * seconds)
     with tempfile.NamedTemporaryFile() as marks:
-        count = int(rate * seconds)
-        Load(
-            stack.url, stack.key, first=first, count=count, rate=rate, connections=64, marks=marks.name, **wishes
-        ).result()
-        until_quiet(stack)
+        named = {"first": first, "count": count, "rate": rate, "connections": CONNECTIONS, "marks": marks.name}
+        Load(stack.url, stack.key, **named, **wishes).result()
         due_us = {
-            first + n: due for first, many, due, _ in struct.iter_unpack("<QQQQ", marks.read()) for n in range(many)
+            start + n: due for start, many, due, _ in struct.iter_unpack("<QQQQ", marks.read()) for n in range(many)
         }
-    waited = sorted(at - due_us[mark] for mark, at in stack.gateway.marks() if mark in due_us)
-    if len(waited) < count:
-        raise RuntimeError(f"{count} notifications, but only {len(waited)} requests at the gateway")
+    waited = sorted(at - due_us[mark] for mark, at in _all_of(stack.gateway, due_us))
     p50, p95, p99 = (waited[int(len(waited) * share)] / 1000 for share in (0.5, 0.95, 0.99))
     return Latency(count, p50, p95, p99)
+
+
+def _all_of(gateway: Gateway, wanted: Container[int]) -> list[tuple[int, int]]:
+    """The marks *wanted*, once nothing more of them comes; TimeoutError where none has come."""
+    until = time.monotonic() + TIMEOUT_S
+    before = -1
+    while time.monotonic() < until:
+        seen = [each for each in gateway.marks() if each[0] in wanted]
+        if seen and len(seen) == before:
+            return seen
+        before = len(seen)
+        time.sleep(PAUSE_S)
+    raise TimeoutError("the gateway has had none of them")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,24 +36,17 @@ PAGE = 5_000
 _COLUMNS = [column.name for column in schema.device.columns]
 
 
-def register(database: Path, gateway_url: str, users: int, *, web: bool = True, prefix: str = "user-") -> int:
-    """Give *users* users devices at the gateway; how many devices there are now."""
+def register(database: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write devices, a page at a time."""
     connection = connect(database, busy_timeout_s=5)
     statement = str(insert(schema.device).compile(column_keys=_COLUMNS, dialect=_named_parameters()))
-    written = 0
     try:
-        page: list[dict[str, Any]] = []
-        for row in devices(gateway_url, users, prefix, web=web):
-            page.append(row)
-            written += 1
-            if len(page) == PAGE:
-                _write(connection, statement, page)
-                page = []
-        _write(connection, statement, page)
+        remaining = iter(rows)
+        while page := list(islice(remaining, PAGE)):
+            _write(connection, statement, page)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
-    return written
 
 
 def _named_parameters() -> Any:
@@ -67,9 +61,8 @@ def _write(connection: Any, statement: str, page: list[dict[str, Any]]) -> None:
     connection.execute("COMMIT")
 
 
-def devices(gateway_url: str, users: int, prefix: str = "user-", *, web: bool = True) -> Iterator[dict[str, Any]]:
-    """The rows of so many users."""
-    now = int(time.time() * 1000)
+def devices(gateway_url: str, users: int, *, web: bool = True, app: str = APP) -> Iterator[dict[str, Any]]:
+    """The rows of so many users; without *web* the browsers are Android devices."""
     serial = apple = 0
     for user in range(users):
         for index, wanted in enumerate(OF_FOUR_USERS[user % 4]):
@@ -78,22 +71,33 @@ def devices(gateway_url: str, users: int, prefix: str = "user-", *, web: bool = 
             if platform == "ios":
                 apple += 1
                 kind = kind or ("fade" if apple % FADED_EVERY == 0 else "")
-            row: dict[str, Any] = dict.fromkeys(_COLUMNS)
-            row |= {"app": APP, "user_id": f"{prefix}{user}", "device_id": f"device-{index}", "platform": platform}
-            row |= {"registered_at": now, "last_seen_at": now, "token_updated_at": now, "active": 1}
-            row |= {"token_use": "alert"} | _token(platform, kind, f"{prefix}{serial}", gateway_url)
-            row["token_hash"] = token_hash(row["token"])
-            yield row
+            token = _token(platform, kind, f"{app} {serial}", gateway_url)
+            yield _row(app, f"user-{user}", f"device-{index}", platform) | token
             serial += 1
 
 
+def iphones(users: int) -> Iterator[dict[str, Any]]:
+    """The rows of users who have one iOS device each, none of them dead or throttled."""
+    for user in range(users):
+        yield _row(APP, f"vip-{user}", "iphone", "ios") | _token("ios", "", f"vip {user}", "")
+
+
+def _row(app: str, user_id: str, device_id: str, platform: str) -> dict[str, Any]:
+    now = int(time.time() * 1000)
+    row: dict[str, Any] = dict.fromkeys(_COLUMNS)
+    row |= {"app": app, "user_id": user_id, "device_id": device_id, "platform": platform, "active": 1}
+    return row | {"registered_at": now, "last_seen_at": now, "token_updated_at": now, "token_use": "alert"}
+
+
 def _token(platform: str, kind: str, name: str, gateway_url: str) -> dict[str, Any]:
-    if platform == "ios":
-        digest = token_hash(name).hex() + token_hash(name + "!").hex()
-        return {"token": (kind or "aaaa") + digest[4:]}
+    row: dict[str, Any] = {}
     text = base64.urlsafe_b64encode(token_hash(name) * 6).decode().rstrip("=")
-    if platform == "android":
-        return {"token": f"{kind or 'live'}{text[:18]}:APA91b{text}"}
-    key = ec.generate_private_key(ec.SECP256R1()).public_key()
-    point = key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return {"token": f"{gateway_url}/push/{kind or 'live'}{text}", "p256dh": point, "auth": token_hash(name)}
+    if platform == "ios":
+        row["token"] = (kind or "aaaa") + (token_hash(name).hex() + token_hash(name + "!").hex())[4:]
+    elif platform == "android":
+        row["token"] = f"{kind or 'live'}{text[:18]}:APA91b{text}"
+    else:
+        key = ec.generate_private_key(ec.SECP256R1()).public_key()
+        point = key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+        row |= {"token": f"{gateway_url}/push/{kind or 'live'}{text}", "p256dh": point, "auth": token_hash(name)}
+    return row | {"token_hash": token_hash(row["token"])}

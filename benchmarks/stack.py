@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from benchmarks.programs import Gateway, cpu_s, gateway
-from benchmarks.registry import APP, register
+from benchmarks.registry import APP, devices, iphones, register
 from waypost.adapters.sql.connection import connect
 from waypost.lab import credentials
 
@@ -26,11 +26,13 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Stack:
     """A gateway and a serving Waypost in a folder of their own."""
 
-    def __init__(self, gateway: Gateway, folder: Path, pid: int, url: str, key: str) -> None:
+    def __init__(self, gateway: Gateway, folder: Path, pid: int, url: str, keys: dict[str, str]) -> None:
         self.gateway = gateway
         self.folder = folder
         self.url = url
-        self.key = key
+        self.keys = keys
+        """By app."""
+        self.key = keys[APP]
         self.pid = pid
 
     @property
@@ -58,10 +60,12 @@ def running(
     users: int,
     *,
     web: bool = True,
+    vips: int = 0,
+    apps: tuple[str, ...] = (APP,),
     history: Callable[[Path], None] = lambda _: None,
     profile: Path | None = None,
 ) -> Iterator[Stack]:
-    """Start both, with *users* users in the registry, and what *history* adds to the database.
+    """Start both, with *users* users in the registry of each app, *vips* with one iPhone, and what *history* adds.
 
     With *profile* and one worker, SIGUSR1 to Waypost has it profile itself into that file (benchmarks.profiled).
     """
@@ -70,16 +74,18 @@ def running(
         credentials.write_missing(folder, "bench")
         with gateway(folder / credentials.SERVER) as other_side:
             credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
-            configuration = _configuration(folder, other_side.url, workers)
+            configuration = _configuration(folder, other_side.url, workers, apps)
             (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
-            key = _key(folder)
-            register(folder / "waypost.db", other_side.url, users, web=web)
+            keys = {app: _key(folder, app) for app in apps}
+            for app in apps:
+                register(folder / "waypost.db", devices(other_side.url, users, web=web, app=app))
+            register(folder / "waypost.db", iphones(vips))
             history(folder / "waypost.db")
             with _serving(folder, profile) as (pid, url):
-                yield Stack(other_side, folder, pid, url, key)
+                yield Stack(other_side, folder, pid, url, keys)
 
 
-def _configuration(folder: Path, endpoint: str, workers: int) -> dict[str, Any]:
+def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, ...]) -> dict[str, Any]:
     trust = {"ca_file": str(folder / credentials.CA)}
     apns: dict[str, Any] = {"key_file": str(folder / credentials.APNS_KEY), "key_id": "ABCDE12345"}
     apns |= {"team_id": "FGHIJ67890", "topic": "com.example.demo", "endpoint": endpoint}
@@ -92,12 +98,12 @@ def _configuration(folder: Path, endpoint: str, workers: int) -> dict[str, Any]:
         "listen": "127.0.0.1:0",
         "workers": workers,
         "log": {"level": "warning"},
-        "apps": {APP: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust}},
+        "apps": {app: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust} for app in apps},
     }
 
 
-def _key(folder: Path) -> str:
-    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", APP, "--caller", "bench"]
+def _key(folder: Path, app: str) -> str:
+    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
     made = subprocess.run(
         [*command, "--config", str(folder / "waypost.yaml")], check=True, capture_output=True, text=True
     )
@@ -160,19 +166,22 @@ def until_quiet(stack: Stack, timeout_s: float = 600.0) -> Ledger:
     raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
 
 
-def settled(stack: Stack, submitted: int) -> Ledger:
-    """Wait until everything submitted is final; AssertionError where store and gateway then disagree."""
+def settled(stack: Stack, submitted: int, known: int = 0) -> Ledger:
+    """Wait until everything submitted is final; AssertionError where store and gateway then disagree.
+
+    *known* were in the store from the start, finished, with two receipts each.
+    """
     ledger = until_quiet(stack)
-    _balance(stack, ledger, submitted)
+    _balance(stack, ledger, submitted + known, known * 2)
     return ledger
 
 
-def _balance(stack: Stack, ledger: Ledger, submitted: int) -> None:
+def _balance(stack: Stack, ledger: Ledger, submitted: int, sent_before: int) -> None:
     """Nothing lost, nothing twice: each notification is final once, and each receipt is one answer of the gateway."""
     assert ledger.accepted == submitted, (ledger.notifications, submitted)
     counts = stack.gateway.counts()
     accepted, dead = stack.gateway.total("accepted"), stack.gateway.total("dead")
-    assert ledger.receipts.get("sent", 0) == accepted, (ledger.receipts, counts)
+    assert ledger.receipts.get("sent", 0) - sent_before == accepted, (ledger.receipts, counts)
     assert ledger.receipts.get("failed", 0) == dead, (ledger.receipts, counts)
     marked = counts["apns"]["accepted"] + counts["fcm"]["accepted"]
     assert counts["apns"]["deliveries"] + counts["fcm"]["deliveries"] == marked, counts

@@ -40,6 +40,7 @@ struct Order {
     first: u64,
     fields: String,
     prefix: String,
+    silent: bool,
 }
 
 struct Course {
@@ -84,9 +85,14 @@ impl Course {
 
 fn write_notification(order: &Order, n: u64, to: &mut String) {
     let user = n % order.users;
+    let shown = if order.silent {
+        String::new()
+    } else {
+        format!(r#""title":"Your parcel is here","body":"Number {n} was left at the front door.","#)
+    };
     write!(
         to,
-        r#"{{"user_id":"{}{user}","title":"Your parcel is here","body":"Number {n} was left at the front door.","data":{{"mark":"{n}","screen":"parcels"}}{}}}"#,
+        r#"{{"user_id":"{}{user}",{shown}"data":{{"mark":"{n}","screen":"parcels"}}{}}}"#,
         order.prefix, order.fields,
     )
     .expect("a string takes everything");
@@ -191,6 +197,7 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
         seconds: value(&values, "seconds", f64::MAX)?,
         rate: value(&values, "rate", 0.0)?,
         first: value(&values, "first", 0)?,
+        silent: fields.contains(r#""kind":"silent""#),
         fields: if fields.is_empty() { fields } else { format!(",{fields}") },
         prefix: value(&values, "prefix", "user-".to_owned())?,
     };

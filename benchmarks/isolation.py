@@ -1,0 +1,115 @@
+"""How much later critical notifications reach the gateway while something else goes on, against when nothing does."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+
+from benchmarks import bulk
+from benchmarks.latency import Latency, latency
+from benchmarks.programs import Load
+from benchmarks.registry import APP
+from benchmarks.rows import Row, row
+from benchmarks.stack import Stack, running
+
+USERS = 20_000
+VIPS = 500
+PER_S = 20
+"""Critical notifications, each alone and on time."""
+SECONDS = 5.0
+ROUNDS = 2
+OTHER_APP = "noisy"
+ORDINARY_PER_S = 30
+"""Silent notifications of a usual day; ten times as many is the flood."""
+
+Noise = Callable[[Stack], AbstractContextManager[None]]
+
+
+def run() -> list[Row]:
+    """Quiet and disturbed in turn on one stack; medians of the rounds. The black hole is last: its deliveries wait."""
+    disturbances: tuple[tuple[str, Noise, Noise], ...] = (
+        ("a bulk request to all in the registry", _nothing, _bulk),
+        ("another app floods", _nothing, _flood),
+        ("ten times the silent traffic", partial(_silent, times=1), partial(_silent, times=10)),
+        ("FCM a black hole", _nothing, _black_hole),
+    )
+    numbers = itertools.count(10**9, 1000)
+    with running(2, USERS, vips=VIPS, apps=(APP, OTHER_APP)) as stack:
+        _critical(stack, next(numbers))
+        return [each for name, *around in disturbances for each in _disturbed(stack, numbers, name, *around)]
+
+
+def _disturbed(stack: Stack, numbers: Iterator[int], name: str, usual: Noise, noise: Noise) -> list[Row]:
+    quiet: list[Latency] = []
+    loud: list[Latency] = []
+    for _ in range(ROUNDS):
+        for seen, around in ((quiet, usual), (loud, noise)):
+            with around(stack):
+                seen.append(_critical(stack, next(numbers)))
+            _calm(stack)
+    rows = []
+    for part in ("p50_ms", "p99_ms"):
+        before, after = (statistics.median(getattr(each, part) for each in runs) for runs in (quiet, loud))
+        what = f"critical, {part[:3]} to the gateway: {name}"
+        rows.append(row("isolation", what, after, "ms", f"quiet {before:.1f}", after / before))
+    return rows
+
+
+def _critical(stack: Stack, first: int) -> Latency:
+    fields = '"urgency":"critical"'
+    return latency(stack, first, rate=PER_S, seconds=SECONDS, users=VIPS, prefix="vip-", fields=fields)
+
+
+def _calm(stack: Stack) -> None:
+    """Until the gateway has had nothing for a second."""
+    seen = -1
+    while seen != (seen := stack.gateway.total("accepted", "dead", "throttled")):
+        time.sleep(1)
+
+
+def _nothing(_: Stack) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@contextmanager
+def _bulk(stack: Stack) -> Iterator[None]:
+    job_id = bulk.begin(stack)
+    yield
+    bulk.cancel(stack, job_id)
+
+
+@contextmanager
+def _black_hole(stack: Stack) -> Iterator[None]:
+    stack.gateway.set_latency(fcm="never")
+    with _load(stack, stack.key, rate=ORDINARY_PER_S * 10, batch=10):
+        yield
+    stack.gateway.set_latency(fcm=0)
+
+
+@contextmanager
+def _flood(stack: Stack) -> Iterator[None]:
+    with _load(stack, stack.keys[OTHER_APP], batch=100, connections=4):
+        yield
+
+
+@contextmanager
+def _silent(stack: Stack, times: int) -> Iterator[None]:
+    silent = '"kind":"silent"'
+    with _load(stack, stack.key, rate=ORDINARY_PER_S * times, batch=1, connections=16, fields=silent):
+        yield
+
+
+@contextmanager
+def _load(stack: Stack, key: str, **wishes: object) -> Iterator[None]:
+    """As long as the block; the gateway keeps no marks of it."""
+    first = time.time_ns() // 1000 * 1000
+    load = Load(stack.url, key, users=USERS, first=first, seconds=600, **wishes)
+    time.sleep(1)
+    try:
+        yield
+    finally:
+        load.stop()
