@@ -6,6 +6,8 @@ connections reset at once. Where no wheel fits, the system's library serves a si
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,27 @@ except ImportError:
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+_CONFIG_MULTITHREAD = 2
+_CONFIG_MEMSTATUS = 9
+
+
+def _lock_less() -> None:
+    """Tell the library that no connection serves two threads at once, and that nobody asks how much memory it has.
+
+    Otherwise it takes a lock for each value that is bound, and one of all threads for each allocation: a twentieth of a
+    worker's time (sqlite.org, "Using SQLite In Multi-Threaded Applications" and "sqlite3_config"). So a cursor must end
+    in the thread that made it: none is kept under a name that an exception could carry to another.
+    """
+    library = ctypes.CDLL(importlib.import_module(f"{dbapi.__package__}._sqlite3").__file__)
+    library.sqlite3_shutdown()  # no connection is open yet; it is only configured before it is initialised
+    library.sqlite3_config(_CONFIG_MULTITHREAD)
+    library.sqlite3_config(_CONFIG_MEMSTATUS, 0)
+    library.sqlite3_initialize()
+
+
+if dbapi.__name__.startswith("pysqlite3"):
+    _lock_less()
 
 # Without an adapter of its own the module searches one for every value that is no plain str or int: 1 µs each time.
 dbapi.register_adapter(bytes, bytearray)

@@ -93,8 +93,8 @@ def _forget(transaction: Transaction, ops: Sequence[Sequence[bytes]]) -> list[in
     for keys in ops:
         marks = ",".join("?" * len(keys))
         sql = f"DELETE FROM dedup_{{slice}} WHERE until > ? AND key IN ({marks})"  # noqa: S608 - marks
-        deleted = (connection.execute(sql.format(slice=number), (transaction.now, *keys)) for number in slices)
-        forgotten.append(sum(cursor.rowcount for cursor in deleted))
+        asked = (transaction.now, *keys)
+        forgotten.append(sum(connection.execute(sql.format(slice=number), asked).rowcount for number in slices))
     return forgotten
 
 
