@@ -18,7 +18,7 @@ from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio
 
-PATHS = ["/v1/notifications", "/v1/notifications/batch", "/v1/explain", "/v1/dead/replay"]
+PATHS = ["/v1/notifications", "/v1/notifications/batch", "/v1/bulk", "/v1/explain", "/v1/dead/replay"]
 JSON = {"content-type": "application/json"}
 
 
