@@ -70,7 +70,7 @@ async def walked(bench: Bench, made: Job, *, most: int = 1000, piece: int = 500)
     while True:
         step = await bench.bulk.enqueue(made.app, made.id, most, piece)
         total += step.recipients
-        if step.walked or not step.recipients:
+        if step.walked or not step.moved:
             return total
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from waypost.domain.bulk import PIECE, JobId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.bulk import Bulk, Walking
@@ -51,13 +53,21 @@ class Paces:
         return self._paces.get(job)
 
 
-async def expand(bulk: Bulk, paces: Paces, now: Instant) -> int:
-    """Walk each running job on by what there is room for, at most a page each; how many recipients were enqueued."""
+class Expanded(Struct, frozen=True):
+    """What one round came to."""
+
+    recipients: int
+    moved: bool
+    """Some walk went on: there may be more to do at once."""
+
+
+async def expand(bulk: Bulk, paces: Paces, now: Instant) -> Expanded:
+    """Walk each running job on by what there is room for, at most a page each."""
     running = await bulk.running()
     walking = [each for each in running if not each.walked]
     paces.follow(walking, now)
     room = WAITING_LIMIT - sum(each.waiting for each in running)
-    enqueued = 0
+    enqueued, moved = 0, False
     for left, each in zip(range(len(walking), 0, -1), walking, strict=True):
         pace = paces.of(each.id)
         most = min(max(0, room) // left, room if pace is None else pace.allowed(now))
@@ -67,4 +77,5 @@ async def expand(bulk: Bulk, paces: Paces, now: Instant) -> int:
                 pace.spend(page.recipients)
             room -= page.recipients
             enqueued += page.recipients
-    return enqueued
+            moved |= page.moved
+    return Expanded(enqueued, moved)

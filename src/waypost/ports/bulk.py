@@ -60,7 +60,9 @@ class Enqueued(Struct, frozen=True):
     """What one step of a walk came to."""
 
     recipients: int
-    walked: bool
+    moved: bool
+    """The walk went on, maybe past users who are no recipients."""
+    walked: bool = False
     """The end was reached."""
 
 

@@ -217,9 +217,13 @@ class Worker:
         """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""
         if not self._place.ownership.take_role("expand"):
             return
-        while not self.is_draining and await expand(self._chores.bulk, self._paces, self._crew.clock.now()):
-            self.wake(Lane.BULK)
-            self._place.peers.tell(WORK_TOPIC, Lane.BULK.encode())
+        moved = True
+        while moved and not self.is_draining:
+            expanded = await expand(self._chores.bulk, self._paces, self._crew.clock.now())
+            moved = expanded.moved
+            if expanded.recipients:
+                self.wake(Lane.BULK)
+                self._place.peers.tell(WORK_TOPIC, Lane.BULK.encode())
 
     async def _tidy(self) -> None:
         """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""

@@ -13,7 +13,7 @@ from waypost.domain.bulk import Job, JobId, Order, Recipient
 from waypost.domain.ids import UserId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline import expand as expanding
-from waypost.pipeline.expand import PORTIONS_A_SECOND, Pace, Paces, expand
+from waypost.pipeline.expand import PORTIONS_A_SECOND, Expanded, Pace, Paces, expand
 from waypost.ports.bulk import Enqueued, Walking
 
 
@@ -33,7 +33,7 @@ class Endless:
         """See Bulk: a page at most."""
         recipients = min(most, 5_000)
         self.enqueued[wanted[0]] += recipients
-        return Enqueued(recipients, walked=False)
+        return Enqueued(recipients, moved=recipients > 0)
 
 
 @pytest.mark.asyncio
@@ -41,7 +41,7 @@ async def test_no_more_waits_than_the_limit() -> None:
     """However long nobody works them off; two jobs share the room."""
     jobs = Endless(None, None)
     paces = Paces()
-    while await expand(jobs, paces, Instant(0)):  # type: ignore[arg-type]  # what expand needs of the port
+    while (await expand(jobs, paces, Instant(0))).moved:  # type: ignore[arg-type]  # what expand needs of the port
         pass
     assert sum(jobs.enqueued) == expanding.WAITING_LIMIT
     assert max(jobs.enqueued) - min(jobs.enqueued) <= 5_000
@@ -79,7 +79,8 @@ def test_a_rate_is_spread_over_the_second() -> None:
 @pytest.mark.asyncio
 async def test_a_job_with_a_rate_does_not_hold_another() -> None:
     jobs = Endless(10, None)
-    assert await expand(jobs, Paces(), Instant(0)) == 5_000  # type: ignore[arg-type]  # what expand needs of the port
+    expanded = await expand(jobs, Paces(), Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+    assert expanded == Expanded(5_000, moved=True)
     assert jobs.enqueued == [0, 5_000]
 
 
@@ -91,8 +92,8 @@ async def test_a_whole_list_is_walked_in_steps() -> None:
     made: Job = await created(bench, job(registry=None))
     await bench.bulk.add(made.app, made.id, [Recipient(UserId(f"u{n:03}")) for n in range(40)])
     await bench.bulk.order(made.app, made.id, Order.START, bench.now)
-    assert await expand(bench.bulk, Paces(), bench.now) == 40
-    assert await expand(bench.bulk, Paces(), bench.now) == 0
+    assert await expand(bench.bulk, Paces(), bench.now) == Expanded(40, moved=True)
+    assert await expand(bench.bulk, Paces(), bench.now) == Expanded(0, moved=False)
     lease = await leased(bench)
     assert len(lease.items) == 40
     assert await bench.settle(lease, *(taken(item, bench.now) for item in lease.items)) == []

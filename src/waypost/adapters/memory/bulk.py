@@ -80,7 +80,7 @@ class MemoryBulk:
         """See Bulk."""
         row = _find(self._store, app, job)
         if row is None or row.state is not JobState.RUNNING or row.walked:
-            return Enqueued(0, walked=False)
+            return Enqueued(0, moved=False)
         everyone = sorted(user for user in self._everyone(row) if user > row.walked_to)
         out = self._store.opted_out
         page = [PageRow(user, bool(self._chosen(row, user)), (app, user) in out, 1) for user in everyone[:PAGE]]
@@ -92,7 +92,7 @@ class MemoryBulk:
         total = sum(each.expected for each in pieces)
         row.pieces, row.total, row.left_out = row.pieces + len(pieces), row.total + total, row.left_out + left_out
         row.walked, row.walked_to = not everyone or until == everyone[-1], until
-        return Enqueued(total, row.walked)
+        return Enqueued(total, moved=True, walked=row.walked)
 
     def _everyone(self, row: JobRow) -> Iterable[UserId]:
         if row.job.registry is None:

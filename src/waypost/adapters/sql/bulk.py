@@ -100,7 +100,7 @@ class SqlBulk:
         """See Bulk."""
         step = await self._database.read(lambda connection: next_step(connection, app, job, most, piece))
         if step is None:
-            return Enqueued(0, walked=False)
+            return Enqueued(0, moved=False)
         return await asyncio.shield(self._database.commits.submit(ENQUEUE, step, len(step.pieces) + 1))
 
     async def tidy(self, now: Instant, n: int) -> list[tuple[AppId, NotificationId]]:

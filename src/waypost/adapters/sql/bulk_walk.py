@@ -23,6 +23,10 @@ from waypost.ports.bulk import Enqueued
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+PAGE_PER_RECIPIENT = 4
+PAGE_LEAST = 100
+"""A page is no larger than what is wanted of it: so many rows for each recipient that may be enqueued, and these."""
+
 _REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
 FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
@@ -75,8 +79,9 @@ def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size
     if row is None:
         return None
     job, walked_to, pieces = job_of(row), row[9], row[10]
-    page = [PageRow(*each) for each in _page(connection, row[0], job, walked_to)]
-    is_last = sum(each.rows for each in page) < PAGE
+    limit = min(PAGE, PAGE_PER_RECIPIENT * most + PAGE_LEAST)
+    page = [PageRow(*each) for each in _page(connection, row[0], job, walked_to, limit)]
+    is_last = sum(each.rows for each in page) < limit
     whole = page if is_last or len(page) == 1 else page[:-1]  # the last user's devices may go on behind the page
     cut, left_out, until = cut_page(whole, walked_to, most, size)
     walked = is_last and until == (whole[-1].user_id if whole else walked_to)
@@ -84,12 +89,12 @@ def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size
     return Step(row[0], pieces, walked_to, until, walked, tuple(cut), left_out)
 
 
-def _page(connection: Connection, number: int, job: Job, after: str) -> list[tuple[Any, ...]]:
+def _page(connection: Connection, number: int, job: Job, after: str, limit: int) -> list[tuple[Any, ...]]:
     if job.registry is None:
-        return connection.execute(_LIST_PAGE, (job.app, number, after, PAGE)).fetchall()
+        return connection.execute(_LIST_PAGE, (job.app, number, after, limit)).fetchall()
     condition, bound = matching(job.registry, job.token_use)
     sql = _REGISTRY_PAGE.format(matches=condition)
-    return connection.execute(sql, (job.app, *bound, job.app, after, PAGE)).fetchall()
+    return connection.execute(sql, (job.app, *bound, job.app, after, limit)).fetchall()
 
 
 def _run(transaction: Transaction, ops: Sequence[Step]) -> list[Enqueued]:
@@ -103,10 +108,10 @@ def _walk_on(connection: Connection, step: Step) -> Enqueued:
     total = sum(piece.expected for piece in step.pieces)
     moved = (step.walked_to, step.walked, len(step.pieces), total, step.left_out, step.number, step.walked_from)
     if connection.execute(_WALK_ON, moved).rowcount == 0:
-        return Enqueued(0, walked=False)
+        return Enqueued(0, moved=False)
     rows = [
         (step.number, n, n % SHARDS, piece.after, piece.until, piece.expected)
         for n, piece in enumerate(step.pieces, start=step.first_piece)
     ]
     connection.executemany(_INSERT_PIECE, rows)
-    return Enqueued(total, step.walked)
+    return Enqueued(total, moved=True, walked=step.walked)

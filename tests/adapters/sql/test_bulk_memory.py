@@ -1,0 +1,59 @@
+"""A bulk job's memory does not grow with its audience: nothing holds more than a page and a few pieces of it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.sql.conftest import OpenStore
+from tests.contract.bulk_bench import job, taken
+from tests.contract.clock import START
+from waypost.adapters.sql.store import Store
+from waypost.domain.bulk import PIECE, Job, Order, Recipient
+from waypost.domain.ids import UserId
+from waypost.domain.notification import Lane
+from waypost.domain.time import later
+from waypost.ports.bulk import JobCreated
+
+SMALL, LARGE = 2_500, 12_500
+
+
+async def _made(store: Store, users: int, n: int) -> Job:
+    answer = await store.bulk.create(job(n, registry=None), None, b"")
+    assert isinstance(answer, JobCreated)
+    made = answer.record.job
+    for start in range(0, users, 1_000):
+        page = [Recipient(UserId(f"u{user:06}")) for user in range(start, min(start + 1_000, users))]
+        await store.bulk.add(made.app, made.id, page)
+    await store.bulk.order(made.app, made.id, Order.START, START)
+    return made
+
+
+async def _told_everybody(store: Store, made: Job) -> int:
+    """Walk, lease and settle to the end, a piece at a time; how many."""
+    told = 0
+    while True:
+        await store.bulk.enqueue(made.app, made.id, PIECE, PIECE)
+        lease = await store.work.lease(Lane.BULK, PIECE, later(START, 1_000))
+        if not lease.items:
+            return told
+        await store.work.settle(lease, [taken(item, START) for item in lease.items])
+        told += len(lease.items)
+
+
+@pytest.mark.asyncio
+async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path: Path) -> None:
+    """Five times the recipients, the same peak: each job is told to the end in one process."""
+    store = await open_at(tmp_path / "a.db")
+    store.shards.acquire()
+    await _told_everybody(store, await _made(store, PIECE, 0))  # what is imported and cached once
+    peaks = []
+    for n, users in enumerate((SMALL, LARGE), start=1):
+        made = await _made(store, users, n)
+        tracemalloc.start()
+        assert await _told_everybody(store, made) == users
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.25 * peaks[0], peaks
