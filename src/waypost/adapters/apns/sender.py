@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.origin import origin_of
+from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
@@ -59,6 +61,13 @@ class _Shared:
         self.head = _block(rendering.headers)
         self.body = rendering.body
         self.note = rendering.note
+
+    def renamed(self, notification: Notification) -> _Shared:
+        """The same for *notification*, which differs by its id."""
+        other = copy(self)
+        other.notification = notification
+        other.body = renamed(self.body, self.notification.id, notification.id)
+        return other
 
 
 class _Sending:
@@ -151,7 +160,7 @@ class ApnsSender:
         shared: _Shared | None = None
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
-                shared = _Shared(delivery.notification, self._rendered(delivery.notification, now))
+                shared = self._shared(shared, delivery.notification, now)
             token = delivery.device.token
             refusal = shared.refused or _malformed(delivery)
             if refusal:
@@ -193,6 +202,12 @@ class ApnsSender:
         if self._settings.certificate_file is not None and notification.content.push_type is ApnsPushType.LOCATION:
             return Refused("location_needs_key", "Apple takes location pushes from signing keys alone")
         return rendered(notification, self._settings, now)
+
+    def _shared(self, before: _Shared | None, notification: Notification, now: Instant) -> _Shared:
+        """What its devices have in common; taken from the neighbour *before* where that is told the same."""
+        if before is None or before.refused is not None or not says_the_same(before.notification, notification):
+            return _Shared(notification, self._rendered(notification, now))
+        return before.renamed(notification)
 
     def _request(self, one: _Sending) -> None:
         shared = one.shared

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
@@ -15,6 +17,7 @@ from waypost.adapters.fcm.quota import Quota
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
+from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
@@ -115,13 +118,19 @@ class FcmSender:
         await self._wire.close()
 
     def _rendered(self, batch: Sequence[Delivery], report: Report) -> list[Ready]:
-        """Those that can be sent; neighbours of one notification share one rendering."""
+        """Those that can be sent; neighbours who are told the same share one rendering."""
         now = self._clock.now()
         ready: list[Ready] = []
         got: Rendering | Refused | None = None
-        for i, delivery in enumerate(batch):
-            if got is None or delivery.notification is not batch[i - 1].notification:
-                got = rendered(delivery.notification, now, self._settings.fit)
+        before = batch[0].notification
+        for delivery in batch:
+            notification = delivery.notification
+            if got is None or notification is not before:
+                if isinstance(got, Rendering) and says_the_same(before, notification):
+                    got = replace(got, rest=renamed(got.rest, before.id, notification.id))
+                else:
+                    got = rendered(notification, now, self._settings.fit)
+                before = notification
             if isinstance(got, Refused):
                 self._loop.call_soon(report, delivery, got)
             else:

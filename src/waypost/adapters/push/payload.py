@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Refused
 
 ID_KEY = "waypost_id"
 """Under which an app finds the notification's id, whatever the platform."""
+
+
+def says_the_same(one: Notification, other: Notification) -> bool:
+    """Whether the renderings of two recipients of one bulk job differ by the notification's id alone."""
+    return (
+        one.content is other.content
+        and one.kind is other.kind
+        and one.urgency is other.urgency
+        and one.expires_at == other.expires_at
+    )
+
+
+def renamed(body: bytes, before: NotificationId, after: NotificationId) -> bytes:
+    """A rendered *body* with the id of another notification: its text is found nowhere else."""
+    return body.replace(format_id(before).encode(), format_id(after).encode())
 
 
 def present(fields: dict[str, Any]) -> dict[str, Any]:
