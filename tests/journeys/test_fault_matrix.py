@@ -49,10 +49,6 @@ ANSWERS = (
     ),
     Fault("503", ({"answer": {"status": 503, "reason": "ServiceUnavailable"}},)),
     Fault("503, Retry-After 1 s", ({"answer": {"status": 503, "reason": "ServiceUnavailable", "retry_after": 1}},)),
-    Fault("429, Retry-After 1 s", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 1}},)),
-    Fault(
-        "429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)
-    ),
     Fault(
         "502 in HTML",
         ({"answer": {"status": 502, "body": _HTML, "retry_after": 1, "headers": {"content-type": "text/html"}}},),
@@ -62,6 +58,12 @@ ANSWERS = (
     Fault("RST refused", ({"rst": {"code": 7}},)),
     Fault("RST internal", ({"rst": {"code": 2}},)),
     Fault("RST after acceptance", ({"rst": {"code": 2, "accept": True}},), takes=True),
+)
+THROTTLES = (
+    Fault("429, Retry-After 1 s", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after": 1}},)),
+    Fault(
+        "429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)
+    ),
 )
 HOLES = (
     Fault("black hole", ({"black_hole": {}},)),
@@ -85,8 +87,9 @@ CONNECTIONS = (
     ),
     Fault("silent connection", ({"black_hole": {"scope": "connection"}},)),
 )
-PHASES = (ANSWERS[:5], ANSWERS[5:9], ANSWERS[9:], HOLES, *((each,) for each in CONNECTIONS))
-"""Faults of single requests share a phase, each with users of its own; those of a connection are alone."""
+PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((each,) for each in CONNECTIONS))
+"""Faults of single requests share a phase, each with users of its own; those that stop other requests, too, are alone:
+what a connection does, and 429, after which a push service is given the pause that it asked for."""
 
 
 @pytest.mark.timeout(300)
@@ -155,13 +158,16 @@ def _rules(fault: Fault, load: Load, *, alone: bool) -> list[Json]:
 
 
 async def _explained(service: Service, ledger: Ledger, fault: Fault) -> Counter[str]:
-    """Wait until each delivery was seen final, with a due time or with the condition it waits for."""
+    """Wait until each delivery was seen final, with a due time or with the condition it waits for.
+
+    Where the fault ends deliveries, until all are final: one that only waits would be sent once it is over.
+    """
     seen: dict[tuple[str, str], str] = {}
 
     async def all_seen() -> bool:
         for entry in ledger.entries.values():
             for receipt in (await _story(service, entry))["receipts"]:
-                if reason := _reason(receipt):
+                if reason := _reason(receipt, fault):
                     seen.setdefault((entry.id, receipt["device_id"]), reason)
         return len(seen) == len(ledger.entries) * len(PLATFORMS)
 
@@ -169,9 +175,12 @@ async def _explained(service: Service, ledger: Ledger, fault: Fault) -> Counter[
     return Counter(seen.values())
 
 
-def _reason(receipt: Json) -> str | None:
-    if receipt["status"] != "pending":
-        return str(receipt["status"])
+def _reason(receipt: Json, fault: Fault) -> str | None:
+    status = str(receipt["status"])
+    if "sent" not in fault.ends:
+        return status if status in fault.ends | {"sent"} else None
+    if status != "pending":
+        return status
     if receipt["parked"]:
         return "parked"
     return "due" if receipt["next_retry_at"] else None
