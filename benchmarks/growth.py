@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,33 +71,29 @@ def run() -> list[Row]:
 
 
 def _delivered(users: int, history: int) -> float:
-    with running(2, users, history=_history(history)) as stack:
+    with running(2, users, history=partial(write_history, count=history)) as stack:
         burst(stack, 0, WARM_UP, users=users, known=history)
         return burst(stack, WARM_UP, NOTIFICATIONS, users=users, known=history).own_us
 
 
 def _drained(queued: int) -> float:
     """CPU of a delivery while so many wait: the second part of what is taken from the front."""
-    with running(2, USERS, history=_queue(queued + FROM_THE_QUEUE * 2)) as stack:
+    with running(2, USERS, history=partial(write_queue, count=queued + FROM_THE_QUEUE * 2)) as stack:
         deliveries = int(FROM_THE_QUEUE * 2.5)
         before, from_s = reached(stack.gateway, deliveries), stack.cpu_s()
         after, to_s = reached(stack.gateway, before + deliveries), stack.cpu_s()
         return (to_s - from_s) / (after - before) * 1e6
 
 
-def _history(count: int) -> Callable[[Path], None]:
-    def write(database: Path) -> None:
-        at = int(time.time() * 1000) - DAY_OLD * DAY_MS
-        _written(database, count, at, status="sent", due_at=None, finished_at=at + 1000, receipts=True)
-
-    return write
+def write_history(database: Path, count: int) -> None:
+    """So many finished notifications of a month ago, with two receipts each."""
+    at = int(time.time() * 1000) - DAY_OLD * DAY_MS
+    _written(database, count, at, status="sent", due_at=None, finished_at=at + 1000, receipts=True)
 
 
-def _queue(count: int) -> Callable[[Path], None]:
-    def write(database: Path) -> None:
-        _written(database, count, int(time.time() * 1000), status="pending", due_at=0, finished_at=None)
-
-    return write
+def write_queue(database: Path, count: int) -> None:
+    """So many that wait to be routed."""
+    _written(database, count, int(time.time() * 1000), status="pending", due_at=0, finished_at=None)
 
 
 def _written(

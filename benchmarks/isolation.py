@@ -26,6 +26,9 @@ OTHER_APP = "noisy"
 ORDINARY_PER_S = 30
 """Silent notifications of a usual day; ten times as many is the flood."""
 
+FLOOD_PER_S = 1_500
+"""Of the other app: more than all together can deliver, little enough to be worked off between two rounds."""
+
 Noise = Callable[[Stack], AbstractContextManager[None]]
 
 
@@ -92,7 +95,7 @@ def _black_hole(stack: Stack) -> Iterator[None]:
 
 @contextmanager
 def _flood(stack: Stack) -> Iterator[None]:
-    with _load(stack, stack.keys[OTHER_APP], batch=100, connections=4):
+    with _load(stack, stack.keys[OTHER_APP], rate=FLOOD_PER_S, batch=100):
         yield
 
 
