@@ -32,6 +32,8 @@ from waypost.domain.time import Instant, from_datetime
 
 RATE_LIMIT = 1_000_000
 VALUE_LIMIT = 1_024
+LIST_LIMIT = 10_000
+"""Recipients in the request itself: it is read in one go, and nothing else is done meanwhile."""
 _NOBODY = "nobody"
 
 Value = str | int | float | bool
@@ -91,7 +93,7 @@ class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     notification: BulkMessage
     recipients: Annotated[
-        Annotated[tuple[Identity | Fields, ...], Meta(min_length=1)] | None,
+        Annotated[tuple[Identity | Fields, ...], Meta(min_length=1, max_length=LIST_LIMIT)] | None,
         Meta(description="User ids, or objects with a `user_id` and variables under other names."),
     ] = None
     upload: Annotated[bool, Meta(description="The list follows: PUT it to the job's `recipients`.")] = False
