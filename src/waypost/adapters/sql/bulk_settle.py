@@ -21,7 +21,6 @@ from waypost.adapters.sql.cases import Case, write_receipts
 from waypost.adapters.sql.rows import Row, insert_all, notification_row
 from waypost.adapters.sql.straight import StraightWay, goes_straight
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.ids import shard_of
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.ports.journal import NotificationMoved
@@ -57,26 +56,12 @@ class PieceSettled(Struct, frozen=True):
 class _Born(Case):
     """A recipient's notification as it is first written."""
 
-    __slots__ = ("notification", "variables")
+    __slots__ = ("columns", "variables")
 
     def __init__(self, seq: int, job: int, notification: Notification, variables: bytes | None) -> None:
-        shard = shard_of(notification.app, notification.user_id)
-        pending = NotificationStatus.PENDING
-        super().__init__(
-            (
-                seq,
-                notification.id,
-                notification.app,
-                notification.user_id,
-                shard,
-                notification.lane,
-                pending,
-                0,
-                None,
-                job,
-            )
-        )
-        self.notification = notification
+        self.columns = notification_row(notification)
+        notification_id, app, _, user_id, shard, lane, *_ = self.columns
+        super().__init__((seq, notification_id, app, user_id, shard, lane, NotificationStatus.PENDING, 0, None, job))
         self.variables = variables
 
     def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
@@ -93,7 +78,7 @@ class _Born(Case):
     def row(self, transaction: Transaction) -> Row:
         """What _INSERT binds."""
         at = transaction.now if self.finished else None
-        return (self.seq, self.status, None, at, self.job, self.variables, *notification_row(self.notification))
+        return (self.seq, self.status, None, at, self.job, self.variables, *self.columns)
 
 
 def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> list[None]:
