@@ -129,7 +129,7 @@ def faults(submission: Submission) -> list[Fault]:
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
         found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
     for path, fields in (("data", submission.data), ("overrides", submission.overrides)):
-        unstorable = _unstorable(fields)
+        unstorable = _unstorable(fields) if fields else None
         if unstorable:
             found.append(Fault(path, unstorable))
     if submission.device_ids and len(set(submission.device_ids)) != len(submission.device_ids):
@@ -172,7 +172,7 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
 
 def _unstorable(value: Any) -> str | None:
     """Why JSON data cannot be kept; found without recursion, so that hostile input cannot exhaust the stack."""
-    depth, level = 0, [value] if value else []
+    depth, level = 0, [value]
     while level:
         depth += 1
         if depth > DATA_DEPTH_LIMIT and any(isinstance(item, dict | list) for item in level):
