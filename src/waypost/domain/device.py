@@ -10,7 +10,7 @@ from msgspec import Struct
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.notification import APNS, ApnsPushType, Content
-from waypost.domain.time import Instant
+from waypost.domain.time import HOUR_MS, Instant
 from waypost.domain.words import Words
 
 Platform = NewType("Platform", str)
@@ -82,13 +82,23 @@ class Device(Struct, frozen=True):
     token_updated_at: Instant
     """Moves only when the token changed."""
     last_used_at: Instant | None = None
-    """The last registration or successful send."""
+    """The last registration or successful send, to the hour."""
     keys: SubscriptionKeys | None = None
     app_version: str | None = None
     os_version: str | None = None
     locale: str | None = None
     active: bool = True
     token_use: TokenUse = TokenUse.ALERT
+
+
+USE_NOTED_MS = HOUR_MS
+"""How old the last noted use of a device is before another one is noted: a row is not written for each delivery."""
+
+
+def is_news(device: Device, used_at: Instant) -> bool:
+    """Whether the registry is to be told of a use: the first one after a registration, then one an hour."""
+    noted_at = device.last_used_at
+    return noted_at is None or noted_at <= device.last_seen_at or used_at - noted_at >= USE_NOTED_MS
 
 
 class Registration(Struct, frozen=True):

@@ -160,6 +160,8 @@ class Change(Struct, frozen=True):
     at: Instant
     made: Attempt | None = None
     """What was tried; None where nothing was (parked, expired, suppressed, an intent)."""
+    is_use: bool = False
+    """The registry is to be told that the device was sent to."""
 
 
 def opened(receipt: Receipt, due_at: Instant) -> Receipt:

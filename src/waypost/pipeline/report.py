@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
+from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.devices import Devices, Eviction, Use
 from waypost.ports.journal import DeliveryMoved, Journal
@@ -31,7 +31,7 @@ def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
         if move.gone_since is not None and move.token_hash is not None:
             token = (move.app, move.token_hash)
             evictions[token] = max(evictions.get(token, move.gone_since), move.gone_since)
-        elif move.after is DeliveryStatus.SENT:
+        elif move.is_use:
             device = (move.app, move.user_id, move.device_id)
             used_at = uses.get(device)
             if used_at is None or used_at < move.at:

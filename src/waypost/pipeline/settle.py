@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from waypost.domain.delivery import Attempt, Delivery
+from waypost.domain.device import is_news
 from waypost.domain.ids import token_hash
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import POLICIES, ErrorClass, RetryPolicy, RetryRules, classify
@@ -36,7 +37,8 @@ def change_of(
         settlement = again_or_expired(delivery, due_at, outcome.code, outcome.why, spends_attempt=False)
     else:
         settlement = decide(outcome, delivery, policy_for(delivery, outcome, rules), now, jitter)
-    return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at))
+    is_use = isinstance(settlement, Sent) and is_news(delivery.device, now)
+    return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
 
 
 def policy_for(delivery: Delivery, outcome: Outcome, rules: RetryRules) -> RetryPolicy:

@@ -28,6 +28,8 @@ class DeliveryMoved(Struct, frozen=True, array_like=True, tag=True):
     gone_since: Instant | None = None
     """Set where the token is dead: what was registered with it before this instant goes."""
     token_hash: bytes | None = None
+    is_use: bool = False
+    """The device was sent to, and the registry was not told so lately."""
 
 
 class NotificationMoved(Struct, frozen=True, array_like=True, tag=True):

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.unit.runtime.bench import APP, LaneBench
-from waypost.domain.device import Platform, Registration
+from waypost.domain.device import USE_NOTED_MS, Platform, Registration
 from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Gone, Taken
@@ -121,6 +121,22 @@ async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> Non
     await bench.report()
     used = {device.token: device.last_used_at for device in await bench.devices.of_user(APP, ANN)}
     assert used == {"token-ann-apns": bench.clock.now(), "token-ann-fcm": bench.began}
+
+
+async def test_a_device_in_use_is_noted_once_an_hour(bench: RegistryBench) -> None:
+    """A row of the registry is not written for each delivery to it."""
+    await bench.register(ANN, Channel("apns"))
+    bench.apns.answer = lambda delivery: Taken("p")
+    noted = []
+    for _ in range(3):
+        await bench.told()
+        await bench.report()
+        noted += [device.last_used_at for device in await bench.devices.of_user(APP, ANN)]
+        bench.clock.advance(USE_NOTED_MS // 2)
+    assert noted[0] == noted[1]
+    assert noted[2] is not None
+    assert noted[0] is not None
+    assert noted[2] - noted[0] >= USE_NOTED_MS
 
 
 async def test_a_page_that_was_read_is_not_read_again(bench: RegistryBench) -> None:

@@ -71,6 +71,7 @@ def moved(
         after.reason,
         settlement.since if isinstance(settlement, Forget) else None,
         None if made is None else made.token_hash,
+        change is not None and change.is_use,
     )
 
 

@@ -144,6 +144,7 @@ class Case:
             after.reason,
             gone_since,
             token_hash,
+            change is not None and change.is_use,
         )
 
 

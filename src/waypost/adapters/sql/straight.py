@@ -72,9 +72,8 @@ class StraightWay:
             times = (made.at, made.at, at, at)
             row = (*key, settlement.provider_id, code, *times, _encode((made,)), case.app, case.shard)
             self._receipts.append(row)
-            moves.append(
-                DeliveryMoved(case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
-            )
+            move = (case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
+            moves.append(DeliveryMoved(*move, is_use=change.is_use))
 
     def write(self) -> None:
         """Write them all."""
