@@ -1,4 +1,4 @@
-"""``make bench``: run the benches (``ONLY=kernel,intake`` for some), print one table, keep results/latest.json."""
+"""``make bench``: run the benches (``ONLY=kernel,intake`` for some), print their tables, keep results/latest.json."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ def main() -> int:
     for name in chosen:
         print(f"{name} ...", file=sys.stderr, flush=True)
         try:
-            rows += (MAIN | MORE)[name]()
+            found = (MAIN | MORE)[name]()
         except MissingProgram as absent:
             missing.append(f"{name} needs {absent}")
-    _print(rows)
+            continue
+        _print(found)
+        rows += found
     machine = {
         "cpu": _cpu(),
         "cores": os.cpu_count(),
