@@ -26,7 +26,6 @@ _DEAD = "dead"
 """In the place of a process id: the counters of all workers that died, so that restarts do not add files."""
 
 _Series = Counter | Gauge | Histogram
-_Labels = tuple[tuple[str, str], ...]
 
 
 def start_over(directory: Path) -> None:
@@ -57,7 +56,7 @@ class PrometheusSink(Silent):
         values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # it has no types
         registry = CollectorRegistry()
         self._metrics = {metric: _declared(metric, registry) for metric in Metric}
-        self._series: dict[tuple[Metric, _Labels], _Series] = {}
+        self._series: dict[tuple[str | tuple[str, str], ...], _Series] = {}
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
         """Add *n* to a counter."""
@@ -86,7 +85,7 @@ class PrometheusSink(Silent):
             return generate_latest(registry)
 
     def _labelled(self, metric: Metric, labels: dict[str, str]) -> _Series:
-        key = (metric, tuple(labels.items()))
+        key = (metric.label, *labels.items())  # an enum's own hash is Python code
         series = self._series.get(key)
         if series is None:
             declared = self._metrics[metric]
