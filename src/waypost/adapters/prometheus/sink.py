@@ -56,7 +56,7 @@ class PrometheusSink(Silent):
         values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # it has no types
         registry = CollectorRegistry()
         self._metrics = {metric: _declared(metric, registry) for metric in Metric}
-        self._series: dict[tuple[str | tuple[str, str], ...], _Series] = {}
+        self._series: dict[tuple[object, ...], _Series] = {}
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
         """Add *n* to a counter."""
