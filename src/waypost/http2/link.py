@@ -36,7 +36,8 @@ class Link(asyncio.Protocol):
         self.used_at = 0.0
         self.heard_at = 0.0
         self.pinged_at = 0.0
-        self.waiting_since = 0.0  # when the oldest of the requests in flight found the connection unused
+        self.waiting_since = 0.0  # when the oldest of the requests that met silence alone found the connection unused
+        self.given_up_at = 0.0  # when a deadline last passed here
         self.closing_since = 0.0
         self.lifetime_s = 0.0  # 0: no limit
         self.leave_reason = ""
@@ -111,15 +112,22 @@ class Link(asyncio.Protocol):
         was_unused = not connection.streams
         connection.send(stream)
         if was_unused:
-            self.waiting_since = self.used_at = self._loop.time()
+            self.used_at = self._loop.time()
+            if not self.is_doubtful():
+                self.waiting_since = self.used_at
             self._owner.watch()
         if not self._flush_due:
             self._flush_soon()
 
     def cancel(self, stream: Stream, reason: str) -> None:
         """Give up a request in flight."""
+        self.given_up_at = self._loop.time()
         self.connection.cancel(stream, reason)
         self._flush_soon()
+
+    def is_doubtful(self) -> bool:
+        """Whether nothing was heard since a request was given up: the server still owes a sign of life."""
+        return self.given_up_at > self.heard_at
 
     def ping(self, now: float) -> None:
         """Ask for a sign of life."""

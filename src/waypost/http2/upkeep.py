@@ -62,8 +62,9 @@ class UpkeepRules:
             if now - link.pinged_at >= settings.ping_timeout_s:
                 link.abort(f"connection lost: PING not answered within {settings.ping_timeout_s:g} s")
         else:
-            silent_since = max(link.heard_at, link.pinged_at, link.waiting_since if in_use else 0.0)
-            after_s = settings.ping_after_silence_s if in_use else settings.ping_after_idle_s
+            must_speak = in_use or link.is_doubtful()
+            silent_since = max(link.heard_at, link.pinged_at, link.waiting_since if must_speak else 0.0)
+            after_s = settings.ping_after_silence_s if must_speak else settings.ping_after_idle_s
             if after_s is not None and now - silent_since >= after_s:
                 link.ping(now)
 
@@ -93,4 +94,5 @@ class UpkeepRules:
 
 
 def _is_busy(link: Link) -> bool:
-    return bool(link.connection.streams or link.connection.pong_awaited or link.closing_since)
+    connection = link.connection
+    return bool(connection.streams or connection.pong_awaited or link.closing_since or link.is_doubtful())

@@ -1,5 +1,6 @@
 """The pool against connections that fail, fall silent, or are none: over TLS on loopback."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.unit.http2 import peer
 from waypost.http2 import (
     Answer,
     ConnectFailed,
+    ConnectionClosed,
     ConnectionOpened,
     Unknown,
     Unsent,
@@ -32,6 +34,28 @@ async def test_a_silent_connection_is_asked_and_given_up(tls: Tls) -> None:
     async with scripted(tls.server("h2"), falls_silent, ordinary) as port, client(port, tls, **settings) as one:
         result = await one.ask()
         assert isinstance(result, Unknown) and "PING not answered" in result.reason
+        assert await one.ask() == OK
+
+
+@pytest.mark.asyncio
+async def test_a_black_hole_is_given_up_though_no_request_waits_for_long(tls: Tls) -> None:
+    """Deadlines shorter than the silence that is borne: each request leaves the dead connection unused, and it is cut."""
+
+    async def swallows_all(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        served.say(peer.answer(await served.request()))
+        served.writer.transport.pause_reading()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            served.cut()
+
+    settings: dict[str, Any] = {"ping_after_silence_s": 0.3, "ping_timeout_s": 0.1}
+    async with scripted(tls.server("h2"), swallows_all, ordinary) as port, client(port, tls, **settings) as one:
+        assert await one.ask() == OK
+        while not any(isinstance(event, ConnectionClosed) for event in one.events):
+            await one.ask(deadline_s=0.1)
+        assert "PING not answered" in (await one.saw(ConnectionClosed)).reason
         assert await one.ask() == OK
 
 

@@ -100,6 +100,7 @@ class Served(asyncio.Transport):
         self.last_id = 0
         self.refused_above = LARGEST_STREAM_ID
         self.idle_pings = 0
+        self.silent = False  # this connection alone: nothing arrives any more, either way
         self._loop = asyncio.get_running_loop()
         self._dead = False
         # Timers of the same moment fire in any order: these keep it.
@@ -158,7 +159,7 @@ class Served(asyncio.Transport):
 
     def _arrive(self) -> None:
         data = self._to_client.popleft()
-        if not self._dead and self.server.hears:
+        if not self._dead and self.server.hears and not self.silent:
             self.link.data_received(data)
 
     def _seen(self) -> None:
@@ -169,7 +170,7 @@ class Served(asyncio.Transport):
 
     def _hear(self) -> None:
         data = self._to_server.popleft()
-        if self._dead or not self.server.hears:
+        if self._dead or not self.server.hears or self.silent:
             return
         for frame in peer.read(data):
             match frame:

@@ -113,6 +113,62 @@ def test_a_connection_that_fell_silent_unused_is_found_by_the_next_request() -> 
     simulate(day())
 
 
+def test_deadlines_shorter_than_the_silence_do_not_hide_a_dead_connection() -> None:
+    """Each request gives up after 3 s and leaves the connection unused: its silence is still counted from the first."""
+
+    async def day() -> None:
+        bench = Bench(Server(streams=1000), PoolSettings(max_connections=1))
+        await bench.pool.start()
+        await asyncio.sleep(60)
+        bench.server.hears = False
+        for _ in range(3):
+            bench.ask(deadline_s=3.0)
+            await asyncio.sleep(4)
+        closed = [event.reason for event in bench.events if isinstance(event, ConnectionClosed)]
+        assert len(closed) == 1 and "PING not answered" in closed[0]
+        bench.server.hears = True
+        await asyncio.sleep(60)
+        bench.ask()
+        await bench.end()
+        assert [type(result) for result in bench.results.values()] == [Unknown, Unknown, Unknown, Answer]
+
+    simulate(day())
+
+
+def test_a_dead_connection_is_found_although_nothing_more_is_sent() -> None:
+    """One request that gives up is enough: the next one, an hour later, goes over another connection."""
+
+    async def day() -> None:
+        bench = Bench(Server(streams=1000), PoolSettings(max_connections=1))
+        await bench.pool.start()
+        await asyncio.sleep(60)
+        for served in bench.server.open:
+            served.silent = True
+        bench.ask(deadline_s=3.0)
+        await asyncio.sleep(HOUR_S)
+        bench.ask(deadline_s=3.0)
+        await bench.end()
+        assert [type(result) for result in bench.results.values()] == [Unknown, Answer]
+
+    simulate(day())
+
+
+def test_a_server_that_is_only_slow_is_asked_once_and_kept() -> None:
+    """It answers PINGs, if no requests: with each that gives up it is asked once, and the connection stays."""
+
+    async def day() -> None:
+        bench = Bench(Server(streams=1000, answers=False), PoolSettings(max_connections=1))
+        await bench.pool.start()
+        for _ in range(10):
+            await asyncio.sleep(60)
+            bench.ask(deadline_s=3.0)
+        await bench.end()
+        assert bench.server.opened == 1
+        assert bench.server.pings <= 10
+
+    simulate(day())
+
+
 def test_a_day_with_peaks_grows_and_shrinks() -> None:
     """An hourly burst takes more connections; a minute later there is the minimum again."""
 
