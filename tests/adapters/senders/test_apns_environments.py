@@ -11,12 +11,15 @@ import pytest_asyncio
 from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes, script, to_ios
 from tests.unit.adapters.deliveries import delivery
 from tests.unit.adapters.noted import Noted
+from waypost.adapters.apns import gateway
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Gone, Refused, Taken
+from waypost.domain.notification import Content, Kind
+from waypost.domain.outcome import Gone, Refused, Taken, Throttled
+from waypost.domain.time import MINUTE_MS
 from waypost.lab import Lab
 from waypost.telemetry.events import Event
 
@@ -119,3 +122,20 @@ async def test_a_key_that_the_other_environment_refuses_does_not_count_against_t
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     assert isinstance(await outcome(apns, to_sandbox(lab)), Refused)
     assert lab.records.counts["apns_sandbox"].reasons["Forbidden"] == 1
+
+
+@pytest.mark.asyncio
+async def test_all_connections_of_a_credential_share_one_limit(
+    lab: Lab, healing: ApnsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two sockets visible and silent notifications take one each: none is left for the other environment."""
+    assert gateway.MOST_SOCKETS == 50
+    monkeypatch.setattr("waypost.adapters.apns.sender.MOST_SOCKETS", 2)
+    sender = ApnsSender(DEMO, healing, clock=SystemClock(), telemetry=Noted())
+    await sender.start()
+    for one in (to_ios(lab), to_ios(lab, fresh(Content(), kind=Kind.SILENT))):
+        assert isinstance(await outcome(sender, one), Taken)
+    monkeypatch.setattr("waypost.adapters.apns.sender.TIMEOUT_S", 2.0)
+    assert await outcome(sender, to_sandbox(lab)) == Throttled("not_sent", MINUTE_MS)
+    await sender.stop(1)
+    assert lab.records.counts["apns_sandbox"].connections_opened == 0

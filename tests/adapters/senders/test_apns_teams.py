@@ -50,15 +50,19 @@ async def test_two_credentials_never_share_a_connection(lab: Lab, apns_settings:
 
 
 @pytest.mark.asyncio
-async def test_a_connection_bound_to_another_key_is_given_up(lab: Lab, apns: ApnsSender) -> None:
-    """What else is under way on it ends there; what comes later goes over a new one."""
+@pytest.mark.parametrize(
+    ("status", "reason"), [(403, "UnrelatedKeyIdInToken"), (400, "IdleTimeout"), (503, "Shutdown")]
+)
+async def test_a_connection_that_apple_calls_over_is_given_up(
+    lab: Lab, apns: ApnsSender, status: int, reason: str
+) -> None:
+    """What is under way on it ends there; what comes later goes over a new one."""
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
-    bound = {"status": 403, "reason": "UnrelatedKeyIdInToken"}
-    await lab.script(script({"where": "apns", "match": {"times": 1}, "do": {"answer": bound}}))
+    over = {"status": status, "reason": reason}
+    await lab.script(script({"where": "apns", "match": {"times": 1}, "do": {"answer": over}}))
     got = await outcomes(apns, [to_ios(lab) for _ in range(10)])
-    assert [each for each in got if not isinstance(each, Taken)] == [
-        Unreachable("UnrelatedKeyIdInToken", "the connection is bound to another key")
-    ]
+    refused = [each for each in got if not isinstance(each, Taken)]
+    assert [each.code for each in refused if isinstance(each, Unreachable)] == [reason] and len(refused) == 1
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     first, *others, last = (record.connection for record in accepted(lab, "apns"))
     assert set(others) == {first}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters.apns.gateway import OTHER_CONNECTIONS
+from waypost.adapters.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
 from waypost.bootstrap import load
 from waypost.config import AppSettings
 from waypost.domain.errors import ConfigurationError
@@ -37,10 +37,10 @@ def test_another_cap_is_refused_by_its_path(tmp_path: Path, cap: int) -> None:
 
 
 def test_apns_has_25_connections_and_never_more_than_50(tmp_path: Path) -> None:
-    """Requirements S1-103: of both kinds and to both environments together."""
+    """Requirements S1-103: of both kinds and to both environments together, and of sockets."""
     assert read(tmp_path, f"apns: {{{SECTION}}}").senders[APNS].connections == 25
     most = read(tmp_path, f"apns: {{{SECTION}, connections: 40, silent_connections: 5}}").senders[APNS]
-    assert most.connections + most.silent_connections + OTHER_CONNECTIONS == 50
+    assert most.connections + most.silent_connections + OTHER_CONNECTIONS == MOST_SOCKETS == 50
     for name, over in (("connections", 41), ("silent_connections", 6)):
         with pytest.raises(ConfigurationError) as caught:
             read(tmp_path, f"apns: {{{SECTION}, {name}: {over}}}")

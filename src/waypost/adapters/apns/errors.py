@@ -21,8 +21,8 @@ EXPIRED_JWT = "ExpiredProviderToken"
 """The sender answers it itself first: with a new token, once."""
 UNKNOWN_DEVICE = "BadDeviceToken"
 """The sender answers it itself first: at the other environment, once."""
-OTHER_KEY = "UnrelatedKeyIdInToken"
-"""The connection takes no other key: it is given up, and a retry goes over a new one."""
+CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", "Shutdown")
+"""Said of the connection (the second: it takes no other key). It is given up, and a retry goes over a new one."""
 WRONG_TOPIC = "DeviceTokenNotForTopic"
 
 _MINUTE_MS = 60 * SECOND_MS
@@ -50,7 +50,7 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "Forbidden": (Meaning.DENIED, "the key may not do this; was it revoked?"),
     "InvalidProviderToken": (Meaning.DENIED, _KEY),
     "MissingProviderToken": (Meaning.DENIED, _KEY),
-    OTHER_KEY: (Meaning.NOT_TAKEN, "the connection is bound to another key"),
+    "UnrelatedKeyIdInToken": (Meaning.NOT_TAKEN, "the connection is bound to another key"),
     "BadEnvironmentKeyIdInToken": (Meaning.DENIED, "the key is for the other environment"),
     # The spelling seen on the wire.
     "BadEnvironmentKeyInToken": (Meaning.DENIED, "the key is for the other environment"),

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from waypost.adapters.apns.errors import OTHER_KEY, reason_of
+from waypost.adapters.apns.errors import CONNECTION_OVER, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.origin import authority_of, post_to
 from waypost.domain.notification import Kind
-from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, encode_headers
+from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
 
 HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 OTHER = {"production": "sandbox", "sandbox": "production"}
@@ -22,6 +22,8 @@ PING_AFTER_IDLE_S = 3600.0
 """Apple: a PING after an hour of idleness is welcome."""
 OTHER_CONNECTIONS = 5
 """At most, to the environment that is not the app's own, and to broadcast channels."""
+MOST_SOCKETS = 50
+"""Of one credential in a process, all its pools together, those that only end what they have among them."""
 
 
 class Gateway:
@@ -62,41 +64,34 @@ class Gateway:
         return list(dict.fromkeys(self._pools.values()))
 
 
-def own_gateway(origin: Origin, settings: ApnsSettings, on_event: Callable[[PoolEvent], None]) -> Gateway:
+def own_gateway(
+    origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None]
+) -> Gateway:
     """The app's own environment, with a connection kept for visible notifications."""
     return Gateway(
         origin,
         {
-            Kind.VISIBLE: _pool(origin, 1, settings.connections, on_event),
-            Kind.SILENT: _pool(origin, 0, settings.silent_connections, on_event),
+            Kind.VISIBLE: _pool(origin, 1, settings.connections, sockets, on_event),
+            Kind.SILENT: _pool(origin, 0, settings.silent_connections, sockets, on_event),
         },
     )
 
 
-def broadcast_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
-    """Apple's host for broadcast channels: nothing is opened before there is something to say to one."""
-    return _one_pool(origin, on_event)
+def seldom_gateway(origin: Origin, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> Gateway:
+    """The other environment, or Apple's host for broadcast channels: nothing is opened before it is needed."""
+    return Gateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, sockets, on_event)))
 
 
-def other_gateway(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
-    """The other environment: nothing is opened before a token is tried there."""
-    return _one_pool(origin, on_event)
-
-
-def _one_pool(origin: Origin, on_event: Callable[[PoolEvent], None]) -> Gateway:
-    return Gateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, on_event)))
-
-
-def _pool(origin: Origin, least: int, most: int, on_event: Callable[[PoolEvent], None]) -> Pool:
+def _pool(origin: Origin, least: int, most: int, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> Pool:
     limits = PoolSettings(
         min_connections=least,
         max_connections=most,
         ping_after_idle_s=PING_AFTER_IDLE_S,
         low_water=0.2,
-        unfit=_is_bound_to_another_key,
+        unfit=_ends_its_connection,
     )
-    return Pool(origin, limits, on_event=on_event)
+    return Pool(origin, limits, on_event=on_event, sockets=sockets)
 
 
-def _is_bound_to_another_key(answer: Answer) -> bool:
-    return answer.status == 403 and reason_of(answer) == OTHER_KEY
+def _ends_its_connection(answer: Answer) -> bool:
+    return answer.status != 200 and reason_of(answer) in CONNECTION_OVER

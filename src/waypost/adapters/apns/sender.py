@@ -16,11 +16,11 @@ from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPI
 from waypost.adapters.apns.gateway import (
     BROADCAST,
     HOSTS,
+    MOST_SOCKETS,
     OTHER,
     Gateway,
-    broadcast_gateway,
-    other_gateway,
     own_gateway,
+    seldom_gateway,
 )
 from waypost.adapters.apns.payload import Rendering, render, rendered
 from waypost.adapters.apns.push_types import RULES
@@ -35,7 +35,7 @@ from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import APNS, ApnsPushType, Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import Instant
-from waypost.http2 import Answer, Origin, PoolSettings, Result, encode_headers
+from waypost.http2 import Answer, Origin, PoolSettings, Result, Sockets, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
@@ -140,13 +140,13 @@ class ApnsSender:
         if self._identity.ends_at is not None:
             self._expiry = ExpiryWatch(self._identity.ends_at, self.credential, self._telemetry)
             self._expiry.look(self._clock.now())
-        self._gateways[False] = own_gateway(own, settings, self._watch.saw)
+        sockets = Sockets(MOST_SOCKETS)
+        self._gateways[False] = own_gateway(own, settings, sockets, self._watch.saw)
         if self._heals:
             other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
-            self._gateways[True] = other_gateway(other, self._watch.saw)
-        self._broadcasts = broadcast_gateway(
-            self._origin(settings.broadcast_endpoint or BROADCAST[settings.environment]), self._watch.saw
-        )
+            self._gateways[True] = seldom_gateway(other, sockets, self._watch.saw)
+        broadcasts = self._origin(settings.broadcast_endpoint or BROADCAST[settings.environment])
+        self._broadcasts = seldom_gateway(broadcasts, sockets, self._watch.saw)
         for gateway in self._every_gateway():
             await gateway.start()
 
