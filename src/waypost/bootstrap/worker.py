@@ -104,15 +104,19 @@ async def work(
         worker = Worker(crew, place, _chores(config, store), config.limits.backlog)
         app = build_app(_api(config, store, crew, worker, board, metrics))
         server = ApiServer(app, listener, serve_options(config.rest))
-        _collect_garbage_seldom()
+        _share_the_interpreter()
         await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
 
 
-def _collect_garbage_seldom() -> None:
-    """What exists now stays; what a delivery makes has no cycles and goes by itself, so looking for them can wait."""
+def _share_the_interpreter() -> None:
+    """Let the event loop have its turn soon while the writer writes, and look for garbage seldom.
+
+    What exists now stays, and what a delivery makes has no cycles: it goes by itself.
+    """
+    sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 10, 10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -32,6 +32,9 @@ from waypost.runtime.settler import Settler
 from waypost.telemetry import Event, Metric, Telemetry
 
 BATCH = 500
+"""Items leased at once."""
+SLICE = 50
+"""Items routed and handed over in one turn of the loop: the other lanes have their turns between."""
 LEASE_MS = 60_000
 STORE_AWAY_S = 0.5
 
@@ -117,12 +120,13 @@ class LaneLoop:
             return False
         self._leased_s = self._crew.clock.monotonic()
         self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
-        groups = list(self._crew.poison.split(lease.items))
+        groups = [part for group in self._crew.poison.split(lease.items) for part in _slices(group)]
         try:
             while groups:
                 with self._crew.poison.noting(self.lane, groups[0]):
                     await self._start(lease, groups[0])
                 del groups[0]
+                await asyncio.sleep(0)
         except Unavailable:
             back = [Settled(item.notification, given_back=True) for items in groups for item in items]
             await self._crew.work.settle(lease, back)
@@ -301,6 +305,10 @@ class _Handed:
         self.at_s = at_s
         self.left = left
         """Deliveries without an outcome."""
+
+
+def _slices(items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:
+    return (items[start : start + SLICE] for start in range(0, len(items), SLICE))
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:

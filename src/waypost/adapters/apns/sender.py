@@ -248,7 +248,10 @@ class ApnsSender:
 
     def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
         """What *outcome* says in the light of what else is known of the token and of its like."""
-        if isinstance(outcome, Taken | Gone | Refused):
+        if isinstance(outcome, Taken) and not one.turned and not one.shared.note:
+            self._mistrust.heed(unknown=False)
+            return outcome
+        if isinstance(outcome, (Taken, Gone, Refused)):
             unknown = one.turned or (not isinstance(outcome, Taken) and outcome.code in (UNKNOWN_DEVICE, WRONG_TOPIC))
             self._mistrust.heed(unknown=unknown)
         if isinstance(outcome, Taken) and one.shared.note:

@@ -48,7 +48,7 @@ def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
         arrivals.write(slice_h)
         return answers
 
-    return Kind("accept", run, durable=True)
+    return Kind("accept", run, durable=True, overtakes=True)
 
 
 def _answer(arrivals: _Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:

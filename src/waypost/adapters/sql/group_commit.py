@@ -178,17 +178,27 @@ class GroupCommit:
 
     def _take(self) -> list[_Queued]:
         """What goes into the next commit; while the disk is full that is what is patient, the rest is refused."""
-        batch: list[_Queued] = []
-        rows = 0
         with self._wake:
-            while self._queue and rows < self._settings.commit_rows:
-                queued = self._queue.popleft()
-                rows += queued.rows
-                batch.append(queued)
+            batch = self._first_in_line()
         if self.state is not StoreState.FULL:
             return batch
         self._refuse((queued for queued in batch if not queued.kind.patient), Fault.FULL)
         return [queued for queued in batch if queued.kind.patient]
+
+    def _first_in_line(self) -> list[_Queued]:
+        """What is accepted goes first, up to half of a commit, since a caller waits; the rest as it came."""
+        batch: list[_Queued] = []
+        rows = 0
+        for overtaking, most in ((True, self._settings.commit_rows // 2), (False, self._settings.commit_rows)):
+            left: deque[_Queued] = deque()
+            for queued in self._queue:
+                if rows < most and (queued.kind.overtakes or not overtaking):
+                    rows += queued.rows
+                    batch.append(queued)
+                else:
+                    left.append(queued)
+            self._queue = left
+        return batch
 
     def _write(self, batch: Sequence[_Queued]) -> None:
         try:

@@ -75,3 +75,5 @@ class Kind(Generic[Op, Result]):
     """Answered only when it would survive a loss of power (where the settings ask for that)."""
     patient: bool = False
     """Waits out a busy or full store; others are refused."""
+    overtakes: bool = False
+    """It may be done before what was there first, since it touches nothing that is there."""
