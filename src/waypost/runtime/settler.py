@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -19,6 +19,8 @@ GATHER_S = 0.025
 """How long outcomes wait for company; those of a notification that is not over yet wait twice (the design: 50 ms)."""
 HOLD_RETRY_S = 0.25
 _UNRECORDED = "unrecorded"
+PART = 100
+"""Notifications in one operation of the store: a caller who wants to write waits for it."""
 
 
 class Settler:
@@ -79,7 +81,8 @@ class Settler:
             else:
                 self._writing += 1
                 batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
-        await asyncio.gather(*(self.write(lease, settled) for lease, settled in batches.values()))
+        parts = [(lease, part) for lease, settled in batches.values() for part in _parts(settled)]
+        await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
         self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(flight.changes) for flight in self._gathered))
         if not self._gathered:
@@ -139,6 +142,10 @@ class Settler:
         for (app, settlement), n in counts.items():
             word = settlement.__name__.lower()
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
+
+
+def _parts(settled: Sequence[Settled]) -> Iterator[Sequence[Settled]]:
+    return (settled[start : start + PART] for start in range(0, len(settled), PART))
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:
