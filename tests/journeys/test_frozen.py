@@ -74,7 +74,7 @@ async def _freeze_inside_a_write(service: Service) -> tuple[int, float]:
         for pid in service.worker_pids():
             for _ in range(20):
                 before = time.time()
-                os.kill(pid, signal.SIGSTOP)
+                _stop(pid)
                 if _holds(pid, lock):
                     return pid, before
                 os.kill(pid, signal.SIGCONT)
@@ -83,6 +83,18 @@ async def _freeze_inside_a_write(service: Service) -> tuple[int, float]:
 
     found: tuple[int, float] = await until(caught, "a worker is caught holding the write lock")
     return found
+
+
+def _stop(pid: int) -> None:
+    """Stop the process, and all of it: until one thread has seen the signal, the others go on and may unlock."""
+    os.kill(pid, signal.SIGSTOP)
+    while {_state(thread) for thread in Path(f"/proc/{pid}/task").iterdir()} != {"T"}:
+        os.sched_yield()
+
+
+def _state(thread: Path) -> str:
+    """As in proc(5)."""
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _holds(pid: int, inode: int) -> bool:
