@@ -132,7 +132,11 @@ def held_to(front: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> None:
-    """Build the wheel into dist/ and hold it to everything that its kernel is held to as Python."""
+    """Build the wheel into dist/ and hold it to all that its kernel is held to as Python; ``--keep`` only compiles."""
+    if "--keep" in sys.argv:
+        if can_compile():
+            compiled()
+        return
     with tempfile.TemporaryDirectory() as scratch:
         front = unpacked(Path(scratch))
         ended = held_to(front, ["-n", "2", "--dist", "loadfile", *WHOLE])

@@ -94,11 +94,13 @@ def main() -> None:
 
 
 def set_up() -> Result:
-    """Install the environment and the programs that tests talk to; a failure here ends the run."""
+    """Install the environment and what tests talk to, the compiled kernel too; a failure here ends the run."""
     started = time.monotonic()
     if subprocess.run([sys.executable, "scripts/install.py"], cwd=ROOT, check=False).returncode != 0:
         sys.exit(1)
     install_missing(PROGRAMS)
+    if subprocess.run([PYTHON, "-m", "scripts.compiled", "--keep"], cwd=ROOT, check=False).returncode != 0:
+        sys.exit(1)
     return Result(SET_UP, time.monotonic() - started, ok=True)
 
 
