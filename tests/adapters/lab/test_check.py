@@ -54,7 +54,7 @@ def test_waypost_passes_as_the_page_sets_it_up(tmp_path: Path) -> None:
 def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "once.py").write_text(ONE_TRY)
     cases = ["--case", "accepts", "--case", "unavailable", "--case", "refused-message", "--case", "settings-lowered"]
-    few = [*cases, "--patience", "2", "--quiet-time", "0.1"]
+    few = [*cases, "--patience", "5", "--quiet-time", "0.1"]
     status, results = checked(tmp_path, "lab", "check", "--command", f"{sys.executable} once.py", *few)
     assert status == 1
     assert results == {
@@ -91,6 +91,6 @@ def test_without_a_command_a_person_is_told_where_to_and_asked_to_send(tmp_path:
 
 def test_a_failed_handshake_is_met_by_whoever_connects_next(tmp_path: Path) -> None:
     (tmp_path / "once.py").write_text(ONE_TRY)
-    few = ["--case", "handshake-fails", "--patience", "1", "--quiet-time", "0.1", "--gateway", "apns"]
+    few = ["--case", "handshake-fails", "--patience", "5", "--quiet-time", "0.1", "--gateway", "apns"]
     status, results = checked(tmp_path, "lab", "check", "--command", f"{sys.executable} once.py", *few)
     assert (status, results) == (1, {("handshake-fails", "apns"): ("failed", "1 of 1 did not arrive")})
