@@ -63,6 +63,8 @@ def test_only_what_is_over_at_the_first_attempt_goes_straight() -> None:
     assert not goes_straight(Settled(made, (_change(0), _change(1, again)), two))
     assert not goes_straight(Settled(made, (_change(0), _change(1, attempt=2)), two))
     assert not goes_straight(Settled(made, (_change(0), _change(1))))
+    assert not goes_straight(Settled(made, (_change(0), _change(0)), two))
+    assert not goes_straight(Settled(made, (_change(0), _change(2)), two))
 
 
 def _change(n: int, settlement: Settlement = TAKEN, code: str = "", attempt: int = 1) -> Change:

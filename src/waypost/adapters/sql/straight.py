@@ -41,7 +41,7 @@ def goes_straight(settled: Settled) -> bool:
     for change in changes:
         if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
             return False
-    return True
+    return {change.n for change in changes} == {target.n for target in targets}
 
 
 class StraightWay:
