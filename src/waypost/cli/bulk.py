@@ -110,7 +110,7 @@ def _followed(client: Client, job_id: str) -> dict[str, Any]:
             bar.update(task, total=job["enqueued"] if job["walked"] else job["uploaded"] or None, completed=settled)
             if job["finished_at"] is not None:
                 return job
-            time.sleep(POLL_S)
+            time.sleep(POLL_S)  # the API has no call that waits
 
 
 @bulk.command()

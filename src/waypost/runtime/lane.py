@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -29,6 +29,7 @@ from waypost.runtime.flight import Flight
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
+from waypost.runtime.slices import slices
 from waypost.telemetry import Event, Metric, Telemetry
 
 BATCH = 500
@@ -120,7 +121,7 @@ class LaneLoop:
             return False
         self._leased_s = self._crew.clock.monotonic()
         self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
-        groups = [part for group in self._crew.poison.split(lease.items) for part in _slices(group)]
+        groups = [part for group in self._crew.poison.split(lease.items) for part in slices(group, SLICE)]
         try:
             while groups:
                 with self._crew.poison.noting(self.lane, groups[0]):
@@ -305,10 +306,6 @@ class _Handed:
         self.at_s = at_s
         self.left = left
         """Deliveries without an outcome."""
-
-
-def _slices(items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:
-    return (items[start : start + SLICE] for start in range(0, len(items), SLICE))
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
 from waypost.ports.work import Lease, Settled, Stale, Work
 from waypost.runtime.flight import Flight
+from waypost.runtime.slices import slices
 from waypost.telemetry import Event, Metric, Telemetry
 
 GATHER_S = 0.025
@@ -81,7 +82,7 @@ class Settler:
             else:
                 self._writing += 1
                 batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
-        parts = [(lease, part) for lease, settled in batches.values() for part in _parts(settled)]
+        parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, PART)]
         await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
         self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(flight.changes) for flight in self._gathered))
@@ -142,10 +143,6 @@ class Settler:
         for (app, settlement), n in counts.items():
             word = settlement.__name__.lower()
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
-
-
-def _parts(settled: Sequence[Settled]) -> Iterator[Sequence[Settled]]:
-    return (settled[start : start + PART] for start in range(0, len(settled), PART))
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:

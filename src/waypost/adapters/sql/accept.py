@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from waypost.adapters.sql import dedup
 from waypost.adapters.sql.dedup import Claimed
 from waypost.adapters.sql.replay import replay
-from waypost.adapters.sql.rows import Row, content_body, insert_all, notification_row, select_in
+from waypost.adapters.sql.rows import Row, content_body, insert_all, notification_row, select_in, seqs
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
@@ -34,7 +34,6 @@ _PLAIN_VALUES = f"(?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1)
 """Of what is to go out now, to all devices, by the app's own policy: most of all there is; binding less is cheaper."""
 _PLAIN_WIDTH = 12
 _WITHOUT_REST = (None, None, None)
-_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
 
 Batch = Sequence[Arrival | Replay]
 
@@ -116,11 +115,11 @@ class _Arrivals:
         if not self._rows:
             return
         connection = self._transaction.connection
-        last: int = connection.execute(_SEQUENCE, (len(self._rows),)).fetchone()[0]
         notifications: list[Row] = []
         plain: list[Row] = []
         contents: list[Row] = []
-        for seq, (status, *fields, duplicate_of, arrival) in enumerate(self._rows, start=last - len(self._rows) + 1):
+        numbered = zip(seqs(connection, len(self._rows)), self._rows, strict=True)
+        for seq, (status, *fields, duplicate_of, arrival) in numbered:
             row = notification_row(arrival.notification)
             if duplicate_of is None and row[_PLAIN_WIDTH:] == _WITHOUT_REST:
                 plain.append((seq, *row[:_PLAIN_WIDTH]))

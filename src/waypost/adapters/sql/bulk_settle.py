@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Case, write_receipts
-from waypost.adapters.sql.rows import Row, insert_all, notification_row
+from waypost.adapters.sql.rows import Row, insert_all, notification_row, seqs
 from waypost.adapters.sql.straight import StraightWay, goes_straight
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.notification import Notification
@@ -29,7 +29,6 @@ from waypost.ports.work import Settled
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
 _INSERT = (
     "INSERT INTO notification (seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane,"
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
@@ -85,14 +84,13 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
     connection = transaction.connection
     pieces = [piece for op in ops for piece in op]
     count = sum(len(piece.settled) for piece in pieces)
-    seq: int = connection.execute(_SEQUENCE, (count,)).fetchone()[0] - count if count else 0
+    numbers = iter(seqs(connection, count) if count else ())
     born: list[_Born] = []
     straight = StraightWay(transaction)
     for piece in pieces:
         (job,) = connection.execute(_PIECE, (piece.seq,)).fetchone()
         for settled, variables in piece.settled:
-            seq += 1
-            case = _Born(seq, job, settled.notification, variables)
+            case = _Born(next(numbers), job, settled.notification, variables)
             if goes_straight(settled):
                 straight.note(case, settled)
                 case.finish(transaction, NotificationStatus.SENT)

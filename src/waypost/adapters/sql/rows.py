@@ -169,6 +169,15 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
     )
 
 
+_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
+
+
+def seqs(connection: Connection, count: int) -> range:
+    """*count* new numbers of notifications, in commit order."""
+    last: int = connection.execute(_SEQUENCE, (count,)).fetchone()[0]
+    return range(last - count + 1, last + 1)
+
+
 _SIZES = (1, 8, 64, 512)
 
 
