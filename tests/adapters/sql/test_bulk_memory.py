@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from pathlib import Path
 
@@ -45,15 +46,20 @@ async def _told_everybody(store: Store, made: Job) -> int:
 
 @pytest.mark.asyncio
 async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path: Path) -> None:
-    """Five times the recipients, the same peak: each job is told to the end in one process."""
+    """Five times the recipients, the same peak: each job is told to the end in one process.
+
+    What waits for the garbage collector moves a peak of about 1 MB by a quarter; holding 10,000 recipients more, at
+    the 200 bytes that the smallest of them takes, would double it.
+    """
     store = await open_at(tmp_path / "a.db")
     store.shards.acquire()
     await _told_everybody(store, await _made(store, PIECE, 0))  # what is imported and cached once
     peaks = []
     for n, users in enumerate((SMALL, LARGE), start=1):
         made = await _made(store, users, n)
+        gc.collect()  # a collection that falls into one run and not the other is no growth
         tracemalloc.start()
         assert await _told_everybody(store, made) == users
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.25 * peaks[0], peaks
+    assert peaks[1] < 1.6 * peaks[0], peaks
