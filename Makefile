@@ -1,6 +1,7 @@
 # `make` alone lists the targets. Everything is installed into .venv, on the first use and whenever the pins change.
 PYTHON ?= python3
 BIN := .venv/bin
+ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
@@ -61,7 +62,7 @@ docs: install ## check the docs: links, and that nothing the code can say is lef
 
 lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt
-	@$(LOCK) --upgrade pyproject.toml requirements/dev.in --constraint requirements/runtime.txt --output-file requirements/dev.txt
+	@$(LOCK) --upgrade pyproject.toml requirements/dev.in $(ENGINES) --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	@$(LOCK) --upgrade requirements/fuzz.in --output-file requirements/fuzz.txt
 	@$(LOCK) --upgrade requirements/peers.in --output-file requirements/peers.txt
 
