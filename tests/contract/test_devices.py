@@ -88,8 +88,9 @@ async def test_a_new_token_moves_its_time(store: StoreUnderTest) -> None:
 
 
 async def test_a_token_is_taken_from_another_user(store: StoreUnderTest) -> None:
-    await register(store, called("d", "t", ANN))
-    await register(store, called("d", "t", BOB))
+    assert (await register(store, called("d", "t", ANN))).taken_from == ()
+    assert (await register(store, called("d", "t", BOB))).taken_from == (ANN,)
+    assert (await register(store, called("d", "t", BOB))).taken_from == (), "it was BOB's already"
     assert await active(store, ANN) == []
     assert await active(store, BOB) == ["d"]
     assert not (await only(store, "d", ANN)).active
@@ -98,7 +99,7 @@ async def test_a_token_is_taken_from_another_user(store: StoreUnderTest) -> None
 async def test_a_token_is_taken_from_another_device_of_the_user(store: StoreUnderTest) -> None:
     await register(store, called("old", "t"))
     registered = await register(store, called("new", "t"))
-    assert registered.pushed_out == ()
+    assert (registered.pushed_out, registered.taken_from) == ((), ())
     assert await active(store) == ["new"]
 
 
@@ -219,9 +220,9 @@ async def test_a_deactivated_device_comes_back_by_registering(store: StoreUnderT
 async def test_a_dead_token_goes_if_it_was_not_registered_since(store: StoreUnderTest) -> None:
     registered = await register(store, called("d", "t"))
     seen = registered.device.last_seen_at
-    assert await store.devices.evict([Eviction(APP, token_hash("t"), seen)]) == 0, "the same moment is not before"
+    assert await store.devices.evict([Eviction(APP, token_hash("t"), seen)]) == [], "the same moment is not before"
     assert await active(store) == ["d"]
-    assert await store.devices.evict([Eviction(APP, token_hash("t"), later(seen, 1))]) == 1
+    assert await store.devices.evict([Eviction(APP, token_hash("t"), later(seen, 1))]) == [(APP, ANN)]
     assert await active(store) == []
 
 
@@ -230,7 +231,7 @@ async def test_a_token_registered_again_after_its_death_stays(store: StoreUnderT
     await register(store, called("d", "t"))
     died = store.clock.advance(MINUTE_MS)
     await register(store, called("d", "t"))
-    assert await store.devices.evict([Eviction(APP, token_hash("t"), died)]) == 0
+    assert await store.devices.evict([Eviction(APP, token_hash("t"), died)]) == []
     assert await active(store) == ["d"]
 
 
@@ -239,21 +240,21 @@ async def test_exactly_the_token_named_is_evicted(store: StoreUnderTest) -> None
     await register(store, called("d", "new"))
     await register(store, called("e", "other"))
     tomorrow = later(store.clock.now(), MINUTE_MS)
-    assert await store.devices.evict([Eviction(APP, token_hash("old"), tomorrow)]) == 0
-    assert await store.devices.evict([Eviction(AppId("x"), token_hash("new"), tomorrow)]) == 0
-    assert await store.devices.evict([Eviction(APP, token_hash("new"), tomorrow)]) == 1
+    assert await store.devices.evict([Eviction(APP, token_hash("old"), tomorrow)]) == []
+    assert await store.devices.evict([Eviction(AppId("x"), token_hash("new"), tomorrow)]) == []
+    assert await store.devices.evict([Eviction(APP, token_hash("new"), tomorrow)]) == [(APP, ANN)]
     assert await active(store) == ["e"]
 
 
 async def test_evictions_come_in_batches_and_repeats_count_once(store: StoreUnderTest) -> None:
     for n in range(5):
-        await register(store, called(f"d{n}", f"t{n}"))
+        await register(store, called(f"d{n}", f"t{n}", ANN if n % 2 else BOB))
     tomorrow = later(store.clock.now(), MINUTE_MS)
     dead = [Eviction(APP, token_hash(f"t{n}"), tomorrow) for n in (1, 3, 3, 4)]
-    assert await store.devices.evict(dead) == 3
-    assert await store.devices.evict(dead) == 0
-    assert await store.devices.evict([]) == 0
-    assert await active(store) == ["d0", "d2"]
+    assert sorted(await store.devices.evict(dead)) == [(APP, ANN), (APP, ANN), (APP, BOB)]
+    assert await store.devices.evict(dead) == []
+    assert await store.devices.evict([]) == []
+    assert await active(store, BOB) == ["d0", "d2"]
 
 
 async def test_a_use_moves_last_used_forward_and_never_back(store: StoreUnderTest) -> None:

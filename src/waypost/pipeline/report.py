@@ -65,7 +65,7 @@ async def report(journal: Journal, devices: Devices) -> Reported:
             elif move.after in FINAL:
                 ended.append((move.app, move.after))
     news = registry_news(deliveries)
-    evicted = await devices.evict(news.evictions) if news.evictions else 0
+    evicted = len(await devices.evict(news.evictions)) if news.evictions else 0
     if news.uses:
         await devices.touch(news.uses)
     await journal.advance(READER, rows[-1].position)

@@ -19,6 +19,8 @@ class Registered(Struct, frozen=True):
     created: bool
     pushed_out: tuple[DeviceId, ...] = ()
     """Devices of the same user that the cap deactivated: those seen longest ago."""
+    taken_from: tuple[UserId, ...] = ()
+    """Other users who had an active device with this token until now."""
 
 
 class Eviction(Struct, frozen=True):
@@ -62,8 +64,11 @@ class Devices(Protocol):
         """Stop sending to a device; False if there is no such active device."""
         ...
 
-    async def evict(self, evictions: Sequence[Eviction]) -> int:
-        """Deactivate dead tokens, exactly the tokens named and only if not registered again since; how many it was."""
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
+        """Deactivate dead tokens, exactly the tokens named and only if not registered again since; whose they were.
+
+        One answer for each device that was deactivated.
+        """
         ...
 
     async def touch(self, uses: Sequence[Use]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
-from waypost.domain.ids import DeviceId, UserId
+from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Gone, Taken
 from waypost.domain.time import SECOND_MS
@@ -36,11 +36,12 @@ class Registry:
         self.calls.append(name)
         return getattr(self._devices, name)
 
-    async def evict(self, evictions: Sequence[Eviction]) -> int:
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """Count what each batch came to."""
         self.calls.append("evict")
-        self.deleted.append(await self._devices.evict(evictions))
-        return self.deleted[-1]
+        owners: list[tuple[AppId, UserId]] = await self._devices.evict(evictions)
+        self.deleted.append(len(owners))
+        return owners
 
 
 class RegistryBench(LaneBench):

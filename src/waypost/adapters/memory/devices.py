@@ -28,16 +28,21 @@ class MemoryDevices:
         key = (registration.app, registration.user_id, registration.device_id)
         before = self._devices.get(key)
         device = registered(registration, before, now)
-        others = (other for other in self._devices.values() if other.app == device.app and other.active)
-        self._stop(other for other in list(others) if other.token == device.token)
+        others = [
+            other
+            for other in self._devices.values()
+            if other.active and (other.app, other.token) == (device.app, device.token)
+        ]
+        self._stop(others)
+        taken_from = tuple({other.user_id for other in others} - {device.user_id})
         self._devices[key] = device
         pushed_out: list[Device] = []
         if cap:
-            others = (other for other in self._active(device.app, device.user_id) if other is not device)
-            longest_ago = sorted(others, key=lambda other: (other.last_seen_at, other.device_id))
+            siblings = (other for other in self._active(device.app, device.user_id) if other is not device)
+            longest_ago = sorted(siblings, key=lambda other: (other.last_seen_at, other.device_id))
             pushed_out = longest_ago[: max(0, len(longest_ago) + 1 - cap)]
             self._stop(pushed_out)
-        return Registered(device, before is None, tuple(other.device_id for other in pushed_out))
+        return Registered(device, before is None, tuple(other.device_id for other in pushed_out), taken_from)
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
@@ -53,18 +58,18 @@ class MemoryDevices:
         self._stop([device])
         return True
 
-    async def evict(self, evictions: Sequence[Eviction]) -> int:
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """See Devices."""
-        doomed = [
+        doomed = {
             device
             for eviction in evictions
             for device in self._devices.values()
             if device.active
             and (device.app, token_hash(device.token)) == (eviction.app, eviction.token_hash)
             and device.last_seen_at < eviction.seen_before
-        ]
+        }
         self._stop(doomed)
-        return len(set(doomed))
+        return [(device.app, device.user_id) for device in doomed]
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""

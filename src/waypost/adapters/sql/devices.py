@@ -45,6 +45,7 @@ ORDER BY user_id, device_id LIMIT ?
 _KNOWN = "SELECT 1 FROM device WHERE app = ? AND user_id = ? AND device_id = ?"
 _TAKE_OVER = """\
 UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND (user_id, device_id) != (?, ?)
+RETURNING user_id
 """
 _UPSERT = f"""\
 INSERT INTO device (
@@ -68,7 +69,10 @@ UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND 
 RETURNING last_seen_at, device_id
 """
 _DEACTIVATE = "UPDATE device SET active = 0 WHERE app = ? AND user_id = ? AND device_id = ? AND active = 1"
-_EVICT = "UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?"
+_EVICT = """\
+UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?
+RETURNING app, user_id
+"""
 _TOUCH = """\
 UPDATE device SET last_used_at = ?4
 WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0) < ?4
@@ -105,9 +109,9 @@ class SqlDevices:
         """See Devices."""
         return await self._database.commits.submit(_DEACTIVATING, (app, user_id, device_id))
 
-    async def evict(self, evictions: Sequence[Eviction]) -> int:
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """See Devices."""
-        return await self._database.commits.submit(_EVICTING, evictions, rows=len(evictions)) if evictions else 0
+        return await self._database.commits.submit(_EVICTING, evictions, rows=len(evictions)) if evictions else []
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
@@ -140,24 +144,27 @@ def _register_one(connection: Connection, call: _Call) -> Registered:
     key = (said.app, said.user_id, said.device_id)
     digest = token_hash(said.token)
     known = connection.execute(_KNOWN, key).fetchone()
-    connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id))
+    taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id)).fetchall()
     keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
     rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
     row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
     pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
-    return Registered(device_of(row), known is None, longest_ago_first)
+    taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
+    return Registered(device_of(row), known is None, longest_ago_first, taken_from)
 
 
 def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
     return [transaction.connection.execute(_DEACTIVATE, key).rowcount > 0 for key in keys]
 
 
-def _evict(transaction: Transaction, batches: Sequence[Sequence[Eviction]]) -> list[int]:
+def _evict(transaction: Transaction, batches: Sequence[Sequence[Eviction]]) -> list[list[tuple[AppId, UserId]]]:
     return [
-        transaction.connection.executemany(
-            _EVICT, [(one.app, one.token_hash, one.seen_before) for one in batch]
-        ).rowcount
+        [
+            owner
+            for one in batch
+            for owner in transaction.connection.execute(_EVICT, (one.app, one.token_hash, one.seen_before)).fetchall()
+        ]
         for batch in batches
     ]
 
