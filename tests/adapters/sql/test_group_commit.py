@@ -64,6 +64,26 @@ async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_pat
     assert seen[-1] == max(seen) >= 49, "at most the first went alone"
 
 
+async def test_what_is_accepted_goes_first_and_takes_turns_with_the_rest(open_at: OpenStore, tmp_path: Path) -> None:
+    """A caller waits for the commit under way and its own; who accepts without a pause keeps no outcome out."""
+    store = await open_at(tmp_path / "a.db", commit_rows=1)
+    order: list[str] = []
+
+    def note(transaction: Transaction, ops: Sequence[str]) -> Sequence[str]:
+        order.append(" ".join(ops))
+        return ops
+
+    settle: Kind[str, str] = Kind("settle", note, durable=False, patient=True)
+    accept: Kind[str, str] = Kind("accept", note, durable=True, overtakes=True)
+    lock = WriteLock(store.database.run_dir)
+    with lock.hold(1):
+        ops = [(settle, "outcome 1"), (settle, "outcome 2"), (accept, "batch 1"), (accept, "batch 2")]
+        futures = [store.database.commits.submit(kind, op, rows=4) for kind, op in ops]
+    lock.close()
+    await asyncio.gather(*futures)
+    assert order == ["batch 1", "outcome 1", "batch 2", "outcome 2"]
+
+
 async def test_a_lock_held_for_too_long_refuses_accepts_and_keeps_outcomes(open_at: OpenStore, tmp_path: Path) -> None:
     store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
     commits = store.database.commits

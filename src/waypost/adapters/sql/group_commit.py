@@ -41,6 +41,9 @@ class _Queued:
     since: float = field(default_factory=time.monotonic)
 
 
+_ACCEPTS_FOR_A_SETTLE = 4
+"""What a row costs that is settled, in rows that are accepted."""
+
 _Answer = tuple[asyncio.Future[Any], Any]
 """A future and its result; an exception is raised there."""
 
@@ -77,6 +80,8 @@ class GroupCommit:
         self._returned: list[_Queued] = []
         self._listeners: list[Callable[[StoreState], None]] = []
         self._synchronous: str | None = None
+        self._overtaking = False
+        """The last commit was of what overtakes."""
         self._held = 0
         self._seconds = 0.0
         self._operations = 0
@@ -186,18 +191,20 @@ class GroupCommit:
         return [queued for queued in batch if queued.kind.patient]
 
     def _first_in_line(self) -> list[_Queued]:
-        """What is accepted goes first, up to half of a commit, since a caller waits; the rest as it came."""
+        """What is accepted has a commit of its own and the first turn, since a caller waits; the rest has the next."""
+        waiting = {queued.kind.overtakes for queued in self._queue}
+        self._overtaking = True in waiting and not (self._overtaking and False in waiting)
+        most = self._settings.commit_rows * (_ACCEPTS_FOR_A_SETTLE if self._overtaking else 1)
         batch: list[_Queued] = []
+        left: deque[_Queued] = deque()
         rows = 0
-        for overtaking, most in ((True, self._settings.commit_rows // 2), (False, self._settings.commit_rows)):
-            left: deque[_Queued] = deque()
-            for queued in self._queue:
-                if rows < most and (queued.kind.overtakes or not overtaking):
-                    rows += queued.rows
-                    batch.append(queued)
-                else:
-                    left.append(queued)
-            self._queue = left
+        for queued in self._queue:
+            if rows < most and queued.kind.overtakes is self._overtaking:
+                rows += queued.rows
+                batch.append(queued)
+            else:
+                left.append(queued)
+        self._queue = left
         return batch
 
     def _write(self, batch: Sequence[_Queued]) -> None:

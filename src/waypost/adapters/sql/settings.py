@@ -29,7 +29,8 @@ class SqlSettings(Struct, frozen=True):
     """Room kept on the disk so that outcomes can still be written when it is full."""
     dedup_slice_h: int = 6
     """Hours of dedup keys that share a table; a table is dropped whole when its last window is over."""
-    commit_rows: int = 1024
-    """At most this many rows in one commit: what the next request in line has to wait for."""
+    commit_rows: int = 256
+    """Outcomes of about so many notifications share a commit, and four times as many that are accepted: what the next
+    request in line has to wait for."""
     withdraw_timeout_s: float = 2.0
     """How long the worker that owns a notification may take to answer that it was withdrawn."""
