@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from waypost.bootstrap import installed
+from waypost.bootstrap.registry import installed
 from waypost.config.reference import settings
 from waypost.domain.errors import ErrorCode
 from waypost.telemetry.events import Event

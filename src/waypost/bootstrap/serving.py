@@ -14,7 +14,6 @@ import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
-from waypost.bootstrap.worker import work
 from waypost.config import Config, Listen
 from waypost.domain.errors import ConfigurationError
 from waypost.runtime.board import Board
@@ -49,6 +48,8 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> in
         log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         start_over(metrics_dir(config))
         if config.workers == 1:
+            from waypost.bootstrap.worker import work  # noqa: PLC0415 - a supervisor needs nothing of what a worker does
+
             board = Board(run_dir / "board")
             uvloop.run(work(config, 0, board, NoPeers(), listener, lambda: announce(url)))
             return 0

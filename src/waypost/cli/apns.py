@@ -50,7 +50,7 @@ def _channel_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _do(app: str, config_path: Path | None, act: Callable[[Any], Awaitable[Any]]) -> Any:
-    from waypost.bootstrap import apns_channels
+    from waypost.bootstrap.channels import apns_channels
     from waypost.domain.errors import ConfigurationError, WaypostError
     from waypost.domain.ids import AppId
 

@@ -28,13 +28,13 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
       waypost check-config --settings
     """
     if show_settings:
-        from waypost.bootstrap import installed
+        from waypost.bootstrap.registry import installed
         from waypost.config.reference import markdown
 
         click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
-    from waypost.bootstrap import http2_kernel
+    from waypost.bootstrap.senders import http2_kernel
 
     kernel = http2_kernel()
     engine, credentials = asyncio.run(_try(config))
@@ -56,7 +56,8 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
 
 
 async def _try(config: Config) -> tuple[str, dict[str, str | None]]:
-    from waypost.bootstrap import open_admin_store, store_engine, try_credentials
+    from waypost.bootstrap.admin import open_admin_store, store_engine
+    from waypost.bootstrap.senders import try_credentials
 
     engine = store_engine(config)
     async with open_admin_store(config) as store:

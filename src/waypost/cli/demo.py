@@ -72,7 +72,7 @@ def demo(once: bool) -> None:
 
 
 def _start(folder: Path, children: Children) -> Running:
-    from waypost.bootstrap import load
+    from waypost.bootstrap.registry import load
     from waypost.cli.keys import make_key
     from waypost.cli.lab_admin import LabAdmin
     from waypost.client import Client

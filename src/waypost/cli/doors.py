@@ -56,7 +56,7 @@ config_option = click.option(
 
 def read_config(path: Path | None) -> tuple[Config, Path | None]:
     """The configuration and the file it came from; the environment alone where there is no file."""
-    from waypost.bootstrap import load
+    from waypost.bootstrap.registry import load
 
     if path is None and Path("waypost.yaml").exists():
         path = Path("waypost.yaml")

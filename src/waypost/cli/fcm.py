@@ -103,7 +103,7 @@ def _change(
 
 
 def _do(app: str, config_path: Path | None, act: Callable[[Any], Awaitable[Any]]) -> Any:
-    from waypost.bootstrap import fcm_topics
+    from waypost.bootstrap.channels import fcm_topics
     from waypost.domain.ids import AppId
 
     config, _ = read_config(config_path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.tree import Tree
-
 from waypost.cli.printing import colored, console, elapsed_ms, plain, short_time
 
 if TYPE_CHECKING:
+    from rich.tree import Tree
+
     from waypost.client import Client
 
 POLL_S = 0.05
@@ -32,6 +32,8 @@ def draw(story: dict[str, Any]) -> None:
 
 def tree(story: dict[str, Any]) -> Tree:
     """The story as a tree."""
+    from rich.tree import Tree
+
     notification, receipts = story["notification"], story["receipts"]
     start = notification["created_at"]
     title = story["content"].get("title") or story["content"].get("body") or notification["kind"]

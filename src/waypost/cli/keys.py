@@ -58,7 +58,7 @@ def create(app: str, caller: str, config_path: Path | None, as_json: bool) -> No
 
 async def make_key(config: Config, app: str, caller: str) -> tuple[str, ApiKey]:
     """Make and store a key: its text, which is known here alone, and what was stored."""
-    from waypost.bootstrap import open_admin_store
+    from waypost.bootstrap.admin import open_admin_store
     from waypost.domain import api_key
     from waypost.domain.ids import AppId, CallerId
     from waypost.ports.keys import ApiKey
@@ -106,7 +106,7 @@ def list_(app: str | None, config_path: Path | None, as_json: bool) -> None:
 
 
 async def _list(config: Config, app: str | None) -> list[ApiKey]:
-    from waypost.bootstrap import open_admin_store
+    from waypost.bootstrap.admin import open_admin_store
     from waypost.domain.ids import AppId
 
     async with open_admin_store(config) as store:
@@ -134,7 +134,7 @@ def revoke(prefix: str, config_path: Path | None, as_json: bool) -> None:
 
 
 async def _revoke(config: Config, prefix: str) -> bool:
-    from waypost.bootstrap import open_admin_store
+    from waypost.bootstrap.admin import open_admin_store
 
     async with open_admin_store(config) as store:
         return await store.keys.revoke(prefix, _now())

@@ -21,7 +21,7 @@ def migrate(config_path: Path | None, as_json: bool) -> None:
       waypost migrate --config waypost.yaml
     """
     config, _ = read_config(config_path)
-    from waypost.bootstrap import migrate_store
+    from waypost.bootstrap.admin import migrate_store
 
     before, after = migrate_store(config)
     if as_json:

@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +46,8 @@ PIPE_WIDTH = 1_000
 
 def console() -> Console:
     """Standard output, with colours where it is a terminal; lines of text are not broken."""
+    from rich.console import Console
+
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
@@ -55,6 +58,8 @@ def print_json(value: object) -> None:
 
 def plain(text: str) -> str:
     """Text from outside: its brackets are no markup, and its control characters reach no terminal."""
+    from rich.markup import escape
+
     return escape("".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text))
 
 
@@ -66,6 +71,8 @@ def colored(status: str) -> str:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """Plain columns; a missing value is shown as a dash."""
+    from rich.table import Table
+
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column, overflow="fold")
@@ -91,6 +98,9 @@ def elapsed_ms(start: str, end: str | None) -> str | None:
 
 def progress() -> Progress:
     """A bar on stderr for long work; invisible where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     error = Console(stderr=True)
     return Progress(
         SpinnerColumn(),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from waypost.adapters.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
-from waypost.bootstrap import load
+from waypost.bootstrap.registry import load
 from waypost.config import AppSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId

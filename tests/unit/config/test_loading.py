@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.bootstrap import load
+from waypost.bootstrap.registry import load
 from waypost.config import Config, Listen
 from waypost.config.settings import MAX_WORKERS
 from waypost.domain.errors import ConfigurationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from waypost.bootstrap import installed
+from waypost.bootstrap.registry import installed
 from waypost.config.reference import BEGIN, END, markdown, settings
 from waypost.domain.retry import POLICIES, ErrorClass
 

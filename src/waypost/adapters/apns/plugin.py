@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.apns.payload import CHANNEL_KIND, faults
-from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.apns.tally import Tally
 from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.domain.notification import APNS
 from waypost.ports.plugin import Means, SenderPlugin
 
+if TYPE_CHECKING:
+    from waypost.adapters.apns.sender import ApnsSender
+
 _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){16,100}")
 
 
 def _build(app: AppId, settings: ApnsSettings, means: Means) -> ApnsSender:
+    from waypost.adapters.apns.sender import ApnsSender
+    from waypost.adapters.apns.tally import Tally
+
     shared = None if means.shared_dir is None else means.shared_dir / f"unknown-tokens.{app}"
     return ApnsSender(
         app,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.fcm.payload import CONDITION, TOPIC, faults
-from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
 from waypost.ports.plugin import Means, SenderPlugin
 
+if TYPE_CHECKING:
+    from waypost.adapters.fcm.sender import FcmSender
+
 
 def _build(app: AppId, settings: FcmSettings, means: Means) -> FcmSender:
+    from waypost.adapters.fcm.sender import FcmSender
+
     return FcmSender(app, settings, clock=means.clock, telemetry=means.telemetry)
 
 

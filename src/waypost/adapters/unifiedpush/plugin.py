@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.push.message import message_faults
 from waypost.adapters.unifiedpush.registration import registration_check
-from waypost.adapters.unifiedpush.sender import UnifiedPushSender
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
 from waypost.ports.plugin import Means, SenderPlugin
 
+if TYPE_CHECKING:
+    from waypost.adapters.unifiedpush.sender import UnifiedPushSender
+
 
 def _build(app: AppId, settings: UnifiedPushSettings, means: Means) -> UnifiedPushSender:
+    from waypost.adapters.unifiedpush.sender import UnifiedPushSender
+
     return UnifiedPushSender(app, settings, clock=means.clock, telemetry=means.telemetry)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import WebPushSettings
-from waypost.bootstrap import installed
+from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import registration_checks
 from waypost.config import AppSettings
 from waypost.domain.device import Platform, Registration, SubscriptionKeys, TokenUse
