@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
-API_COMMANDS = "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"
+API_COMMANDS = (
+    "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"
+)
 HEAVY = ("aiohttp", "alembic", "cryptography", "litestar", "rich", "sqlalchemy", "uvicorn", "yaml")
 """Each takes as long to import as the interpreter does to start, or longer."""
 
