@@ -6,10 +6,10 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock compiled wheel
+.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock compiled wheel services services-down
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: ## make .venv hold what requirements/dev.txt pins (every other target does this first)
 	@$(PYTHON) scripts/install.py
@@ -18,7 +18,7 @@ run: install ## start Waypost with its provider lab and send one notification to
 	@$(BIN)/waypost demo $(if $(ONCE),--once)
 
 test: ## install everything needed and run the whole test suite
-	@$(PYTHON) scripts/test.py
+	@$(PYTHON) -m scripts.test
 
 check: install ## format, lint, types, import contracts, docs
 	@$(BIN)/python scripts/check.py
@@ -56,6 +56,12 @@ MATRIX_judges := tests/adapters/senders/test_apns_judge.py tests/adapters/sender
 
 matrices: install ## print the tables that tests fill (ONLY=faults, errors, hostile, interop, kills, lab or judges)
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(foreach name,$(or $(ONLY),$(MATRICES)),$(MATRIX_$(name)))
+
+services: ## start PostgreSQL, Redis, Kafka and Cassandra on the loopback and print where (ONLY="redis kafka-three" for some)
+	@$(PYTHON) -m scripts.services up $(ONLY)
+
+services-down: ## end them, their data too
+	@$(PYTHON) -m scripts.services down --wipe
 
 docs: install ## check the docs: links, and that nothing the code can say is left out
 	@$(BIN)/python scripts/check_docs.py

@@ -8,16 +8,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from scripts.services.shared import BASE, kept
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
 
-# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges: command it brings -> Debian package.
+# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, stores: command -> Debian package.
 PROGRAMS = {
     "nghttpd": "nghttp2-server",
     "h2load": "nghttp2-client",
@@ -29,6 +33,8 @@ PROGRAMS = {
     "python3-config": "python3-dev",
     "mvn": "maven",
     "javac": "default-jdk-headless",
+    "redis-server": "redis-server",
+    "pg_createcluster": "postgresql",  # its own programs are not on the path
 }
 
 
@@ -41,13 +47,16 @@ class Group:
     folders: tuple[str, ...]
     side_by_side: tuple[str, ...] = ("-n", "2", "--dist", "loadfile")
     """Two files at a time, for two cores; tests that mostly wait for processes of their own may be more."""
+    select: str = ""
+    """Which tests of the folders: pytest's expression over marks."""
 
 
 SET_UP = Group("set-up", 180, ())
+ENGINES = ("tests/adapters/sql", "tests/adapters/services", "tests/contract")
 GROUPS = (
-    Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture")),
+    Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
-    Group("engines", 300, ("tests/adapters/sql",)),
+    Group("engines", 300, ENGINES, select="adapters or engines"),
     Group("doors", 120, ("tests/adapters/rest", "tests/adapters/telemetry")),
     Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
@@ -87,8 +96,10 @@ class Result:
 
 def main() -> None:
     """Set up, run every group whatever the others did, report; end with 1 if one failed."""
-    results = [set_up()]
-    results += [run_group(group) for group in GROUPS]
+    with kept() as base:
+        os.environ[BASE] = str(base)
+        results = [set_up()]
+        results += [run_group(group) for group in GROUPS]
     report(results)
     sys.exit(0 if all(result.ok for result in results) else 1)
 
@@ -96,12 +107,23 @@ def main() -> None:
 def set_up() -> Result:
     """Install the environment and what tests talk to, the compiled kernel too; a failure here ends the run."""
     started = time.monotonic()
-    if subprocess.run([sys.executable, "scripts/install.py"], cwd=ROOT, check=False).returncode != 0:
-        sys.exit(1)
-    install_missing(PROGRAMS)
+    with ThreadPoolExecutor() as beside:
+        environment = beside.submit(subprocess.run, [sys.executable, "scripts/install.py"], cwd=ROOT, check=False)
+        install_missing(PROGRAMS)
+        start_servers()
+        if environment.result().returncode != 0:
+            sys.exit(1)
     if subprocess.run([PYTHON, "-m", "scripts.compiled", "--keep"], cwd=ROOT, check=False).returncode != 0:
         sys.exit(1)
     return Result(SET_UP, time.monotonic() - started, ok=True)
+
+
+def start_servers() -> None:
+    """Fetch and start the servers in the background: tests that need one wait for it, and say what is wrong with it."""
+    up = [sys.executable, "-m", "scripts.services", "up", "--base", os.environ[BASE]]
+    threading.Thread(
+        target=subprocess.run, args=[up], kwargs={"cwd": ROOT, "capture_output": True, "check": False}
+    ).start()
 
 
 def install_missing(programs: dict[str, str]) -> None:
@@ -140,7 +162,8 @@ def run_group(group: Group) -> Result:
         return Result(group, 0.0, ok=False, last_line="no tests found")
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch) / "results.xml"
-        code, last_line = pass_on([PYTHON, "-m", "pytest", "-q", *group.side_by_side, f"--junitxml={record}", *present])
+        how = ["-q", *group.side_by_side, "-m", group.select, f"--junitxml={record}"]
+        code, last_line = pass_on([PYTHON, "-m", "pytest", *how, *present])
         counts = read_counts(record)
     return Result(group, time.monotonic() - started, code == 0 and not absent, counts, last_line)
 

@@ -8,6 +8,7 @@ from hypothesis import settings
 from tests.tables import AddRow, adder, collected, drawn
 
 TESTS = Path(__file__).parent
+pytest_plugins = ["tests.engines"]
 
 settings.register_profile("waypost", deadline=None, print_blob=True)
 settings.load_profile("waypost")

@@ -1,0 +1,101 @@
+"""PostgreSQL, of the Debian package `postgresql`."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+from scripts.services import processes
+from scripts.services.service import HOST, Broken, Missing, Node, Service
+
+PACKAGED: Final = Path("/usr/lib/postgresql")  # its programs are not on the path
+# Both programs refuse to run as root.
+AS_OWNER: Final = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else []
+FORGETFUL: Final = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n"
+
+
+class Postgres(Service):
+    """One server, its data in the node's folder; whoever reaches the loopback is trusted."""
+
+    kind = "PostgreSQL"
+    ends_on = signal.SIGINT  # SIGTERM would wait for clients to leave
+
+    @classmethod
+    def fetch(cls) -> None:
+        """See Service."""
+        program("postgres")
+
+    def ports_wanted(self) -> int:
+        """See Service."""
+        return 1
+
+    def configure(self, node: Node) -> None:
+        """See Service."""
+        data = node.folder / "data"
+        if (data / "PG_VERSION").exists():
+            _clear_crash(data)
+            return
+        if AS_OWNER:
+            shutil.chown(node.folder, "postgres", "postgres")
+        made = subprocess.run(
+            [*AS_OWNER, program("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+             "--locale=C.UTF-8", "--no-sync"],
+            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        if made.returncode != 0:
+            raise Broken(f"initdb ended with {made.returncode}:\n{made.stdout}")
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(
+                f"listen_addresses = '{HOST}'\n"
+                f"port = {self.ports[0]}\n"
+                "unix_socket_directories = ''\n"
+                "max_connections = 200\n"
+                "max_wal_size = 2GB\n"
+                "timezone = 'UTC'\n"
+                "log_timezone = 'UTC'\n"
+                "jit = off\n"
+                f"{'' if self.durable else FORGETFUL}"
+            )
+
+    def command(self, node: Node) -> list[str]:
+        """See Service."""
+        return [*AS_OWNER, program("postgres"), "-D", str(node.folder / "data")]
+
+    def ready(self, node: Node) -> bool:
+        """See Service."""
+        ask = [program("pg_isready"), "-q", "-h", HOST, "-p", str(self.ports[0]), "-U", "postgres"]
+        return subprocess.run(ask, check=False).returncode == 0
+
+    @property
+    def url(self) -> str:
+        """See Service."""
+        return f"postgresql://postgres@{HOST}:{self.ports[0]}/postgres"
+
+
+def program(name: str) -> str:
+    """The newest installed program of that name."""
+    found = sorted(PACKAGED.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    best = str(found[-1]) if found else shutil.which(name)
+    if best is None:
+        raise Missing("PostgreSQL is not installed: apt-get install postgresql")
+    return best
+
+
+def _clear_crash(data: Path) -> None:
+    """Let a server that was killed start again: its children must be gone, then its lock file may go.
+
+    The pid in that file may stay taken for seconds where whoever adopted the process reaps late.
+    """
+    while any(_works_in(pid, data) for pid in processes.pids()):
+        time.sleep(0.02)
+    (data / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    try:
+        return (processes.PROC / str(pid) / "cwd").readlink() == folder
+    except OSError:
+        return False

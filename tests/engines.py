@@ -1,0 +1,240 @@
+"""Fixtures on real PostgreSQL, Redis, Kafka and Cassandra: each starts once a session, when the first test needs it.
+
+A session is one run of pytest with all its workers, or all the runs that share the folder that WAYPOST_SERVICES names.
+Each test has something of its own in them. A test that harms a server takes it from an `…_alone` fixture instead.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pytest
+
+from scripts.services.cassandra import Cassandra
+from scripts.services.kafka import Kafka
+from scripts.services.postgres import Postgres
+from scripts.services.redis import Redis, RedisCluster, RedisSentinel
+from scripts.services.service import Missing, Service
+from scripts.services.shared import BASE, Shared, kept
+
+DATABASES: Final = 1023
+BuildSchema = Callable[[str], None]
+"""Makes the tables in the empty database of that URL."""
+Kind = TypeVar("Kind", bound=Service)
+SESSION: Final = pytest.StashKey[ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever comes first owns the servers that will be started, and ends them."""
+    if BASE not in os.environ:
+        stack = config.stash[SESSION] = ExitStack()
+        os.environ[BASE] = str(stack.enter_context(kept()))
+        stack.callback(os.environ.pop, BASE)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what was started."""
+    if SESSION in config.stash:
+        config.stash[SESSION].close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what plainly uses a server; a parameter that asks for one by name carries the mark itself."""
+    for item in items:
+        if "servers" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.engines)
+
+
+@pytest.fixture(scope="session")
+def servers() -> Shared:
+    """All servers of the session."""
+    return Shared(Path(os.environ[BASE]))
+
+
+@pytest.fixture(scope="session")
+def postgres(servers: Shared) -> Postgres:
+    """PostgreSQL; use `postgres_url`."""
+    return started(servers, "postgres", Postgres)
+
+
+@pytest.fixture(scope="session")
+def postgres_schema() -> BuildSchema | None:
+    """What is in each new database: nothing, unless a conftest.py overrides this."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def postgres_template(servers: Shared, postgres: Postgres, postgres_schema: BuildSchema | None) -> str:
+    """The database that those of tests are copies of, built once a session."""
+    if postgres_schema is None:
+        return "template1"
+    name = f"template_{postgres_schema.__module__}_{postgres_schema.__qualname__}".replace(".", "_").lower()
+    built = servers.base / name
+    with servers.alone(name):
+        if not built.exists():
+            run_sql(postgres.url, f'DROP DATABASE IF EXISTS "{name}"', f'CREATE DATABASE "{name}"')
+            postgres_schema(beside(postgres.url, name))
+            built.touch()
+    return name
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
+    """A database of this test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    run_sql(postgres.url, f'CREATE DATABASE {name} TEMPLATE "{postgres_template}"')
+    yield beside(postgres.url, name)
+    run_sql(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def redis_server(servers: Shared) -> Redis:
+    """Redis; use `redis_url`."""
+    return started(servers, "redis", Redis)
+
+
+@pytest.fixture
+def redis_url(redis_server: Redis) -> str:
+    """An empty numbered database of this test's own; channels of pub/sub, though, are everybody's."""
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as client:
+        number = 1 + int(client.incr("databases given to tests")) % DATABASES
+    url = f"{redis_server.url.removesuffix('/0')}/{number}"
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+@pytest.fixture(scope="session")
+def kafka(servers: Shared) -> Kafka:
+    """Kafka; use `kafka_bootstrap` and `kafka_prefix`."""
+    return started(servers, "kafka", Kafka)
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(kafka: Kafka) -> str:
+    """`bootstrap.servers`; topics and groups of tests begin with `kafka_prefix`."""
+    return kafka.url
+
+
+@pytest.fixture
+def kafka_prefix(kafka_bootstrap: str) -> Iterator[str]:
+    """How this test's topics, groups and transactional ids begin; the topics are deleted after it."""
+    from confluent_kafka.admin import AdminClient
+
+    prefix = f"test-{uuid.uuid4().hex[:12]}."
+    yield prefix
+    admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
+    topics = [name for name in admin.list_topics(timeout=30).topics if name.startswith(prefix)]
+    for deleted in admin.delete_topics(topics).values() if topics else ():
+        deleted.result(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def cassandra(servers: Shared) -> Cassandra:
+    """Cassandra; use `cassandra_hosts` and `cassandra_keyspace`."""
+    return started(servers, "cassandra", Cassandra)
+
+
+@pytest.fixture(scope="session")
+def cassandra_hosts(cassandra: Cassandra) -> tuple[str, ...]:
+    """`address:port` of each node."""
+    return tuple(cassandra.url.split(","))
+
+
+@pytest.fixture
+def cassandra_keyspace(cassandra: Cassandra) -> Iterator[str]:
+    """An empty keyspace of this test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    cassandra.cql(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    yield name
+    cassandra.cql(f"DROP KEYSPACE {name}")
+
+
+@pytest.fixture
+def postgres_alone(servers: Shared) -> Iterator[Postgres]:
+    """PostgreSQL to kill, freeze and stop: nobody else uses it meanwhile."""
+    yield from alone(servers, "postgres+alone", Postgres)
+
+
+@pytest.fixture
+def redis_alone(servers: Shared) -> Iterator[Redis]:
+    """Redis, as above."""
+    yield from alone(servers, "redis+alone", Redis)
+
+
+@pytest.fixture
+def kafka_alone(servers: Shared) -> Iterator[Kafka]:
+    """Kafka, as above."""
+    yield from alone(servers, "kafka+alone", Kafka)
+
+
+@pytest.fixture
+def cassandra_alone(servers: Shared) -> Iterator[Cassandra]:
+    """Cassandra, as above."""
+    yield from alone(servers, "cassandra+alone", Cassandra)
+
+
+@pytest.fixture
+def redis_cluster(servers: Shared) -> Iterator[RedisCluster]:
+    """Three primaries, as above."""
+    yield from alone(servers, "redis-cluster", RedisCluster)
+
+
+@pytest.fixture
+def redis_sentinel(servers: Shared) -> Iterator[RedisSentinel]:
+    """A primary with two replicas and three sentinels, as above."""
+    yield from alone(servers, "redis-sentinel", RedisSentinel)
+
+
+@pytest.fixture
+def kafka_three(servers: Shared) -> Iterator[Kafka]:
+    """Three brokers, as above."""
+    yield from alone(servers, "kafka-three", Kafka)
+
+
+@pytest.fixture
+def cassandra_three(servers: Shared) -> Iterator[Cassandra]:
+    """Three nodes, as above."""
+    yield from alone(servers, "cassandra-three", Cassandra)
+
+
+def started(servers: Shared, name: str, kind: type[Kind]) -> Kind:
+    """The servers of that name; without them tests are skipped, under CI they fail."""
+    try:
+        service = servers.need(name)
+    except Missing as missing:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(missing))
+    assert isinstance(service, kind)
+    return service
+
+
+def alone(servers: Shared, name: str, kind: type[Kind]) -> Iterator[Kind]:
+    """The same for one test at a time, whatever the one before did to them."""
+    with servers.alone(f"use of {name}"):
+        service = started(servers, name, kind)
+        yield service
+        for node in service.nodes:
+            node.thaw()
+
+
+def run_sql(url: str, *statements: str) -> None:
+    """Run statements, each in a transaction of its own."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def beside(url: str, database: str) -> str:
+    """The URL of another database of the same server."""
+    return f"{url.rpartition('/')[0]}/{database}"
