@@ -11,7 +11,7 @@ from typing import Final
 
 from scripts.services.service import Missing
 
-FILES: Final = Path(__file__).resolve().parent / "jars"
+FILES: Final = Path(__file__).resolve().parent / "java"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "services"
 
 
