@@ -116,6 +116,27 @@ class Registration(Struct, frozen=True):
     token_use: TokenUse = TokenUse.ALERT
 
 
+def registered(registration: Registration, before: Device | None, now: Instant) -> Device:
+    """The device after a registration call, from what was stored before it."""
+    same_token = before is not None and before.token == registration.token
+    return Device(
+        app=registration.app,
+        user_id=registration.user_id,
+        device_id=registration.device_id,
+        platform=registration.platform,
+        token=registration.token,
+        registered_at=now if before is None else before.registered_at,
+        last_seen_at=now,
+        token_updated_at=before.token_updated_at if before is not None and same_token else now,
+        last_used_at=now,
+        keys=registration.keys,
+        app_version=registration.app_version,
+        os_version=registration.os_version,
+        locale=registration.locale,
+        token_use=registration.token_use,
+    )
+
+
 RegistrationCheck = Callable[[Registration], list[Fault]]
 """What a channel could never send to, such as a key that is none; the faults are named as in the API."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from waypost.adapters.memory.store import MemoryStore
-from waypost.domain.device import Device, Registration
+from waypost.domain.device import Device, Registration, registered
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
@@ -93,24 +93,3 @@ class MemoryDevices:
         for device in doomed:
             key = (device.app, device.user_id, device.device_id)
             self._devices[key] = msgspec.structs.replace(device, active=False)
-
-
-def registered(registration: Registration, before: Device | None, now: Instant) -> Device:
-    """The device after a registration call, from what was stored before it."""
-    same_token = before is not None and before.token == registration.token
-    return Device(
-        app=registration.app,
-        user_id=registration.user_id,
-        device_id=registration.device_id,
-        platform=registration.platform,
-        token=registration.token,
-        registered_at=now if before is None else before.registered_at,
-        last_seen_at=now,
-        token_updated_at=before.token_updated_at if before is not None and same_token else now,
-        last_used_at=now,
-        keys=registration.keys,
-        app_version=registration.app_version,
-        os_version=registration.os_version,
-        locale=registration.locale,
-        token_use=registration.token_use,
-    )

@@ -1,0 +1,1 @@
+"""The registry of devices on Cassandra."""

@@ -1,0 +1,48 @@
+"""What an operator can choose about Cassandra."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Consistency(StrEnum):
+    """How many replicas answer before Cassandra does; see its own documentation of consistency levels."""
+
+    ONE = "ONE"
+    LOCAL_ONE = "LOCAL_ONE"
+    QUORUM = "QUORUM"
+    LOCAL_QUORUM = "LOCAL_QUORUM"
+    ALL = "ALL"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether other data centres are not waited for."""
+        return self in (Consistency.LOCAL_ONE, Consistency.LOCAL_QUORUM)
+
+
+class CassandraSettings(Struct, frozen=True, kw_only=True):
+    """A Cassandra cluster that keeps the registry of devices."""
+
+    hosts: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """Some of its nodes, by address: the others are found through them."""
+    port: Annotated[int, Meta(ge=1, le=65_535)] = 9042
+    """The port of the native protocol, the same on every node."""
+    keyspace: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}\Z")] = "waypost"
+    """Made by `waypost migrate` where it is not there; then its replication is left as it is."""
+    replication_factor: Annotated[int, Meta(ge=1)] = 3
+    """Copies of each row in the data centre; below 3, a node that is down takes rows with it."""
+    data_center: str | None = None
+    """The one to send requests to; unset is that of the first host that answers."""
+    username: str | None = None
+    """Where the cluster asks for one, with `password`."""
+    password: str | None = None
+    """A secret: `${NAME}` or `file:PATH`."""
+    read_consistency: Consistency = Consistency.LOCAL_ONE
+    """Of the look-ups: one replica survives all others, a quorum never answers with what was just replaced."""
+    write_consistency: Consistency = Consistency.LOCAL_QUORUM
+    """Of registrations and all else that changes a device."""
+    request_timeout_s: Annotated[float, Meta(gt=0, le=60)] = 2.0
+    """How long one request may take before it is tried again, once, or given up."""
