@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.contract.bench import Bench
+from tests.contract.registries import Keyspace, RegistryUnderTest, cassandra_under_test
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 
@@ -32,13 +34,39 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest_asyncio.fixture(params=["memory", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
-    if request.param == "memory":
+    async with empty_store(request.param, tmp_path, empty_database) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def empty_store(kind: str, folder: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
+    """A store of that engine."""
+    if kind == "memory":
         yield MemoryUnderTest()
         return
-    opened = SqliteUnderTest(Path(shutil.copy(empty_database, tmp_path / "waypost.db")))
+    opened = SqliteUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")))
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest_asyncio.fixture(params=["memory", "sqlite", pytest.param("cassandra", marks=pytest.mark.engines)])
+async def registry(
+    request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path
+) -> AsyncIterator[RegistryUnderTest]:
+    """An empty registry of devices of each engine."""
+    if request.param == "cassandra":
+        async with cassandra_under_test(request.getfixturevalue("cassandra_tables")) as opened:
+            yield opened
+        return
+    async with empty_store(request.param, tmp_path, empty_database) as store:
+        yield store
+
+
+@pytest.fixture(scope="session")
+def cassandra_tables(cassandra_hosts: tuple[str, ...]) -> Keyspace:
+    """A keyspace of this process for the tables of the registry."""
+    return Keyspace(cassandra_hosts)
 
 
 @pytest.fixture

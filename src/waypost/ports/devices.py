@@ -20,7 +20,7 @@ class Registered(Struct, frozen=True):
     pushed_out: tuple[DeviceId, ...] = ()
     """Devices of the same user that the cap deactivated: those seen longest ago."""
     taken_from: tuple[UserId, ...] = ()
-    """Other users who had an active device with this token until now."""
+    """Other users who had this token until now: an active device of theirs is not any more."""
 
 
 class Eviction(Struct, frozen=True):
@@ -76,5 +76,8 @@ class Devices(Protocol):
         ...
 
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
-        """At most *n* active devices of an app in key order, after the key given: one page of a walk."""
+        """At most *n* active devices of an app, after the key given: one page of a walk, which ends with an empty one.
+
+        The users come in an order of the store's own, each with all devices by id.
+        """
         ...

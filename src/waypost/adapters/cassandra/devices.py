@@ -52,7 +52,8 @@ class CassandraDevices:
     async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
         """See Devices."""
         said = registration
-        return await self._in_turn(said.app, said.user_id, lambda: register(self._link, said, now, cap))
+        taken_from: set[UserId] = set()
+        return await self._in_turn(said.app, said.user_id, lambda: register(self._link, said, now, cap, taken_from))
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
@@ -63,10 +64,10 @@ class CassandraDevices:
         """See Devices."""
         return await self._in_turn(app, user_id, lambda: self._stop(app, user_id, lambda it: it.device_id == device_id))
 
-    async def evict(self, evictions: Sequence[Eviction]) -> int:
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """See Devices."""
         evicted = [await asyncio.gather(*map(self._evict, some)) for some in slices(evictions, CHANGES_AT_ONCE)]
-        return sum(map(sum, evicted))
+        return [user for some in evicted for user in some if user is not None]
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
@@ -119,16 +120,18 @@ class CassandraDevices:
         parts = [partition.stop(statements, device) for device in meant]
         return True if await partition.change(self._link, was, parts) else None
 
-    async def _evict(self, one: Eviction) -> bool:
+    async def _evict(self, one: Eviction) -> tuple[AppId, UserId] | None:
+        """Whose device it stopped."""
         owner = await owner_of(self._link, one.app, one.token_hash)
         if owner is None:
-            return False
+            return None
         user_id = owner[0]
 
         def is_dead(device: Device) -> bool:
             return token_hash(device.token) == one.token_hash and device.last_seen_at < one.seen_before
 
-        return await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
+        stopped = await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
+        return (one.app, user_id) if stopped else None
 
     async def _touch(self, use: Use) -> None:
         for device in await self._look_up(use.app, use.user_id):

@@ -30,15 +30,20 @@ Owner = tuple[UserId, bytes]
 """Whose a token is, and by which claim."""
 
 
-async def register(link: Link, said: Registration, now: Instant, cap: int) -> Registered | None:
-    """One attempt; None where somebody came between: then it is to be made again."""
+async def register(
+    link: Link, said: Registration, now: Instant, cap: int, taken_from: set[UserId]
+) -> Registered | None:
+    """One attempt; None where somebody came between: then it is to be made again.
+
+    To *taken_from* it adds whoever had the token, also where it comes to nothing in the end.
+    """
     was = await partition.read(link, said.app, said.user_id)
     before = was.find(said.device_id)
     if before is not None and before.device.active and before.device.token == said.token:
         claim = before.claim
     else:
         claim = os.urandom(16)
-        if not await _take(link, said, claim):
+        if not await _take(link, said, claim, taken_from):
             return None
     after = registered(said, None if before is None else before.device, now)
     pushed_out = _too_many(was, after, cap)
@@ -47,7 +52,7 @@ async def register(link: Link, said: Registration, now: Instant, cap: int) -> Re
             await _forget(link, before)
     elif not await _was_overtaken(link, said):
         return None
-    return Registered(after, before is None, tuple(device.device_id for device in pushed_out))
+    return Registered(after, before is None, tuple(device.device_id for device in pushed_out), tuple(taken_from))
 
 
 async def stop_token(link: Link, app: AppId, user_id: UserId, digest: bytes) -> bool:
@@ -65,7 +70,7 @@ async def owner_of(link: Link, app: AppId, digest: bytes) -> Owner | None:
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-async def _take(link: Link, said: Registration, claim: bytes) -> bool:
+async def _take(link: Link, said: Registration, claim: bytes, taken_from: set[UserId]) -> bool:
     """Steps 2 to 4; False where somebody else took it meanwhile."""
     session, statements = await link.made()
     digest = token_hash(said.token)
@@ -74,8 +79,10 @@ async def _take(link: Link, said: Registration, claim: bytes) -> bool:
         rows = await session.execute(statements.claim, said.app, digest, said.user_id, claim)
         return bool(rows[0][0])
     user_id, claimed = owner
-    if user_id != said.user_id and not await stop_token(link, said.app, user_id, digest):
-        return False
+    if user_id != said.user_id:
+        taken_from.add(user_id)
+        if not await stop_token(link, said.app, user_id, digest):
+            return False
     rows = await session.execute(statements.take, said.user_id, claim, said.app, digest, claimed)
     return bool(rows[0][0])
 

@@ -33,7 +33,9 @@ STEPS: Final = (
 """What each step says, in order; a step that was released is never changed."""
 REVISION: Final = len(STEPS)
 
-_KEYSPACE = "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'NetworkTopologyStrategy', '{dc}': {n}}}"
+_KEYSPACE = (
+    "CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'NetworkTopologyStrategy', '{dc}': {n}}}"
+)
 _STEP_TABLE = "CREATE TABLE IF NOT EXISTS {keyspace}.schema_step (step int PRIMARY KEY)"
 _HAS_STEP_TABLE = (
     "SELECT table_name FROM system_schema.tables WHERE keyspace_name = '{keyspace}' AND table_name = 'schema_step'"

@@ -18,14 +18,14 @@ _COLUMNS = (
     "app, user_id, device_id, platform, provider_token, registered_at, last_seen_at, token_updated_at, used_at,"
     " p256dh, auth, app_version, os_version, locale, active, token_use, claim"
 )
-_LOOK_UP = f"SELECT {_COLUMNS} FROM {{keyspace}}.device WHERE app = ? AND user_id = ?"
-_PARTITION = f"SELECT {_COLUMNS}, version FROM {{keyspace}}.device WHERE app = ? AND user_id = ?"
-_WALK = f"SELECT {_COLUMNS} FROM {{keyspace}}.device LIMIT ?"
-_WALK_ON = f"SELECT {_COLUMNS} FROM {{keyspace}}.device WHERE token(app, user_id) > token(?, ?) LIMIT ?"
+_LOOK_UP = "SELECT {columns} FROM {keyspace}.device WHERE app = ? AND user_id = ?"
+_PARTITION = "SELECT {columns}, version FROM {keyspace}.device WHERE app = ? AND user_id = ?"
+_WALK = "SELECT {columns} FROM {keyspace}.device LIMIT ?"
+_WALK_ON = "SELECT {columns} FROM {keyspace}.device WHERE token(app, user_id) > token(?, ?) LIMIT ?"
 _MOVE = "UPDATE {keyspace}.device SET version = ? WHERE app = ? AND user_id = ? IF version = ?"
 _PUT = """\
-INSERT INTO {keyspace}.device (app, user_id, device_id, platform, provider_token, registered_at, last_seen_at, token_updated_at,
-    p256dh, auth, app_version, os_version, locale, active, token_use, claim)
+INSERT INTO {keyspace}.device (app, user_id, device_id, platform, provider_token, registered_at, last_seen_at,
+    token_updated_at, p256dh, auth, app_version, os_version, locale, active, token_use, claim)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _STOP = """\
@@ -69,10 +69,10 @@ async def prepare_all(session: Session, settings: CassandraSettings) -> Statemen
     reads, keyspace = settings.read_consistency, settings.keyspace
 
     async def read(cql: str) -> Statement:
-        return await session.prepare(cql.format(keyspace=keyspace), reads, repeatable=True)
+        return await session.prepare(cql.format(keyspace=keyspace, columns=_COLUMNS), reads, repeatable=True)
 
     async def write(cql: str, *, repeatable: bool = False) -> Statement:
-        return await session.prepare(cql.format(keyspace=keyspace), repeatable=repeatable)
+        return await session.prepare(cql.format(keyspace=keyspace, columns=_COLUMNS), repeatable=repeatable)
 
     return Statements(
         look_up=await read(_LOOK_UP),

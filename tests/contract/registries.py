@@ -1,0 +1,67 @@
+"""A registry of devices under test, beside the stores that have one."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.cassandra.devices import CassandraDevices
+from waypost.adapters.cassandra.schema import migrate
+from waypost.adapters.cassandra.session import Session
+from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.ports.devices import Devices
+
+
+TABLES = ("device", "token_owner")
+
+
+class RegistryUnderTest(Protocol):
+    """One engine's registry, and the time that its tests go by."""
+
+    clock: StoppedClock
+
+    @property
+    def devices(self) -> Devices:
+        """The registry."""
+        ...
+
+
+class CassandraUnderTest:
+    """The registry on a Cassandra node."""
+
+    def __init__(self, settings: CassandraSettings) -> None:
+        self.clock = StoppedClock()
+        self.devices = CassandraDevices(settings)
+
+
+class Keyspace:
+    """One for all tests of a process, since tables take seconds to make."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        addresses, ports = zip(*(host.split(":") for host in hosts), strict=True)
+        name = f"waypost_{uuid.uuid4().hex[:16]}"
+        self.settings = CassandraSettings(hosts=addresses, port=int(ports[0]), keyspace=name, replication_factor=1)
+        self._is_migrated = False
+
+    async def empty(self) -> CassandraSettings:
+        """Every table, with nothing in it."""
+        if not self._is_migrated:
+            await migrate(self.settings)
+            self._is_migrated = True
+            return self.settings
+        session = await Session.open(self.settings)
+        await asyncio.gather(*(session.execute(f"TRUNCATE {self.settings.keyspace}.{table}") for table in TABLES))
+        await session.close()
+        return self.settings
+
+
+@asynccontextmanager
+async def cassandra_under_test(keyspace: Keyspace) -> AsyncIterator[CassandraUnderTest]:
+    """The registry with nothing in it."""
+    opened = CassandraUnderTest(await keyspace.empty())
+    yield opened
+    await opened.devices.close()
