@@ -65,6 +65,7 @@ disk_optimization_strategy: ssd
 storage_compatibility_mode: NONE
 memtable: {{configurations: {{trie: {{class_name: TrieMemtable}}, default: {{inherits: trie}}}}}}
 sstable: {{selected_format: bti}}
+auto_snapshot: false
 concurrent_reads: 16
 concurrent_writes: 16
 """)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
 from waypost.adapters.cassandra.devices import CassandraDevices
 from waypost.adapters.cassandra.schema import migrate
-from waypost.adapters.cassandra.session import Session
+from waypost.adapters.cassandra.session import Cluster
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.ports.devices import Devices
-
 
 TABLES = ("device", "token_owner")
 
@@ -53,7 +54,7 @@ class Keyspace:
             await migrate(self.settings)
             self._is_migrated = True
             return self.settings
-        session = await Session.open(self.settings)
+        session = await Cluster(self.settings).connect()
         await asyncio.gather(*(session.execute(f"TRUNCATE {self.settings.keyspace}.{table}") for table in TABLES))
         await session.close()
         return self.settings
@@ -62,6 +63,20 @@ class Keyspace:
 @asynccontextmanager
 async def cassandra_under_test(keyspace: Keyspace) -> AsyncIterator[CassandraUnderTest]:
     """The registry with nothing in it."""
-    opened = CassandraUnderTest(await keyspace.empty())
-    yield opened
-    await opened.devices.close()
+    with wake_ups_closed():
+        opened = CassandraUnderTest(await keyspace.empty())
+        yield opened
+        await opened.devices.close()
+
+
+@contextmanager
+def wake_ups_closed() -> Iterator[None]:
+    """Close what the driver leaves open as long as its event loop is there, which in the product is always."""
+    yield
+    loop = asyncio.get_running_loop()
+    drivers = (each for each in gc.get_objects() if str(type(each).__module__).startswith("acsylla."))
+    ends = {end for driver in drivers for end in gc.get_referents(driver) if isinstance(end, socket.socket)}
+    for end in ends:
+        if end.fileno() >= 0:
+            loop.remove_reader(end)
+            end.close()

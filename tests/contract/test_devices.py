@@ -128,7 +128,8 @@ async def test_a_hundred_parallel_calls_for_one_device_leave_one_row(registry: R
 
 async def test_parallel_calls_for_one_token_leave_one_owner(registry: RegistryUnderTest) -> None:
     calls = (
-        registry.devices.upsert(called("d", "t", UserId(f"u{n}")), later(registry.clock.now(), n), NO_CAP) for n in range(50)
+        registry.devices.upsert(called("d", "t", UserId(f"u{n}")), later(registry.clock.now(), n), NO_CAP)
+        for n in range(50)
     )
     await asyncio.gather(*calls)
     found = await registry.devices.for_users([(APP, UserId(f"u{n}")) for n in range(50)])

@@ -39,7 +39,8 @@ class CassandraDevices:
 
     def __init__(self, settings: CassandraSettings) -> None:
         self._link = Link(settings)
-        self._turns = [asyncio.Lock() for _ in range(TURNS)]
+        self._users = [asyncio.Lock() for _ in range(TURNS)]
+        self._tokens = [asyncio.Lock() for _ in range(TURNS)]
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -53,7 +54,8 @@ class CassandraDevices:
         """See Devices."""
         said = registration
         taken_from: set[UserId] = set()
-        return await self._in_turn(said.app, said.user_id, lambda: register(self._link, said, now, cap, taken_from))
+        async with self._tokens[hash((said.app, said.token)) % TURNS]:
+            return await self._in_turn(said.app, said.user_id, lambda: register(self._link, said, now, cap, taken_from))
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
@@ -143,7 +145,7 @@ class CassandraDevices:
     async def _in_turn(self, app: AppId, user_id: UserId, attempt: Callable[[], Awaitable[T | None]]) -> T:
         """The result of the first *attempt* that is not None; those of one user in this process wait for each other."""
         away = 0
-        async with self._turns[hash((app, user_id)) % TURNS]:
+        async with self._users[hash((app, user_id)) % TURNS]:
             for n in range(1, ATTEMPTS + 1):
                 try:
                     done = await attempt()

@@ -6,7 +6,7 @@ import asyncio
 from time import monotonic
 
 from waypost.adapters.cassandra.schema import REVISION, revision_of
-from waypost.adapters.cassandra.session import Session
+from waypost.adapters.cassandra.session import Cluster, Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.cassandra.statements import Statements, prepare_all
 from waypost.domain.errors import Unavailable
@@ -20,6 +20,7 @@ class Link:
 
     def __init__(self, settings: CassandraSettings) -> None:
         self._settings = settings
+        self._cluster: Cluster | None = None
         self._made: tuple[Session, Statements] | None = None
         self._making = asyncio.Lock()
         self._failed: Unavailable | None = None
@@ -49,7 +50,9 @@ class Link:
             raise
 
     async def _connected(self) -> tuple[Session, Statements]:
-        session = await Session.open(self._settings)
+        if self._cluster is None:
+            self._cluster = Cluster(self._settings)
+        session = await self._cluster.connect()
         try:
             revision = await revision_of(session, self._settings.keyspace)
             if revision != REVISION:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.adapters.cassandra.session import Session
+from waypost.adapters.cassandra.session import Cluster, Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.errors import StorageBroken
 
@@ -58,7 +58,7 @@ async def migrate(settings: CassandraSettings) -> tuple[int, int]:
     StorageBroken where the schema is a newer one. One process at a time: two that create the same table at once may
     leave the nodes with two of it.
     """
-    session = await Session.open(settings)
+    session = await Cluster(settings).connect()
     try:
         before = await revision_of(session, settings.keyspace)
         if before > REVISION:

@@ -1,4 +1,4 @@
-"""A connection to the cluster, in four calls: prepare, execute, batch, close.
+"""Connections to a cluster, in four calls: prepare, execute, batch, close.
 
 The driver (acsylla, over the C++ driver) is known here alone. Its traps: ``bind_list`` takes a list; a text is bound up
 to its first NUL, so that NULs are written as two other characters; an LWT that times out may have happened.
@@ -7,7 +7,7 @@ to its first NUL, so that NULs are written as two other characters; an LWT that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import acsylla
 from acsylla.errors import CassException
@@ -35,19 +35,12 @@ class Statement(Struct, frozen=True):
     tries: int
 
 
-class Session:
-    """An open connection; errors of the cluster and of the way to it are Unavailable."""
+class Cluster:
+    """The way to the nodes, for the event loop that is running. One a process: the loop never lets go of it."""
 
-    def __init__(self, session: Any, settings: CassandraSettings) -> None:
-        self._session = session
-        self._timeout_s = settings.request_timeout_s
-        self._serial = _level("LOCAL_SERIAL" if settings.write_consistency.is_local else "SERIAL")
-        self._write = _level(settings.write_consistency)
-
-    @classmethod
-    async def open(cls, settings: CassandraSettings) -> Self:
-        """Connect to one of the hosts; Unavailable where none answers."""
-        cluster = acsylla.create_cluster(
+    def __init__(self, settings: CassandraSettings) -> None:
+        self._settings = settings
+        self._driver = acsylla.create_cluster(
             list(settings.hosts),
             port=settings.port,
             username=settings.username,
@@ -58,10 +51,23 @@ class Session:
             load_balance_dc_aware=settings.data_center,
             log_level="disabled",
         )
+
+    async def connect(self) -> Session:
+        """Connect to those of the nodes that answer; Unavailable where none does."""
         try:
-            return cls(await cluster.create_session(), settings)
+            return Session(await self._driver.create_session(), self._settings)
         except CassException as away:
             raise _unavailable(away) from None
+
+
+class Session:
+    """Open connections; errors of the nodes and of the way to them are Unavailable."""
+
+    def __init__(self, session: Any, settings: CassandraSettings) -> None:
+        self._session = session
+        self._timeout_s = settings.request_timeout_s
+        self._serial = _level("LOCAL_SERIAL" if settings.write_consistency.is_local else "SERIAL")
+        self._write = _level(settings.write_consistency)
 
     async def prepare(self, cql: str, consistency: Consistency | None = None, *, repeatable: bool = False) -> Statement:
         """Have *cql* parsed once; without a *consistency* it is one of the writes'."""
