@@ -26,6 +26,8 @@ DATABASES: Final = 1023
 BuildSchema = Callable[[str], None]
 """Makes the tables in the empty database of that URL."""
 Kind = TypeVar("Kind", bound=Service)
+START_S: Final = 300
+"""How long a test may take that is the first to need a server, on a machine that has much else to do."""
 SESSION: Final = pytest.StashKey[ExitStack]()
 
 
@@ -48,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "servers" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.engines)
+        if item.get_closest_marker("engines") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(START_S))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from scripts.services.jars import FILES, class_path, jar
+from scripts.services.jars import FILES, LASTING, QUICK_START, class_path, jar
 from scripts.services.service import Node, Service, receive
 
 QUERY, READY, RESULT, STARTUP = 7, 2, 8, 1  # opcodes (native_protocol_v4.spec, section 2.4)
@@ -74,6 +74,7 @@ concurrent_writes: 16
         """See Service."""
         return [
             "java", f"@{FILES}/cassandra/jvm.options", "-Xms512m", "-Xmx512m",
+            *(LASTING if self.durable else QUICK_START),
             f"-javaagent:{jar('cassandra', 'jamm')}",
             f"-Dcassandra.config=file://{node.folder}/cassandra.yaml",
             f"-Dcassandra.storagedir={node.folder}",

@@ -5,7 +5,7 @@ import struct
 import subprocess
 from typing import Final
 
-from scripts.services.jars import FILES, class_path
+from scripts.services.jars import FILES, LASTING, QUICK_START, class_path
 from scripts.services.service import HOST, Broken, Node, Service, receive
 
 CLUSTER: Final = "4L6g3nShT-eMCtK--X86sw"  # any 22 characters of base64
@@ -65,7 +65,7 @@ class Kafka(Service):
         file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         format_it = ["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(file)]
         made = subprocess.run(
-            self._java(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"], *format_it),
+            self._java(list(QUICK_START), *format_it),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
         if made.returncode != 0:
@@ -74,8 +74,8 @@ class Kafka(Service):
 
     def command(self, node: Node) -> list[str]:
         """See Service."""
-        machine = ["-Xms512m", "-Xmx512m", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Djava.awt.headless=true"]
-        return self._java(machine, "kafka.Kafka", str(node.folder / "server.properties"))
+        speed = LASTING if self.durable else QUICK_START
+        return self._java(["-Xms512m", "-Xmx512m", *speed], "kafka.Kafka", str(node.folder / "server.properties"))
 
     def ready(self, node: Node) -> bool:
         """The node opens its port once it is unfenced; then it must know all brokers that run."""
@@ -97,4 +97,4 @@ class Kafka(Service):
 
     def _java(self, machine: list[str], *program: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={FILES}/kafka/log4j2.yaml"
-        return ["java", *machine, logging, "-cp", class_path("kafka"), *program]
+        return ["java", *machine, "-Djava.awt.headless=true", logging, "-cp", class_path("kafka"), *program]

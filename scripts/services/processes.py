@@ -60,11 +60,15 @@ def wait_end(pid: int, patience_s: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        ended = bool(select.select([watched], [], [], patience_s)[0])
+        return ended(watched, patience_s)
     finally:
         os.close(watched)
-    reap(pid)
-    return ended
+        reap(pid)
+
+
+def ended(watched: int, patience_s: float) -> bool:
+    """Wait until the process of that pidfd has ended; False if it takes longer."""
+    return bool(select.select([watched], [], [], patience_s)[0])
 
 
 def reap(pid: int) -> None:

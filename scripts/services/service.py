@@ -203,7 +203,7 @@ class Service(ABC):
         """The node of that number, from 1."""
         return self.nodes[number - 1]
 
-    def wait_ready(self, node: Node, patience_s: float = 120) -> None:
+    def wait_ready(self, node: Node, patience_s: float = 240) -> None:
         """Ask again and again until the node serves; Broken if it ends or takes too long."""
         end = time.monotonic() + patience_s
         while time.monotonic() < end:
