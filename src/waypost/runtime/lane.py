@@ -34,10 +34,14 @@ from waypost.telemetry import Event, Metric, Telemetry
 
 BATCH = 500
 """Items leased at once."""
-SLICE = 50
+SLICE = 10
 """Items routed and handed over in one turn of the loop: the other lanes have their turns between."""
 LEASE_MS = 60_000
 STORE_AWAY_S = 0.5
+
+
+_Found = Mapping[NotificationId, Sequence[Device]]
+"""The devices of each item's user."""
 
 
 class Crew(Struct, frozen=True):
@@ -123,9 +127,10 @@ class LaneLoop:
         self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
         groups = [part for group in self._crew.poison.split(lease.items) for part in slices(group, SLICE)]
         try:
+            found = await self._devices(lease.items)
             while groups:
                 with self._crew.poison.noting(self.lane, groups[0]):
-                    await self._start(lease, groups[0])
+                    await self._start(lease, groups[0], found)
                 del groups[0]
                 await asyncio.sleep(0)
         except Unavailable:
@@ -148,11 +153,11 @@ class LaneLoop:
             labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome.__name__.lower()}
             self._crew.telemetry.count(Metric.ATTEMPTS, n, **labels)
 
-    async def _start(self, lease: Lease, items: Sequence[WorkItem]) -> None:
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: _Found) -> None:
         """Route *items* and hand what may go to the senders; Unavailable where nothing of them was begun."""
         now = self._crew.clock.now()
         started_s = self._crew.clock.monotonic()
-        flights = [Flight(lease, each, started_s) for each in await self._plans(items, now)]
+        flights = [Flight(lease, each, started_s) for each in self._plans(items, found, now)]
         going: list[Delivery] = []
         for flight in flights:
             going += self._take_off(flight, now)
@@ -170,25 +175,30 @@ class LaneLoop:
         for (app, _), n in routed.items():
             self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
 
-    async def _plans(self, items: Sequence[WorkItem], now: Instant) -> list[Plan]:
+    def _plans(self, items: Sequence[WorkItem], found: _Found, now: Instant) -> list[Plan]:
         """Decide about every item; those that killed their worker too often are not touched again."""
         crew = self._crew
         poison = [item for item in items if crew.poison.is_poison(item)]
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
             crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        found = await self._devices(healthy)
         plans = [
-            plan(item, devices, crew.channels, crew.credentials.get(item.notification.app, {}), now)
-            for item, devices in zip(healthy, found, strict=True)
+            plan(
+                item,
+                found[item.notification.id],
+                crew.channels,
+                crew.credentials.get(item.notification.app, {}),
+                now,
+            )
+            for item in healthy
         ]
         return [poisoned(item, now) for item in poison] + plans
 
-    async def _devices(self, items: Sequence[WorkItem]) -> list[Sequence[Device]]:
+    async def _devices(self, items: Sequence[WorkItem]) -> _Found:
         """Each item's devices, those read with it or as they are now."""
         asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
         read = iter(await self._crew.devices.for_users(asked) if asked else ())
-        return [next(read) if each.devices is None else each.devices for each in items]
+        return {each.notification.id: next(read) if each.devices is None else each.devices for each in items}
 
     def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
         """Note what needs no sending, park what must wait, and give back what may go."""
