@@ -24,6 +24,8 @@ class Record(Struct, frozen=True):
     duplicate_of: NotificationId | None = None
     round: int = 1
     """Grows with each replay."""
+    recorded: bool = True
+    """False while only the log has it: the ledger follows in a moment."""
 
 
 class Story(Struct, frozen=True):

@@ -42,7 +42,7 @@ def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
     """The operation; *slice_h* is how many hours of keys share a table."""
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
-        arrivals = _Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)])
+        arrivals = Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)])
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
         arrivals.write(slice_h)
         return answers
@@ -50,15 +50,17 @@ def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
     return Kind("accept", run, durable=True, overtakes=True)
 
 
-def _answer(arrivals: _Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:
+def _answer(arrivals: Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:
     return arrivals.take(item) if isinstance(item, Arrival) else replay(transaction, item)
 
 
-class _Arrivals:
+class Arrivals:
     """What a transaction's arrivals meet, and what they leave to be written."""
 
-    def __init__(self, transaction: Transaction, arrivals: Sequence[Arrival]) -> None:
+    def __init__(self, transaction: Transaction, arrivals: Sequence[Arrival], shards_after: int = 0) -> None:
         self._transaction = transaction
+        self._shards_after = shards_after
+        """Their rows are of the shards after so many, where nobody leases them."""
         self._known = self._known_among([arrival.notification.id for arrival in arrivals])
         keys = [claim.key for arrival in arrivals for claim in arrival.claims]
         self._claimed = dedup.look_up(transaction.connection, keys, transaction.now)
@@ -120,7 +122,7 @@ class _Arrivals:
         contents: list[Row] = []
         numbered = zip(seqs(connection, len(self._rows)), self._rows, strict=True)
         for seq, (status, *fields, duplicate_of, arrival) in numbered:
-            row = notification_row(arrival.notification)
+            row = notification_row(arrival.notification, self._shards_after)
             if duplicate_of is None and row[_PLAIN_WIDTH:] == _WITHOUT_REST:
                 plain.append((seq, *row[:_PLAIN_WIDTH]))
             else:

@@ -55,8 +55,10 @@ def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict
     return found
 
 
-def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slice_h: int) -> None:
-    """Store *claims* in the slice of now."""
+def claim(
+    transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slice_h: int, held: str | None = None
+) -> None:
+    """Store *claims* in the slice of now; *held* stands for their kind while they are not done."""
     if not claims:
         return
     connection = transaction.connection
@@ -67,7 +69,7 @@ def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId
         connection.execute(_MAKE.format(slice=number))
     if noted is None or noted[0] < until:
         connection.execute(_NOTE, (number, until))
-    rows = [(made.key, made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
+    rows = [(made.key, held or made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
     insert_all(connection, _CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
 
 

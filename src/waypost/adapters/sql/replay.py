@@ -12,7 +12,7 @@ from msgspec import Struct
 from waypost.adapters.sql.rows import RECEIPT, REPLACE_RECEIPT, receipt_of, receipt_row
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import UserId
+from waypost.domain.ids import SHARDS, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import opened
 from waypost.domain.status import FINAL, REPLAYABLE, NotificationStatus
@@ -29,13 +29,14 @@ _FORGET = "DELETE FROM receipt WHERE notification_id = ?"
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ?"  # noqa: S608 - a list of columns
 _REOPEN = (
     "UPDATE notification SET status = 'pending', due_at = ?, expires_at = ?, round = round + 1, withdrawn = NULL,"
-    " reason = NULL, finished_at = NULL WHERE id = ?"
+    " reason = NULL, finished_at = NULL, shard = ? WHERE id = ?"
 )
 
 
 class _Found(Struct, frozen=True):
     user_id: UserId
     shard: int
+    """Among those that workers own, also where the log carried the round before."""
     lane: Lane
     status: NotificationStatus
     job: int | None
@@ -47,7 +48,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     row = connection.execute(_FIND, (order.notification_id, order.app)).fetchone()
     if row is None:
         return NotReplayable(known=False)
-    found = _Found(row[0], row[1], Lane(row[2]), NotificationStatus(row[3]), row[4])
+    found = _Found(row[0], row[1] % SHARDS, Lane(row[2]), NotificationStatus(row[3]), row[4])
     receipts = [receipt_of(one) for one in connection.execute(_RECEIPTS, (order.notification_id,))]
     routed_again = all(one.stands_for_all for one in receipts) and found.status in _UNROUTED_REPLAYABLE
     failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
@@ -65,7 +66,7 @@ def _reopen(transaction: Transaction, order: Replay, found: _Found, failed: list
     rows = [receipt_row(receipt, order.app, found.shard, found.lane) for receipt in reopened]
     transaction.connection.executemany(REPLACE_RECEIPT, rows)
     due_at = None if failed else order.at
-    transaction.connection.execute(_REOPEN, (due_at, order.expires_at, order.notification_id))
+    transaction.connection.execute(_REOPEN, (due_at, order.expires_at, found.shard, order.notification_id))
     transaction.count(order.app, found.lane, found.status, -1, found.job)
     transaction.count(order.app, found.lane, pending, 1, found.job)
     transaction.moves.append(

@@ -85,7 +85,7 @@ def content_of(body: bytes, variables: bytes | None = None) -> Content:
         return UNREADABLE
 
 
-def notification_row(notification: Notification) -> Row:
+def notification_row(notification: Notification, shards_after: int = 0) -> Row:
     """``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
 
     Then ``scheduled_at, retry_policy, device_ids``.
@@ -95,7 +95,7 @@ def notification_row(notification: Notification) -> Row:
         notification.app,
         notification.caller,
         notification.user_id,
-        shard_of(notification.app, notification.user_id),
+        shards_after + shard_of(notification.app, notification.user_id),
         notification.lane._value_,  # SQLite takes plain text at once, an enum only after a search
         notification.kind._value_,
         notification.urgency._value_,

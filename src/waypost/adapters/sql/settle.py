@@ -25,7 +25,7 @@ class SettleResult(Struct, frozen=True):
 def _run(transaction: Transaction, ops: Sequence[Sequence[Settled]]) -> list[SettleResult]:
     cases = Cases(transaction, (settled.notification.id for op in ops for settled in op))
     straight = StraightWay(transaction)
-    results = [_settle_all(transaction, cases, straight, op) for op in ops]
+    results = [settle_all(transaction, cases, straight, op) for op in ops]
     straight.write()
     cases.write()
     return results
@@ -36,7 +36,8 @@ INTEND: Kind[Sequence[Settled], SettleResult] = Kind("intend", _run, durable=Tru
 """A settle that records intents: their bytes leave only when this would survive a loss of power."""
 
 
-def _settle_all(transaction: Transaction, cases: Cases, straight: StraightWay, op: Sequence[Settled]) -> SettleResult:
+def settle_all(transaction: Transaction, cases: Cases, straight: StraightWay, op: Sequence[Settled]) -> SettleResult:
+    """Fold what was reported together into *cases*; somebody else writes them."""
     stale: list[Stale] = []
     withdrawn: set[NotificationId] = set()
     for settled in op:

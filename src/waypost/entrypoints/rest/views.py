@@ -72,6 +72,7 @@ class NotificationSummary(Struct, frozen=True):
     reason: str | None
     duplicate_of: Id | None
     round: Annotated[int, Meta(description="1, and one more with each replay.")]
+    recorded: Annotated[bool, Meta(description="false: accepted, and not in the ledger yet (the `log` stack alone).")]
 
 
 class NotificationView(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""Kafka: the log that is the truth of the ``log`` stack."""

@@ -1,0 +1,205 @@
+"""The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
+
+Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
+what is under way of it; the heartbeat goes on meanwhile, by librdkafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from msgspec import Struct
+
+from waypost.adapters.kafka.settings import KafkaSettings
+
+_POLL_S = 0.1
+_BATCH = 500
+_BATCHES_AHEAD = 8
+"""Batches that the loop has not taken yet; the thread then waits."""
+_COMMITTED_S = 30.0
+HAND_OVER_S = 3.0
+"""How long a partition that moves may finish what is under way of it."""
+
+
+class Place(Struct, frozen=True):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __hash__(self) -> int:
+        return hash(self.topic) ^ self.partition
+
+
+class Committed(Struct, frozen=True):
+    """Where a partition begins for its new owner."""
+
+    place: Place
+    offset: int
+    metadata: str | None
+
+
+class Incoming(Struct, frozen=True):
+    """A message; without a *value* the end of its partition, for now."""
+
+    place: Place
+    offset: int
+    value: bytes | None
+
+
+class Owner(Protocol):
+    """Who works on what is consumed; called on the event loop, in order."""
+
+    def assigned(self, partitions: Sequence[Committed]) -> None:
+        """These are ours from here on."""
+        ...
+
+    async def revoked(self, places: Sequence[Place]) -> None:
+        """These go to somebody else when this returns, or soon after."""
+        ...
+
+    def lost(self, places: Sequence[Place]) -> None:
+        """These are somebody else's already."""
+        ...
+
+    def received(self, batch: Sequence[Incoming]) -> None:
+        """The next messages."""
+        ...
+
+
+class GroupConsumer:
+    """A member of the group that shares *topics*."""
+
+    def __init__(
+        self, settings: KafkaSettings, topics: Sequence[str], owner: Owner, is_stalled: Callable[[], bool]
+    ) -> None:
+        self._topics = list(topics)
+        self._owner = owner
+        self._is_stalled = is_stalled
+        self._consumer = Consumer(
+            {
+                **settings.client(),
+                "group.id": settings.group,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": int(settings.session_timeout_s * 1_000),
+                "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
+                "max.poll.interval.ms": int(max(settings.stall_s, settings.session_timeout_s) * 1_000),
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+                "queued.max.messages.kbytes": 16_384,
+                "log_level": 2,
+            }
+        )
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(_BATCHES_AHEAD)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
+
+    def start(self) -> None:
+        """Join the group; partitions come when it has settled."""
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Leave the group, its partitions finished first."""
+        self._stopping = True
+        await asyncio.to_thread(self._thread.join)
+
+    def group(self) -> Any:
+        """The membership as it is now, for transactions; from any thread."""
+        return self._consumer.consumer_group_metadata()
+
+    def pause(self, places: Sequence[Place]) -> None:
+        """Receive nothing more of these for now."""
+        self._consumer.pause([TopicPartition(each.topic, each.partition) for each in places])
+
+    def resume(self, places: Sequence[Place]) -> None:
+        """Receive of these again."""
+        self._consumer.resume([TopicPartition(each.topic, each.partition) for each in places])
+
+    def lag(self, place: Place, position: int) -> int:
+        """How many offsets of a partition are not received yet, as far as is known."""
+        try:
+            _, end = self._consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), cached=True)
+        except KafkaException:
+            return 0
+        return max(0, end - position)
+
+    def _run(self) -> None:
+        is_member = False
+        while not self._stopping:
+            if self._is_stalled() == is_member:
+                if is_member:
+                    self._consumer.unsubscribe()
+                else:
+                    self._consumer.subscribe(self._topics, self._on_assign, self._on_revoke, self._on_lost)
+                is_member = not is_member
+            self._receive()
+        self._consumer.close()
+
+    def _receive(self) -> None:
+        """Bring what is there to the loop: the first message ends the wait, the others come along."""
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return
+        batch = [made for message in (first, *self._consumer.consume(_BATCH, 0)) if (made := _incoming(message))]
+        while batch and not self._room.acquire(timeout=_POLL_S):
+            if self._stopping:
+                return
+        if batch:
+            self._loop.call_soon_threadsafe(self._bring, batch)
+
+    def _bring(self, batch: Sequence[Incoming]) -> None:
+        self._room.release()
+        self._owner.received(batch)
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        committed = consumer.committed(partitions, _COMMITTED_S) if partitions else []
+        begun = [_begun(consumer, each) for each in committed]
+        self._loop.call_soon_threadsafe(self._owner.assigned, begun)
+        at = [TopicPartition(each.place.topic, each.place.partition, each.offset) for each in begun]
+        consumer.incremental_assign(at)
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
+        try:
+            leaving.result(HAND_OVER_S + 1)
+        except TimeoutError:
+            self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+        consumer.incremental_unassign(partitions)
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+
+
+async def _whole(leaving: Awaitable[None]) -> None:
+    await leaving
+
+
+def _begun(consumer: Consumer, committed: TopicPartition) -> Committed:
+    place = Place(committed.topic, committed.partition)
+    if committed.error is not None:
+        raise KafkaException(committed.error)
+    if committed.offset >= 0:
+        return Committed(place, committed.offset, committed.metadata)
+    low, _ = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=_COMMITTED_S)
+    return Committed(place, low, None)
+
+
+def _places(partitions: Sequence[TopicPartition]) -> list[Place]:
+    return [Place(each.topic, each.partition) for each in partitions]
+
+
+def _incoming(message: Message) -> Incoming | None:
+    """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        return None
+    place = Place(str(message.topic()), message.partition() or 0)
+    return Incoming(place, message.offset() or 0, None if error is not None else message.value() or b"")

@@ -1,0 +1,167 @@
+"""The desk of a worker: the tasks of its partitions, leasable, waiting or leased."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from waypost.adapters.kafka.consumer import Place
+from waypost.adapters.kafka.folding import Receipts, receipts_of
+from waypost.adapters.kafka.messages import Task
+from waypost.adapters.kafka.progress import Progress
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+
+_REMEMBERED = 4_000
+"""Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
+
+
+class Part:
+    """One partition, while it is ours."""
+
+    def __init__(self, place: Place, progress: Progress) -> None:
+        self.place = place
+        self.progress = progress
+        self.is_leaving = False
+        """Nothing more of it is leased."""
+        self.is_gone = False
+        """It is somebody else's."""
+        self.is_paused = False
+        self.is_halted = False
+        """It holds a message of a newer version."""
+        self.replacing: dict[int, Entry] = {}
+        """By offset, messages that replace a task which is leased; to be known when they are received."""
+        self.leased: set[Entry] = set()
+        self._fresh: dict[NotificationId, None] = {}
+
+    def is_repeat(self, task: Task) -> bool:
+        """Whether the same arrival came before: its first result was not known, so it was produced again."""
+        if task.targets is not None:
+            return False
+        if task.notification.id in self._fresh:
+            return True
+        self._fresh[task.notification.id] = None
+        if len(self._fresh) > _REMEMBERED:
+            del self._fresh[next(iter(self._fresh))]
+        return False
+
+
+class Entry:
+    """A task at its place in the log, as far as it is settled."""
+
+    __slots__ = ("offset", "part", "receipts", "task")
+
+    def __init__(self, task: Task, part: Part, offset: int) -> None:
+        self.task = task
+        self.part = part
+        self.offset: int | None = offset
+        """None: acknowledged, since its bytes may have left (``at_most_once``)."""
+        self.receipts: Receipts | None = receipts_of(task)
+
+    @property
+    def is_gone(self) -> bool:
+        """It is no longer this worker's."""
+        return self.part.is_gone
+
+    @property
+    def weight(self) -> int:
+        """Due entries in it: targets, or itself."""
+        return 1 if self.receipts is None else len(self.receipts)
+
+
+class Desk:
+    """Tasks that nobody has leased."""
+
+    def __init__(self) -> None:
+        self._ready: dict[Lane, dict[AppId, deque[Entry]]] = {lane: {} for lane in Lane}
+        self._counts: dict[Lane, int] = dict.fromkeys(Lane, 0)
+        self._last: dict[Lane, AppId] = {}
+        self._waiting: dict[str | None, list[tuple[Instant, int, Entry]]] = {}
+        self._order = itertools.count()
+        self.waiting = 0
+        """Tasks that wait for a time or a condition."""
+
+    def ready(self, lane: Lane) -> int:
+        """How many tasks of a lane are leasable."""
+        return self._counts[lane]
+
+    def put(self, entry: Entry, *, first: bool = False) -> None:
+        """Make a task leasable, behind the others of its app or (given back) before them."""
+        notification = entry.task.notification
+        queue = self._ready[notification.lane].setdefault(notification.app, deque())
+        if first:
+            queue.appendleft(entry)
+        else:
+            queue.append(entry)
+        self._counts[notification.lane] += 1
+
+    def wait(self, entry: Entry, until: Instant) -> None:
+        """Keep a task until its time, or until its condition is lifted."""
+        heapq.heappush(self._waiting.setdefault(entry.task.condition, []), (until, next(self._order), entry))
+        self.waiting += 1
+
+    def take(self, lane: Lane) -> Iterator[Entry]:
+        """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
+        queues = self._ready[lane]
+        while queues:
+            last = self._last.get(lane, "")
+            app = min(queues, key=lambda one: (one <= last, one))
+            entry = queues[app].popleft()
+            if not queues[app]:
+                del queues[app]
+            self._counts[lane] -= 1
+            self._last[lane] = app
+            yield entry
+
+    def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+        """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room."""
+        left = n
+        while left > 0 and (first := self._due(now)):
+            left -= self._release(first[0])
+        for name, room in lifted.items():
+            while min(left, room) > 0 and self._waiting.get(name):
+                weight = self._release(name)
+                left, room = left - weight, room - weight  # noqa: PLW2901 - what is left of it
+        return n - left
+
+    def each(self) -> Iterator[Entry]:
+        """Every task on the desk."""
+        for queues in self._ready.values():
+            for queue in queues.values():
+                yield from queue
+        for heap in self._waiting.values():
+            yield from (entry for _, _, entry in heap)
+
+    def remove(self, doomed: set[Entry]) -> None:
+        """Take these off the desk."""
+        for lane, queues in self._ready.items():
+            for app in list(queues):
+                kept = deque(entry for entry in queues[app] if entry not in doomed)
+                self._counts[lane] -= len(queues[app]) - len(kept)
+                queues[app] = kept
+                if not kept:
+                    del queues[app]
+        for condition in list(self._waiting):
+            heap = [each for each in self._waiting[condition] if each[2] not in doomed]
+            self.waiting -= len(self._waiting[condition]) - len(heap)
+            heapq.heapify(heap)
+            self._waiting[condition] = heap
+            if not heap:
+                del self._waiting[condition]
+
+    def _due(self, now: Instant) -> list[str | None]:
+        """The condition (or none) of what is due first of all that is due at *now*."""
+        due = [(heap[0][:2], condition) for condition, heap in self._waiting.items() if heap[0][0] <= now]
+        return [min(due, key=lambda each: each[0])[1]] if due else []
+
+    def _release(self, condition: str | None) -> int:
+        heap = self._waiting[condition]
+        _, _, entry = heapq.heappop(heap)
+        if not heap:
+            del self._waiting[condition]
+        self.waiting -= 1
+        self.put(entry)
+        return entry.weight

@@ -1,0 +1,159 @@
+"""What a worker holds of the log: the partitions that the group gave it, and the tasks in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+from waypost.adapters.kafka.consumer import HAND_OVER_S, Committed, GroupConsumer, Incoming, Place
+from waypost.adapters.kafka.desk import Desk, Entry, Part
+from waypost.adapters.kafka.messages import Newer, Unreadable, task_in
+from waypost.adapters.kafka.progress import SPAN, Progress
+from waypost.adapters.kafka.scribe import Move
+from waypost.adapters.kafka.topics import Topics
+from waypost.domain.notification import Lane
+from waypost.telemetry import Event, Telemetry
+
+READY_LIMIT = 4_000
+"""Leasable tasks of a lane from which its partitions pause, until half of them are gone."""
+WAITING_LIMIT = 50_000
+"""Waiting tasks of all lanes from which the retry topics pause."""
+
+
+class Holdings:
+    """See Owner; everything runs on the event loop."""
+
+    def __init__(self, topics: Topics, telemetry: Telemetry) -> None:
+        self.desk = Desk()
+        self.on_arrival: Callable[[Lane], None] = lambda lane: None
+        """Told of each lane that tasks came for."""
+        self._topics = topics
+        self._telemetry = telemetry
+        self._parts: dict[Place, Part] = {}
+        self._moved = asyncio.Event()
+        self.consumer: GroupConsumer | None = None
+
+    def assigned(self, partitions: Sequence[Committed]) -> None:
+        """See Owner."""
+        for each in partitions:
+            self._parts[each.place] = Part(each.place, Progress(each.offset, each.metadata))
+        if partitions:
+            self._telemetry.event(Event.PARTITIONS_TAKEN, count=len(partitions), owned=len(self._parts))
+
+    async def revoked(self, places: Sequence[Place]) -> None:
+        """See Owner: nothing more of them is leased, and what is leased may still be settled, for a moment."""
+        leaving = [part for place in places if (part := self._parts.get(place))]
+        for part in leaving:
+            part.is_leaving = True
+        self.desk.remove({entry for entry in self.desk.each() if entry.part.is_leaving})
+        try:
+            async with asyncio.timeout(HAND_OVER_S):
+                while any(part.leased for part in leaving):
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            pass  # whoever has them next does it again
+        self.lost(places)
+
+    def lost(self, places: Sequence[Place]) -> None:
+        """See Owner."""
+        gone = [part for place in places if (part := self._parts.pop(place, None))]
+        for part in gone:
+            part.is_gone = True
+        self.desk.remove({entry for entry in self.desk.each() if entry.is_gone})
+        if gone:
+            self._telemetry.event(Event.PARTITIONS_LEFT, count=len(gone), owned=len(self._parts))
+
+    def received(self, batch: Sequence[Incoming]) -> None:
+        """See Owner."""
+        lanes = {lane for incoming in batch if (lane := self._receive(incoming)) is not None}
+        self.regulate()
+        for lane in lanes:
+            self.on_arrival(lane)
+
+    def moved(self, entry: Entry, move: Move) -> None:
+        """A transaction is there: *entry* is what it says."""
+        part = entry.part
+        entry.receipts = move.receipts
+        if move.is_touched:
+            if entry.offset is not None:
+                part.progress.settle(entry.offset)
+            entry.offset = move.replaced_by
+        if entry.receipts == {} or move.is_given_back:
+            part.leased.discard(entry)
+            self._moved.set()
+        if move.is_given_back and entry.receipts != {} and entry.offset is not None and not part.is_leaving:
+            self.desk.put(entry, first=True)
+
+    def regulate(self) -> None:
+        """Pause partitions of which there is enough in memory or in the metadata; let go on those that have room."""
+        assert self.consumer is not None, "nothing is received before it is there"
+        pausing = [part for part in self._parts.values() if not part.is_paused and self._is_full(part, 1)]
+        resuming = [part for part in self._parts.values() if part.is_paused and not self._is_full(part, 2)]
+        for part in (*pausing, *resuming):
+            part.is_paused = not part.is_paused
+        if pausing:
+            self.consumer.pause([part.place for part in pausing])
+        if resuming:
+            self.consumer.resume([part.place for part in resuming])
+
+    def behind(self, lane: Lane) -> int:
+        """How many messages of a lane's partitions are not received yet."""
+        assert self.consumer is not None, "depths are asked for of what runs"
+        ours = (part for part in self._parts.values() if self._topics.lanes.get(part.place.topic) is lane)
+        return sum(self.consumer.lag(part.place, part.progress.position) for part in ours)
+
+    def leased(self) -> Iterator[Entry]:
+        """Every leased task."""
+        return (entry for part in self._parts.values() for entry in part.leased)
+
+    def _is_full(self, part: Part, hysteresis: int) -> bool:
+        if part.is_halted or part.progress.span >= SPAN // hysteresis:
+            return True
+        lane = self._topics.lanes.get(part.place.topic)
+        if lane is None:
+            return self.desk.waiting >= WAITING_LIMIT // hysteresis
+        return self.desk.ready(lane) >= READY_LIMIT // hysteresis
+
+    def _receive(self, incoming: Incoming) -> Lane | None:
+        """Take one message in; the lane that there is more to do for."""
+        part = self._parts.get(incoming.place)
+        if part is None:
+            return None
+        if incoming.value is None:
+            part.progress.reach(incoming.offset)
+            return None
+        known = part.replacing.pop(incoming.offset, None)
+        if not part.progress.receive(incoming.offset) or known is not None:
+            return None
+        try:
+            task = task_in(incoming.value)
+        except Newer:
+            self._halt(part, incoming.offset)
+            return None
+        except Unreadable:
+            self._telemetry.event(Event.MESSAGE_UNREADABLE, topic=part.place.topic, partition=part.place.partition,
+                                  offset=incoming.offset)
+            part.progress.settle(incoming.offset)
+            return None
+        if part.is_repeat(task):
+            part.progress.settle(incoming.offset)
+            return None
+        if part.is_leaving:
+            return None  # its next owner reads it
+        return self._place(Entry(task, part, incoming.offset))
+
+    def _place(self, entry: Entry) -> Lane | None:
+        if entry.task.due_at is not None:
+            self.desk.wait(entry, entry.task.due_at)
+            return None
+        self.desk.put(entry)
+        return entry.task.notification.lane
+
+    def _halt(self, part: Part, offset: int) -> None:
+        """A newer version wrote it: it waits here for a worker of that version."""
+        if not part.is_halted:
+            self._telemetry.event(Event.MESSAGE_NEWER, topic=part.place.topic, partition=part.place.partition,
+                                  offset=offset)
+        part.is_halted = True
+

@@ -1,0 +1,126 @@
+"""The log of one worker: every port on one group membership."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from waypost.adapters.kafka.accepting import Accepting
+from waypost.adapters.kafka.consumer import GroupConsumer
+from waypost.adapters.kafka.holdings import Holdings
+from waypost.adapters.kafka.producer import Acknowledging
+from waypost.adapters.kafka.recording import KafkaRecords
+from waypost.adapters.kafka.scribe import Scribe
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.adapters.kafka.transactions import Transactions
+from waypost.adapters.kafka.views import LogViews
+from waypost.adapters.kafka.withdrawals import Withdrawn
+from waypost.adapters.kafka.work import LogWork
+from waypost.domain.notification import Lane
+from waypost.ports.clock import Clock
+from waypost.ports.holds import Holds
+from waypost.ports.ledger import Ledger
+from waypost.ports.peers import Peers
+from waypost.ports.views import Views
+from waypost.ports.work import Work
+from waypost.telemetry import Telemetry
+
+SCRIBES = 2
+"""Transactional ids of a worker: while one transaction is under way the next is made."""
+
+
+class Log:
+    """The open log and the adapters on it."""
+
+    def __init__(  # what it stands on
+        self,
+        settings: KafkaSettings,
+        *,
+        stored: Work,
+        ledger: Ledger,
+        holds: Holds,
+        views: Views,
+        peers: Peers,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> None:
+        topics = Topics(settings)
+        self._clock = clock
+        self._stall_s = settings.stall_s
+        self._producer = Acknowledging(settings)
+        self._accepting = Accepting(self._producer, topics, holds, telemetry)
+        self._holdings = Holdings(topics, telemetry)
+        self._consumer = self._holdings.consumer = GroupConsumer(
+            settings, topics.work, self._holdings, self._is_stalled
+        )
+        gather_s = settings.settle_ms / 1_000
+        self._scribes = [
+            Scribe(Transactions(settings, self._consumer.group), topics, clock, gather_s) for _ in range(SCRIBES)
+        ]
+        for scribe in self._scribes:
+            scribe.on_moved = self._holdings.moved
+        self._withdrawn = Withdrawn(settings, topics.withdrawals, lambda: self.work.withdrawals_came())
+        self.work = LogWork(
+            self._accepting, self._producer, self._holdings, self._scribes, self._withdrawn, topics, stored, ledger,
+            clock,
+        )  # fmt: skip
+        self.views = LogViews(views, self._accepting.recent, peers)
+        self.records = KafkaRecords(settings, topics, telemetry)
+        self._open = AsyncExitStack()
+
+    @property
+    def fault(self) -> str | None:
+        """Why the log takes no settlements, None while it does."""
+        return "log_away" if any(scribe.is_away for scribe in self._scribes) else None
+
+    def on_arrival(self, tell: Callable[[Lane], None]) -> None:
+        """Let *tell* know of each lane that work came for."""
+        self._holdings.on_arrival = tell
+
+    async def start(self) -> None:
+        """Join the workers and the recorders; Unavailable where the cluster cannot be reached."""
+        self._open.push_async_callback(self._producer.stop)
+        self._open.push_async_callback(self._withdrawn.stop)
+        await self._withdrawn.start()
+        for scribe in self._scribes:
+            self._open.push_async_callback(scribe.stop)
+            await scribe.start()
+        self._open.push_async_callback(self._consumer.stop)
+        self._consumer.start()
+        self._open.push_async_callback(self.records.stop)
+        await self.records.start()
+
+    async def stop(self) -> None:
+        """Settle what can be settled, leave both groups and let go of everything."""
+        await self._open.aclose()
+
+    def _is_stalled(self) -> bool:
+        """Whether settlements have made no progress for too long; asked in the consumer's thread."""
+        waiting = [since for each in self._scribes if (since := each.waiting_since_s) is not None]
+        return bool(waiting) and self._clock.monotonic() - min(waiting) > self._stall_s
+
+
+async def open_log(
+    settings: KafkaSettings,
+    *,
+    stored: Work,
+    ledger: Ledger,
+    holds: Holds,
+    views: Views,
+    peers: Peers,
+    clock: Clock,
+    telemetry: Telemetry,
+) -> Log:
+    """See that the topics are there and safe, and join; ConfigurationError, Unavailable."""
+    await asyncio.to_thread(prepare, settings, Topics(settings))
+    log = Log(
+        settings, stored=stored, ledger=ledger, holds=holds, views=views, peers=peers, clock=clock, telemetry=telemetry
+    )
+    try:
+        await log.start()
+    except BaseException:
+        await log.stop()
+        raise
+    return log

@@ -1,0 +1,42 @@
+"""What an operator can choose about the log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class KafkaSettings(Struct, frozen=True, kw_only=True):
+    """The log: a Kafka cluster, and what Waypost keeps there."""
+
+    bootstrap: str
+    """Brokers to ask first, `host:port`, separated by commas."""
+    prefix: str = "waypost."
+    """What the names of all topics begin with."""
+    names: dict[str, str] = {}
+    """Topics under names of your own, by what they hold (`critical`, `records`, …); docs/kafka.md lists them."""
+    group: str = "waypost"
+    """The consumer group of the workers; the recorders' is this and `.recorder`."""
+    partitions: Annotated[int, Meta(ge=1, le=1_000)] = 12
+    """Partitions of a topic that is made; one that exists keeps its own."""
+    replication: Annotated[int, Meta(ge=1, le=32)] = 3
+    """Copies of a topic that is made."""
+    retention_days: Annotated[int, Meta(ge=1)] = 7
+    """Days that a topic must keep what was written: at least twice the longest outage to survive."""
+    trial: bool = False
+    """Accept topics with fewer than 3 copies, or that acknowledge with fewer than 2: a broken disk loses work."""
+    settle_ms: Annotated[int, Meta(ge=0, le=250)] = 50
+    """How long settlements wait for company before they are written in one transaction."""
+    session_timeout_s: Annotated[float, Meta(ge=6, le=300)] = 10.0
+    """After how long without a heartbeat a worker's partitions go to the others."""
+    stall_s: Annotated[float, Meta(ge=5, le=600)] = 30.0
+    """A worker whose settlements make no progress for so long leaves the group until they do."""
+    answer_s: Annotated[float, Meta(ge=1, le=60)] = 10.0
+    """How long a request may wait for the brokers' acknowledgement; then its outcome is unknown and it is refused."""
+    options: dict[str, str] = {}
+    """More properties of librdkafka, such as `security.protocol`, `sasl.username` and `sasl.password`."""
+
+    def client(self) -> dict[str, object]:
+        """What every client of the cluster is made with."""
+        return {"bootstrap.servers": self.bootstrap, "client.id": "waypost", **self.options}

@@ -1,0 +1,146 @@
+"""The topics of the log: their names, and that they keep what they are given.
+
+    critical … silent            one a lane: accepted notifications, and what replaces a partly settled one
+    retry.10s … retry.1h         what waits, by how long: ``due_at`` in the message says until when
+    records                      what was settled; the recorder writes the ledger from it and from the lanes
+    withdrawals                  ids that are taken back, read whole by every worker
+    dead, evictions              for others to read: dead letters and dead tokens, as JSON
+
+Keys are ``app/user``, so everything of one user in one topic is in order. All messages carry a format number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.domain.errors import ConfigurationError, Unavailable
+from waypost.domain.notification import Lane
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+
+SAFE_COPIES, SAFE_ACKNOWLEDGED = 3, 2
+_ASK_S = 15.0
+
+TIERS: Sequence[tuple[str, int]] = (
+    ("retry.10s", 10 * SECOND_MS),
+    ("retry.1m", MINUTE_MS),
+    ("retry.10m", 10 * MINUTE_MS),
+    ("retry.1h", HOUR_MS),
+)
+"""Retry topics with the longest wait of what is put there; what waits longer goes through the last one again."""
+
+RECORDS, WITHDRAWALS, DEAD, EVICTIONS = "records", "withdrawals", "dead", "evictions"
+KINDS = (*(lane.value for lane in Lane), *(name for name, _ in TIERS), RECORDS, WITHDRAWALS, DEAD, EVICTIONS)
+
+
+class Topics:
+    """What each topic is called here."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        unknown = sorted(set(settings.names) - set(KINDS))
+        if unknown:
+            raise ConfigurationError(f"kafka.names.{unknown[0]}", f"expected one of {', '.join(KINDS)}")
+        self._names = {kind: settings.names.get(kind, settings.prefix + kind) for kind in KINDS}
+        if len(set(self._names.values())) < len(KINDS):
+            raise ConfigurationError("kafka.names", "two topics have the same name")
+        self.lanes = {self._names[lane]: lane for lane in Lane}
+        self.retries = [self._names[name] for name, _ in TIERS]
+        self.records = self._names[RECORDS]
+        self.withdrawals = self._names[WITHDRAWALS]
+        self.dead = self._names[DEAD]
+        self.evictions = self._names[EVICTIONS]
+
+    @property
+    def all(self) -> Sequence[str]:
+        """Every topic."""
+        return tuple(self._names.values())
+
+    @property
+    def work(self) -> Sequence[str]:
+        """What workers consume."""
+        return (*self.lanes, *self.retries)
+
+    def of(self, lane: Lane) -> str:
+        """The topic of a lane."""
+        return self._names[lane]
+
+    def retry(self, wait_ms: int) -> str:
+        """The topic for what waits so long."""
+        return next((self._names[name] for name, most in TIERS if wait_ms <= most), self.retries[-1])
+
+
+def prepare(settings: KafkaSettings, topics: Topics) -> None:
+    """Make the topics that are missing, then check all of them; blocking.
+
+    ConfigurationError where what is there could lose work, Unavailable where the cluster cannot be asked.
+    """
+    admin = AdminClient({**settings.client(), "socket.timeout.ms": int(_ASK_S * 1_000)})
+    try:
+        existing = admin.list_topics(timeout=_ASK_S).topics
+        _make(admin, settings, [name for name in topics.all if name not in existing], topics)
+        found = admin.list_topics(timeout=_ASK_S).topics
+        copies = {name: min(len(each.replicas) for each in found[name].partitions.values()) for name in topics.all}
+        kept = _described(admin, topics.all)
+    except KafkaException as failed:
+        raise unavailable(failed) from failed
+    problems = [problem for name in topics.all for problem in unsafe(settings, name, copies[name], kept[name])]
+    if problems:
+        raise ConfigurationError("kafka", "; ".join(problems))
+
+
+def unsafe(settings: KafkaSettings, name: str, copies: int, kept: Mapping[str, str]) -> list[str]:
+    """Why work in the topic *name* could be lost."""
+    problems = []
+    least = int(kept["min.insync.replicas"])
+    if not settings.trial and (copies < SAFE_COPIES or least < SAFE_ACKNOWLEDGED):
+        problems.append(
+            f"topic {name} has {copies} copies and acknowledges with {least}: at least {SAFE_COPIES} and"
+            f" {SAFE_ACKNOWLEDGED} are needed (kafka.trial: true accepts that a broken disk loses work)"
+        )
+    if kept.get("unclean.leader.election.enable") == "true":
+        problems.append(f"topic {name} allows unclean leader elections, which lose what was acknowledged")
+    if "delete" not in kept["cleanup.policy"]:
+        problems.append(f"topic {name} is compacted; cleanup.policy must be delete")
+    retention_ms = int(kept["retention.ms"])
+    if 0 <= retention_ms < settings.retention_days * DAY_MS:
+        problems.append(f"topic {name} keeps {retention_ms} ms, less than the {settings.retention_days} days asked for")
+    if int(kept["retention.bytes"]) >= 0:
+        problems.append(f"topic {name} drops by size (retention.bytes), however young its messages are")
+    return problems
+
+
+def unavailable(failed: KafkaException) -> Unavailable:
+    """What callers are told; the broker's own words name nothing secret."""
+    error = failed.args[0]
+    return Unavailable(f"the log cannot be reached: {error.name() if isinstance(error, KafkaError) else 'unknown'}")
+
+
+def _make(admin: AdminClient, settings: KafkaSettings, missing: Sequence[str], topics: Topics) -> None:
+    copies = 1 if settings.trial and settings.replication == 1 else settings.replication
+    config = {
+        "cleanup.policy": "delete",
+        "retention.ms": str(settings.retention_days * DAY_MS),
+        "retention.bytes": "-1",
+        "min.insync.replicas": str(max(1, copies - 1)),
+    }
+    new = [
+        NewTopic(name, 1 if name == topics.withdrawals else settings.partitions, copies, config=config)
+        for name in missing
+    ]
+    for making in admin.create_topics(new, operation_timeout=_ASK_S).values() if new else ():
+        try:
+            making.result()
+        except KafkaException as failed:
+            if failed.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another process was faster
+                raise
+
+
+def _described(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+    return {
+        resource.name: {key: entry.value for key, entry in described.result().items()}
+        for resource, described in asked.items()
+    }

@@ -1,0 +1,63 @@
+"""The reads where the log is ahead of the ledger: what was accepted and is not recorded yet is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Notification
+from waypost.domain.status import NotificationStatus
+from waypost.ports.peers import Peers
+from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Record, Story, Views
+
+_TOPIC = "accepted"
+_PATIENCE_S = 0.5
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Notification).decode
+
+
+class LogViews:
+    """The ledger's reads, and for a notification that it does not know yet the memory of this machine's workers."""
+
+    def __init__(self, ledger: Views, recent: Mapping[NotificationId, Notification], peers: Peers) -> None:
+        self._ledger = ledger
+        self._recent = recent
+        self._peers = peers
+        peers.on(_TOPIC, self._answer)
+
+    async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
+        """See Views."""
+        story = await self._ledger.story(app, notification_id)
+        if story is not None:
+            return story
+        made = self._recent.get(notification_id)
+        if made is None:
+            answers = await self._peers.ask(_TOPIC, notification_id, _PATIENCE_S)
+            made = _decode(answers[0]) if answers else None
+        if made is None or made.app != app:
+            return None
+        return Story(Record(made, NotificationStatus.PENDING, recorded=False))
+
+    async def history(self, query: HistoryQuery) -> list[Record]:
+        """See Views; what is recorded."""
+        return await self._ledger.history(query)
+
+    async def dead(self, query: DeadQuery) -> list[DeadLetter]:
+        """See Views."""
+        return await self._ledger.dead(query)
+
+    async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
+        """See Views; what is recorded."""
+        return await self._ledger.balance(app)
+
+    async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
+        """See Views; what is recorded."""
+        return await self._ledger.statuses(app, ids)
+
+    def _answer(self, body: bytes) -> bytes | None:
+        """What a sibling asks for; silence where it was not accepted here."""
+        made = self._recent.get(NotificationId(body))
+        return None if made is None else _encode(made)

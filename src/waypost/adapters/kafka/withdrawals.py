@@ -1,0 +1,86 @@
+"""The withdrawals topic, read whole by every worker: which notifications make no further attempt, and why."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, taken_back_in
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import unavailable
+from waypost.domain.ids import NotificationId
+
+_POLL_S = 0.25
+_ASK_S = 15.0
+
+
+class Withdrawn:
+    """Ids that were taken back, as far as the topic was read."""
+
+    def __init__(self, settings: KafkaSettings, topic: str, on_news: Callable[[], None]) -> None:
+        self.why: dict[NotificationId, str] = {}
+        """By id, for as long as the topic keeps it and this process lives."""
+        self._on_news = on_news
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                **settings.client(),
+                "group.id": f"{settings.group}.withdrawals",  # librdkafka wants one; nothing is committed
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+                "log_level": 2,
+            }
+        )
+        self._loop = asyncio.get_running_loop()
+        self._stopping = False
+        self._unread: set[int] = set()
+        self._read_once = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="waypost-log-withdrawals", daemon=True)
+
+    async def start(self) -> None:
+        """Read all that there is; from then on what comes. Unavailable where the cluster cannot be asked."""
+        try:
+            found = await asyncio.to_thread(self._consumer.list_topics, self._topic, _ASK_S)
+        except KafkaException as failed:
+            raise unavailable(failed) from failed
+        self._unread = set(found.topics[self._topic].partitions)
+        self._consumer.assign([TopicPartition(self._topic, each, OFFSET_BEGINNING) for each in self._unread])
+        self._thread.start()
+        await self._read_once.wait()
+
+    async def stop(self) -> None:
+        """Read no more."""
+        self._stopping = True
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._consumer.close)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            first = self._consumer.poll(_POLL_S)
+            if first is not None:
+                self._loop.call_soon_threadsafe(self._take, [first, *self._consumer.consume(500, 0)])
+
+    def _take(self, messages: list[Message]) -> None:
+        before = len(self.why)
+        for message in messages:
+            error = message.error()
+            if error is None:
+                self._note(message.value() or b"")
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._unread.discard(message.partition() or 0)
+        if not self._unread:
+            self._read_once.set()
+        if len(self.why) > before:
+            self._on_news()
+
+    def _note(self, value: bytes) -> None:
+        try:
+            order: TakenBack = taken_back_in(value)
+        except (Unreadable, Newer):
+            return  # best effort: its sender said so
+        self.why[order.id] = order.why

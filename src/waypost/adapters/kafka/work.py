@@ -1,0 +1,211 @@
+"""The transactional boundary on a log: accepted work is in Kafka, and nowhere else until it is recorded.
+
+What waits for a schedule, was replayed or belongs to a bulk job has its truth in the store, and is left to its Work.
+Tokens of that one's leases are positive, of the log's negative.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+
+from waypost.adapters.kafka.accepting import Accepting
+from waypost.adapters.kafka.desk import Entry
+from waypost.adapters.kafka.folding import cancelled, open_target
+from waypost.adapters.kafka.holdings import Holdings
+from waypost.adapters.kafka.messages import TakenBack, encode
+from waypost.adapters.kafka.producer import Acknowledging, Outgoing
+from waypost.adapters.kafka.scribe import Order, Scribe
+from waypost.adapters.kafka.topics import Topics
+from waypost.adapters.kafka.withdrawals import Withdrawn
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
+from waypost.ports.ledger import Ledger
+from waypost.ports.work import (
+    Acceptance,
+    Arrival,
+    Lease,
+    Replay,
+    Settled,
+    Stale,
+    TooLate,
+    Withdrawal,
+    Work,
+    WorkItem,
+)
+
+
+class LogWork:
+    """The work of the partitions that this process has; it accepts for all of them."""
+
+    def __init__(  # the parts of the log, put together by open_log
+        self,
+        accepting: Accepting,
+        producer: Acknowledging,
+        holdings: Holdings,
+        scribes: Sequence[Scribe],
+        withdrawn: Withdrawn,
+        topics: Topics,
+        stored: Work,
+        ledger: Ledger,
+        clock: Clock,
+    ) -> None:
+        self._accepting = accepting
+        self._producer = producer
+        self._holdings = holdings
+        self._scribes = scribes
+        self._withdrawn = withdrawn
+        self._topics = topics
+        self._stored = stored
+        self._ledger = ledger
+        self._clock = clock
+        self._tokens = itertools.count(-1, -1)
+        self._leases: dict[int, dict[NotificationId, Entry]] = {}
+        self._stored_first: dict[Lane, bool] = {}
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work; a content duplicate leaves no record."""
+        ours = [item for item in batch if isinstance(item, Arrival) and item.notification.scheduled_at is None]
+        rest = [item for item in batch if not (isinstance(item, Arrival) and item.notification.scheduled_at is None)]
+        in_store = iter(await self._stored.accept(rest) if rest else ())
+        in_log = iter(await self._accepting.accept(ours) if ours else ())
+        return [
+            next(in_log) if isinstance(item, Arrival) and item.notification.scheduled_at is None else next(in_store)
+            for item in batch
+        ]
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """See Work; *until* is not needed: a dead worker's partitions go to the others. Apps take turns in memory."""
+        first = self._stored_first[lane] = not self._stored_first.get(lane, False)
+        if first and (lease := await self._lease_stored(lane, n, until)).items:
+            return lease
+        if (lease := self._lease(lane, n)).items or first:
+            return lease
+        return await self._lease_stored(lane, n, until)
+
+    async def _lease_stored(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """Lease what the store has; while it is away the log's work goes on."""
+        try:
+            return await self._stored.lease(lane, n, until)
+        except Unavailable:
+            return Lease(next(self._tokens), lane, ())
+
+    def _lease(self, lane: Lane, n: int) -> Lease:
+        token = next(self._tokens)
+        held: dict[NotificationId, Entry] = {}
+        later: list[Entry] = []
+        for entry in self._holdings.desk.take(lane) if n > 0 else ():
+            notification_id = entry.task.notification.id
+            if notification_id in held:
+                later.append(entry)  # a settlement names its notification: one task of each in a lease
+            elif notification_id in self._withdrawn.why:
+                self._cancel(entry)
+            else:
+                held[notification_id] = entry
+            if len(held) == n:
+                break
+        for entry in reversed(later):
+            self._holdings.desk.put(entry, first=True)
+        for entry in held.values():
+            entry.part.leased.add(entry)
+        if held:
+            self._leases[token] = held
+            self._holdings.regulate()
+        return Lease(token, lane, tuple(_item(entry) for entry in held.values()))
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """See Work; only a worker that lost partitions is overtaken."""
+        if lease.token > 0:
+            return await self._stored.extend(lease, until)
+        return not any(entry.is_gone for entry in self._leases.get(lease.token, {}).values())
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """See Work; waits while the cluster is away, and refuses what is another worker's by now."""
+        if lease.token > 0:
+            return await self._stored.settle(lease, settled)
+        held = self._leases.get(lease.token, {})
+        stale: list[Stale] = []
+        orders: list[Order] = []
+        for one in settled:
+            entry = held.get(one.notification.id)
+            if entry is None or entry.is_gone:
+                held.pop(one.notification.id, None)
+                stale += [Stale(one.notification.id, change.n, change.attempt) for change in one.changes]
+            else:
+                orders.append(self._order(entry, one))
+        for order in orders:
+            stale += await asyncio.shield(order.done)
+        self._let_go(lease.token, orders)
+        return stale
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """See Work."""
+        released = self._holdings.desk.release(now, n, lifted)
+        try:
+            return released + await self._stored.release(now, n - released, lifted)
+        except Unavailable:
+            return released
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made."""
+        recent = {each for each in ids if (made := self._accepting.recent.get(each)) and made.app == app}
+        ours = set(await self._ledger.of_log(app, ids))
+        rest = [each for each in ids if each not in ours]
+        answers = dict(zip(rest, await self._stored.withdraw(app, rest, why, now), strict=True)) if rest else {}
+        unrecorded = {each for each in rest if each in recent and _is_unknown(answers[each])}
+        taken_back = [each for each in ids if each in ours or each in unrecorded]
+        await self._producer.produce(
+            [Outgoing(self._topics.withdrawals, each, encode(TakenBack(each, why))) for each in taken_back]
+        )
+        return [TooLate(0) if each in ours or each in unrecorded else answers[each] for each in ids]
+
+    async def depth(self, lane: Lane) -> int:
+        """See Work; counts what this process holds, and what its partitions have beyond that."""
+        ours = self._holdings.desk.ready(lane) + self._holdings.behind(lane)
+        try:
+            return ours + await self._stored.depth(lane)
+        except Unavailable:
+            return ours
+
+    def withdrawals_came(self) -> None:
+        """End what waits of the notifications that were taken back."""
+        why = self._withdrawn.why
+        doomed = [entry for entry in self._holdings.desk.each() if entry.task.notification.id in why]
+        self._holdings.desk.remove(set(doomed))
+        for entry in doomed:
+            self._cancel(entry)
+
+    def _cancel(self, entry: Entry) -> None:
+        why = self._withdrawn.why[entry.task.notification.id]
+        entry.part.leased.add(entry)
+        self._order(entry, cancelled(entry.task, why, self._clock.now()))
+
+    def _order(self, entry: Entry, settled: Settled) -> Order:
+        order = Order(entry, settled, self._withdrawn.why.get(settled.notification.id))
+        self._scribes[entry.part.place.partition % len(self._scribes)].add(order)
+        return order
+
+    def _let_go(self, token: int, orders: Sequence[Order]) -> None:
+        """Forget what this lease is through with."""
+        held = self._leases.get(token, {})
+        for order in orders:
+            entry = order.entry
+            if entry.receipts == {} or entry.is_gone or order.settled.given_back:
+                held.pop(entry.task.notification.id, None)
+        if not held:
+            self._leases.pop(token, None)
+
+
+def _item(entry: Entry) -> WorkItem:
+    if entry.receipts is None:
+        return WorkItem(entry.task.notification, None)
+    targets = sorted(entry.receipts.values(), key=lambda receipt: receipt.n)
+    return WorkItem(entry.task.notification, tuple(open_target(each) for each in targets if not each.is_intent))
+
+
+def _is_unknown(answer: Withdrawal) -> bool:
+    return getattr(answer, "status", "") is None

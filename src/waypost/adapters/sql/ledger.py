@@ -1,0 +1,115 @@
+"""The ledger of a log: the tables of accept and settle, written by the same code, of shards that nobody leases.
+
+A row of the log's has its shard 64 higher than its user's. A replay takes it back to that: from then on its truth is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from waypost.adapters.sql.accept import Arrivals
+from waypost.adapters.sql.cases import Cases
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, Row, notification_of, select_in
+from waypost.adapters.sql.settle import settle_all
+from waypost.adapters.sql.straight import StraightWay
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.domain.notification import Lane, Notification
+from waypost.domain.settlement import Change, Unsure
+from waypost.domain.time import MINUTE_MS, later
+from waypost.ports.ledger import Decided, LogEntry
+from waypost.ports.work import Arrival
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+PATIENCE_MS = MINUTE_MS
+"""How long after its deadline an intent's outcome may still be on its way from another recorder's partition."""
+
+_OPEN = (
+    f"SELECT {NOTIFICATION} FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})"  # noqa: S608 - columns
+    f" AND shard >= {SHARDS} AND status = 'pending'"
+)
+_INTENTS = (
+    "SELECT notification_id, n, attempt, code, due_at FROM receipt"  # noqa: S608 - a number
+    f" WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND status = 'unknown' AND shard >= {SHARDS} LIMIT ?"
+)
+
+
+class SqlLedger:
+    """See Ledger."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        slice_h = database.settings.dedup_slice_h
+        self._record: Kind[Sequence[LogEntry], None] = Kind(
+            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
+        )
+
+    async def record(self, batch: Sequence[LogEntry]) -> None:
+        """See Ledger."""
+        await asyncio.shield(self._database.commits.submit(self._record, batch, 2 * len(batch)))
+
+    async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Notification]:
+        """See Ledger."""
+
+        def query(connection: Connection) -> list[Row]:
+            return list(select_in(connection, _OPEN, ids))
+
+        found = map(notification_of, await self._database.read(query))
+        return {each.id: each for each in found if each.app == app}
+
+    async def close_intents(self, n: int) -> int:
+        """See Ledger; the last ones a minute after their deadline."""
+        if not await self._database.read(_has_intents):
+            return 0
+        return await asyncio.shield(self._database.commits.submit(_CLOSE, n, 2 * n))
+
+
+def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
+    entries = [entry for op in ops for entry in op]
+    notifications = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
+    arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], shards_after=SHARDS)
+    for notification in notifications:
+        arrivals.take(Arrival(notification))
+    arrivals.write(slice_h)
+    decided = [entry for entry in entries if isinstance(entry, Decided)]
+    cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
+    straight = StraightWay(transaction)
+    for entry in decided:
+        case = cases.get(entry.settled.notification.id)
+        if case is not None and entry.withdrawn is not None and not case.is_final:
+            case.withdrawn, case.moved = entry.withdrawn, True
+        settle_all(transaction, cases, straight, [entry.settled])
+    straight.write()
+    cases.write()
+    return [None] * len(ops)
+
+
+def _has_intents(connection: Connection) -> bool:
+    found = "SELECT 1 FROM receipt WHERE due_at IS NOT NULL AND status = 'unknown' AND lane = ? AND shard >= ? LIMIT 1"
+    return any(connection.execute(found, (lane, SHARDS)).fetchone() for lane in Lane)
+
+
+def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
+    connection = transaction.connection
+    over: dict[NotificationId, list[Change]] = {}
+    until = later(transaction.now, -PATIENCE_MS)
+    for lane in Lane:
+        for one, n, attempt, code, due_at in connection.execute(_INTENTS, (lane, until, max(ops))).fetchall():
+            over.setdefault(one, []).append(Change(n, attempt, Unsure(code or "unanswered"), due_at))
+    cases = Cases(transaction, over)
+    for one, changes in over.items():
+        case = cases.get(one)
+        assert case is not None, "a receipt has its notification"
+        for change in changes:
+            case.apply(transaction, change)
+        case.close(transaction)
+    cases.write()
+    return [len(over)] * len(ops)
+
+
+_CLOSE: Kind[int, int] = Kind("close intents", _close, durable=False)
