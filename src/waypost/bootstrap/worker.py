@@ -10,18 +10,17 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import uvloop
 
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
-from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
+from waypost.bootstrap.stacks import Carrier, open_carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
@@ -98,14 +97,16 @@ async def work(
     telemetry = Combined(log_of(config, worker=slot), metrics)
     store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
     try:
-        senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
-        crew = _crew(config, store, senders, clock, telemetry, PoisonWatch(board, slot))
-        place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), partial(_fault, store))
-        worker = Worker(crew, place, _chores(config, store), config.limits.backlog)
-        app = build_app(_api(config, store, crew, worker, board, metrics))
-        server = ApiServer(app, listener, serve_options(config.rest))
-        _share_the_interpreter()
-        await worker.run(server, stop, on_ready, config.drain_timeout_s)
+        async with open_carrier(config, store, peers=peers, clock=clock, telemetry=telemetry) as carrier:
+            senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
+            crew = _crew(config, store, carrier, senders, clock, telemetry, PoisonWatch(board, slot))
+            place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), carrier.fault)
+            worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
+            carrier.listen(worker.wake)
+            app = build_app(_api(config, store, carrier, crew, worker, board, metrics))
+            server = ApiServer(app, listener, serve_options(config.rest))
+            _share_the_interpreter()
+            await worker.run(server, stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
@@ -122,13 +123,15 @@ def _share_the_interpreter() -> None:
     gc.set_threshold(200_000, 10, 10)
 
 
-def _chores(config: Config, store: Store) -> Chores:
-    return Chores(store.journal, store.dedup, store.retention, store.bulk, config.retention.notifications_days)
+def _chores(config: Config, store: Store, carrier: Carrier) -> Chores:
+    keep_days = config.retention.notifications_days
+    return Chores(store.journal, store.dedup, store.retention, store.bulk, keep_days, carrier.record)
 
 
 def _crew(
     config: Config,
     store: Store,
+    carrier: Carrier,
     senders: Mapping[CredentialId, Sender],
     clock: Clock,
     telemetry: Telemetry,
@@ -138,7 +141,7 @@ def _crew(
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
     gates = Gates(capabilities, budgets, BreakerRules(), telemetry)
     return Crew(
-        work=store.work,
+        work=carrier.work,
         devices=store.devices,
         senders=senders,
         channels=channels_of(installed()),
@@ -148,7 +151,7 @@ def _crew(
         },
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
-        settler=Settler(store.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
+        settler=Settler(carrier.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
         poison=poison,
         clock=clock,
         jitter=random.random,
@@ -156,14 +159,16 @@ def _crew(
     )
 
 
-def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink) -> Api:
+def _api(
+    config: Config, store: Store, carrier: Carrier, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink
+) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
     plugins = installed()
     checks = {app: content_checks(chosen, plugins) for app, chosen in config.apps.items()}
     ids = RandomIds(crew.clock)
     return Api(
         intake=Intake(
-            work=store.work,
+            work=carrier.work,
             dedup=store.dedup,
             clock=crew.clock,
             ids=ids,
@@ -173,7 +178,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
             announce=worker.wake,
             checks=checks,
         ),
-        views=store.views,
+        views=carrier.views,
         devices=store.devices,
         keys=store.keys,
         bulk=BulkIntake(store.bulk, store.bulk_views, crew.clock, ids, defaults, checks),
@@ -182,7 +187,7 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
-        readiness=lambda: _readiness(store, crew, board),
+        readiness=lambda: _readiness(carrier, crew, board),
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
@@ -192,10 +197,10 @@ def _api(config: Config, store: Store, crew: Crew, worker: Worker, board: Board,
     )
 
 
-def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
+def _readiness(carrier: Carrier, crew: Crew, board: Board) -> Readiness:
     """What this worker knows of the store and the providers, and what the board says of every worker."""
     now_s = crew.clock.monotonic()
-    checks = {"store": _fault(store) or "ok"}
+    checks = {"store": carrier.fault() or "ok"}
     for presence in board.present():
         silent = now_s - presence.heartbeat_s > SILENCE_S / 2
         checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
@@ -204,11 +209,6 @@ def _readiness(store: Store, crew: Crew, board: Board) -> Readiness:
         health = sender.health()
         checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
     return Readiness(is_ready, checks)
-
-
-def _fault(store: Store) -> str | None:
-    state = store.database.state
-    return None if state is StoreState.OK else state.value
 
 
 _WORDS = {

@@ -1,6 +1,6 @@
 """The configuration: what an operator can say, and reading it."""
 
 from waypost.config.loading import load
-from waypost.config.settings import AppSettings, Config, LaneSettings, Limits, Listen, LogSettings, Retention
+from waypost.config.settings import AppSettings, Config, LaneSettings, Limits, Listen, LogSettings, Retention, Stack
 
-__all__ = ["AppSettings", "Config", "LaneSettings", "Limits", "Listen", "LogSettings", "Retention", "load"]
+__all__ = ["AppSettings", "Config", "LaneSettings", "Limits", "Listen", "LogSettings", "Retention", "Stack", "load"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
+from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
@@ -23,6 +25,13 @@ def one_per_core() -> int:
     """As many workers as this process may use cores, at most 64."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MAX_WORKERS)
+
+
+class Stack(StrEnum):
+    """Which engines carry the work."""
+
+    EMBEDDED = "embedded"
+    LOG = "log"
 
 
 class Listen(Struct, frozen=True):
@@ -97,6 +106,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """The products whose users are notified, by id."""
     store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
     """The database; a URL alone will do."""
+    stack: Stack = Stack.EMBEDDED
+    """What holds accepted work: the store, or (`log`) Kafka, with the store as its ledger."""
+    kafka: KafkaSettings | None = None
+    """The log, where `stack` is `log`."""
     listen: Listen = Listen("127.0.0.1", 8080)
     """Where the API answers, host:port; port 0 is any."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)

@@ -36,6 +36,7 @@ HEARTBEAT_S = 1.0
 TIMER_S = 0.05
 SHARES_S = 0.5
 REPORT_S = 0.25
+RECORD_S = 0.05
 SWEEP_S = 60.0
 EXPAND_S = 0.1
 TIDY_S = 0.5
@@ -71,6 +72,8 @@ class Chores(Struct, frozen=True):
     bulk: Bulk
     keep_days: int
     """Days that finished notifications are kept."""
+    record: Callable[[], Awaitable[int]] | None = None
+    """Writes on the ledger, where a log is ahead of it; how much it found to write."""
 
 
 class Worker:
@@ -154,6 +157,7 @@ class Worker:
             ("timer", TIMER_S, self._release),
             ("shares", SHARES_S, self._shares.balance),
             ("report", REPORT_S, self._report),
+            ("record", RECORD_S, self._record),
             ("sweep", SWEEP_S, self._sweep),
             ("expand", EXPAND_S, self._expand),
             ("tidy", TIDY_S, self._tidy),
@@ -212,6 +216,12 @@ class Worker:
                 self._crew.telemetry.count(Metric.EVICTED, page.evicted)
             for (app, status), n in Counter(page.finished).items():
                 self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
+
+    async def _record(self) -> None:
+        """Write down what the log says, until there is no more."""
+        if self._chores.record is not None:
+            while await self._chores.record():
+                pass
 
     async def _expand(self) -> None:
         """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -80,10 +81,8 @@ class Accepting:
     async def _confirm(self, durable: Sequence[Arrival]) -> None:
         claims = [(claim, each.notification.id) for each in durable for claim in each.claims]
         if claims and not self._is_open:
-            try:
+            with suppress(Unavailable):  # it is durable all the same; a repeat after the hold takes the same id
                 await self._holds.confirm(claims)
-            except Unavailable:
-                pass  # it is durable all the same; a repeat after the hold takes the same id
 
     def _message(self, notification: Notification) -> Outgoing:
         key = key_of(notification.app, notification.user_id)

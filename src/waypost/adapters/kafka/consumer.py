@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec import Struct
 
@@ -70,6 +72,10 @@ class Owner(Protocol):
         """The next messages."""
         ...
 
+    def failed(self, error: Exception) -> None:
+        """Nothing more will come: this worker had better end."""
+        ...
+
 
 class GroupConsumer:
     """A member of the group that shares *topics*."""
@@ -94,9 +100,13 @@ class GroupConsumer:
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 100,
                 "queued.max.messages.kbytes": 16_384,
+                "statistics.interval.ms": 2_000,
+                "stats_cb": self._on_statistics,
                 "log_level": 2,
             }
         )
+        self.lags: dict[Place, int] = {}
+        """How many messages of a partition were not received yet, some seconds ago."""
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
@@ -123,15 +133,14 @@ class GroupConsumer:
         """Receive of these again."""
         self._consumer.resume([TopicPartition(each.topic, each.partition) for each in places])
 
-    def lag(self, place: Place, position: int) -> int:
-        """How many offsets of a partition are not received yet, as far as is known."""
-        try:
-            _, end = self._consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), cached=True)
-        except KafkaException:
-            return 0
-        return max(0, end - position)
-
     def _run(self) -> None:
+        try:
+            self._take_part()
+        except Exception as surprise:  # noqa: BLE001 - whatever it is, the loop must hear of it
+            self._loop.call_soon_threadsafe(self._owner.failed, surprise)
+        self._consumer.close()
+
+    def _take_part(self) -> None:
         is_member = False
         while not self._stopping:
             if self._is_stalled() == is_member:
@@ -141,7 +150,6 @@ class GroupConsumer:
                     self._consumer.subscribe(self._topics, self._on_assign, self._on_revoke, self._on_lost)
                 is_member = not is_member
             self._receive()
-        self._consumer.close()
 
     def _receive(self) -> None:
         """Bring what is there to the loop: the first message ends the wait, the others come along."""
@@ -160,8 +168,7 @@ class GroupConsumer:
         self._owner.received(batch)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        committed = consumer.committed(partitions, _COMMITTED_S) if partitions else []
-        begun = [_begun(consumer, each) for each in committed]
+        begun = [_begun(each) for each in _committed(consumer, partitions)]
         self._loop.call_soon_threadsafe(self._owner.assigned, begun)
         at = [TopicPartition(each.place.topic, each.place.partition, each.offset) for each in begun]
         consumer.incremental_assign(at)
@@ -174,22 +181,60 @@ class GroupConsumer:
             self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
         consumer.incremental_unassign(partitions)
 
+    def _on_statistics(self, text: str) -> None:
+        """Called by librdkafka, in the thread that polls."""
+        topics = _statistics.decode(text).topics
+        self.lags = {
+            Place(name, number): max(0, partition.consumer_lag)
+            for name, topic in topics.items()
+            for number, partition in topic.partitions.items()
+        }
+
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+
+
+class _Partition(Struct):
+    consumer_lag: int = 0
+
+
+class _Topic(Struct):
+    partitions: dict[int, _Partition]
+
+
+class _Statistics(Struct):
+    """What is read of librdkafka's statistics; its partition -1 is none."""
+
+    topics: dict[str, _Topic]
+
+
+_statistics = msgspec.json.Decoder(_Statistics)
 
 
 async def _whole(leaving: Awaitable[None]) -> None:
     await leaving
 
 
-def _begun(consumer: Consumer, committed: TopicPartition) -> Committed:
-    place = Place(committed.topic, committed.partition)
-    if committed.error is not None:
-        raise KafkaException(committed.error)
-    if committed.offset >= 0:
-        return Committed(place, committed.offset, committed.metadata)
-    low, _ = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=_COMMITTED_S)
-    return Committed(place, low, None)
+def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """What the group has committed of *partitions*, asked for again while the cluster is not ready to say."""
+    ends_s = time.monotonic() + _COMMITTED_S
+    while partitions:
+        try:
+            found = consumer.committed(partitions, _COMMITTED_S)
+            failed = next((each.error for each in found if each.error is not None), None)
+            if failed is None:
+                return found
+            raise KafkaException(failed)
+        except KafkaException:
+            if time.monotonic() > ends_s:
+                raise
+            time.sleep(_POLL_S)
+    return []
+
+
+def _begun(committed: TopicPartition) -> Committed:
+    """Where a partition begins; one of which nothing was committed begins with what it still has."""
+    return Committed(Place(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
 
 
 def _places(partitions: Sequence[TopicPartition]) -> list[Place]:

@@ -47,8 +47,11 @@ def fold(receipts: Receipts | None, settled: Settled, withdrawn: str | None, now
     if receipts is None and settled.targets is not None:
         listed = (OpenTarget(each.n, each.device_id, each.channel, 0) for each in settled.targets if each.channel)
         receipts = {target.n: _receipt(notification, target) for target in listed}
-        receipts |= {each.n: Receipt(notification.id, each.n, each.device_id, None, DeliveryStatus.PENDING)
-                     for each in settled.targets if each.channel is None and each.suppressed is None}
+        receipts |= {
+            each.n: Receipt(notification.id, each.n, each.device_id, None, DeliveryStatus.PENDING)
+            for each in settled.targets
+            if each.channel is None and each.suppressed is None
+        }
     elif receipts is None:
         return Folded(None, None, (), tuple(_stale(settled, change) for change in settled.changes))
     left = dict(receipts)

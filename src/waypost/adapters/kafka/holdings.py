@@ -32,6 +32,8 @@ class Holdings:
         self._parts: dict[Place, Part] = {}
         self._moved = asyncio.Event()
         self.consumer: GroupConsumer | None = None
+        self.failure: Exception | None = None
+        """Why nothing more comes."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
         """See Owner."""
@@ -85,6 +87,12 @@ class Holdings:
         if move.is_given_back and entry.receipts != {} and entry.offset is not None and not part.is_leaving:
             self.desk.put(entry, first=True)
 
+    def failed(self, error: Exception) -> None:
+        """See Owner: whoever leases next hears of it."""
+        self.failure = error
+        for lane in Lane:
+            self.on_arrival(lane)
+
     def regulate(self) -> None:
         """Pause partitions of which there is enough in memory or in the metadata; let go on those that have room."""
         assert self.consumer is not None, "nothing is received before it is there"
@@ -98,10 +106,10 @@ class Holdings:
             self.consumer.resume([part.place for part in resuming])
 
     def behind(self, lane: Lane) -> int:
-        """How many messages of a lane's partitions are not received yet."""
+        """How many messages of a lane's partitions are not received yet, some seconds ago."""
         assert self.consumer is not None, "depths are asked for of what runs"
-        ours = (part for part in self._parts.values() if self._topics.lanes.get(part.place.topic) is lane)
-        return sum(self.consumer.lag(part.place, part.progress.position) for part in ours)
+        lags = self.consumer.lags
+        return sum(lags.get(place, 0) for place in self._parts if self._topics.lanes.get(place.topic) is lane)
 
     def leased(self) -> Iterator[Entry]:
         """Every leased task."""
@@ -132,8 +140,9 @@ class Holdings:
             self._halt(part, incoming.offset)
             return None
         except Unreadable:
-            self._telemetry.event(Event.MESSAGE_UNREADABLE, topic=part.place.topic, partition=part.place.partition,
-                                  offset=incoming.offset)
+            self._telemetry.event(
+                Event.MESSAGE_UNREADABLE, topic=part.place.topic, partition=part.place.partition, offset=incoming.offset
+            )
             part.progress.settle(incoming.offset)
             return None
         if part.is_repeat(task):
@@ -153,7 +162,7 @@ class Holdings:
     def _halt(self, part: Part, offset: int) -> None:
         """A newer version wrote it: it waits here for a worker of that version."""
         if not part.is_halted:
-            self._telemetry.event(Event.MESSAGE_NEWER, topic=part.place.topic, partition=part.place.partition,
-                                  offset=offset)
+            self._telemetry.event(
+                Event.MESSAGE_NEWER, topic=part.place.topic, partition=part.place.partition, offset=offset
+            )
         part.is_halted = True
-

@@ -61,11 +61,9 @@ class Log:
         ]
         for scribe in self._scribes:
             scribe.on_moved = self._holdings.moved
-        self._withdrawn = Withdrawn(settings, topics.withdrawals, lambda: self.work.withdrawals_came())
-        self.work = LogWork(
-            self._accepting, self._producer, self._holdings, self._scribes, self._withdrawn, topics, stored, ledger,
-            clock,
-        )  # fmt: skip
+        self._withdrawn = Withdrawn(settings, topics.withdrawals, self._producer)
+        self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, ledger, clock)
+        self._withdrawn.on_news = self.work.withdrawals_came
         self.views = LogViews(views, self._accepting.recent, peers)
         self.records = KafkaRecords(settings, topics, telemetry)
         self._open = AsyncExitStack()

@@ -97,9 +97,7 @@ class KafkaRecords:
             task = task_in(value)
         except (Unreadable, Newer) as strange:
             event = Event.MESSAGE_NEWER if isinstance(strange, Newer) else Event.MESSAGE_UNREADABLE
-            self._telemetry.event(
-                event, topic=message.topic(), partition=message.partition(), offset=message.offset()
-            )
+            self._telemetry.event(event, topic=message.topic(), partition=message.partition(), offset=message.offset())
             if isinstance(strange, Newer):
                 raise
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from confluent_kafka import TopicPartition
 from msgspec import Struct
@@ -120,7 +121,7 @@ class Scribe:
             draft = self._draft(orders)
             try:
                 if draft.out:
-                    await self._transactions.commit(draft.out, _offsets(draft), lambda placed: _place(draft, placed))
+                    await self._transactions.commit(draft.out, _offsets(draft), partial(_place, draft))
             except Refused:
                 _forget(draft)
                 await asyncio.sleep(_AGAIN_S)
@@ -212,5 +213,3 @@ def _forget(draft: _Draft) -> None:
 def place_number(place: Place, count: int) -> int:
     """Which of *count* scribes writes for a partition."""
     return place.partition % count
-
-

@@ -37,6 +37,6 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     options: dict[str, str] = {}
     """More properties of librdkafka, such as `security.protocol`, `sasl.username` and `sasl.password`."""
 
-    def client(self) -> dict[str, object]:
+    def client(self) -> dict[str, str | int | float | bool]:
         """What every client of the cluster is made with."""
         return {"bootstrap.servers": self.bootstrap, "client.id": "waypost", **self.options}

@@ -11,10 +11,17 @@ Keys are ``app/user``, so everything of one user in one topic is in order. All m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do not say what it exports
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicMetadata,
+)
 
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.domain.errors import ConfigurationError, Unavailable
@@ -23,6 +30,7 @@ from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 SAFE_COPIES, SAFE_ACKNOWLEDGED = 3, 2
 _ASK_S = 15.0
+_LOOK_S = 0.05
 
 TIERS: Sequence[tuple[str, int]] = (
     ("retry.10s", 10 * SECOND_MS),
@@ -81,7 +89,7 @@ def prepare(settings: KafkaSettings, topics: Topics) -> None:
     try:
         existing = admin.list_topics(timeout=_ASK_S).topics
         _make(admin, settings, [name for name in topics.all if name not in existing], topics)
-        found = admin.list_topics(timeout=_ASK_S).topics
+        found = _visible(admin, topics.all)
         copies = {name: min(len(each.replicas) for each in found[name].partitions.values()) for name in topics.all}
         kept = _described(admin, topics.all)
     except KafkaException as failed:
@@ -118,6 +126,18 @@ def unavailable(failed: KafkaException) -> Unavailable:
     return Unavailable(f"the log cannot be reached: {error.name() if isinstance(error, KafkaError) else 'unknown'}")
 
 
+def _visible(admin: AdminClient, names: Sequence[str]) -> Mapping[str, TopicMetadata]:
+    """What the cluster says of topics; a broker may hear a moment later of one that was just made."""
+    ends_s = time.monotonic() + _ASK_S
+    while True:
+        found = admin.list_topics(timeout=_ASK_S).topics
+        if all(name in found and found[name].partitions for name in names):
+            return found
+        if time.monotonic() > ends_s:
+            raise Unavailable("the log's topics were made, and do not appear")
+        time.sleep(_LOOK_S)
+
+
 def _make(admin: AdminClient, settings: KafkaSettings, missing: Sequence[str], topics: Topics) -> None:
     copies = 1 if settings.trial and settings.replication == 1 else settings.replication
     config = {
@@ -144,3 +164,14 @@ def _described(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, 
         resource.name: {key: entry.value for key, entry in described.result().items()}
         for resource, described in asked.items()
     }
+
+
+def describe(settings: KafkaSettings) -> str:
+    """Prepare the topics, and say what cluster that is."""
+    topics = Topics(settings)
+    prepare(settings, topics)
+    try:
+        found = AdminClient(settings.client()).describe_cluster().result(_ASK_S)
+    except KafkaException as failed:
+        raise unavailable(failed) from failed
+    return f"Kafka, {len(found.nodes)} brokers, {len(topics.all)} topics that begin with {settings.prefix}"

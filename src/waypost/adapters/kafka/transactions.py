@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
-from msgspec import Struct
 
 from waypost.adapters.kafka.producer import Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
@@ -48,7 +47,7 @@ class Transactions:
             raise unavailable(failed) from failed
 
     async def commit(
-        self, batch: Sequence[Outgoing], offsets: Sequence[TopicPartition], on_placed: Callable[[list[int]], None]
+        self, batch: Sequence[Outgoing], offsets: list[TopicPartition], on_placed: Callable[[list[int]], None]
     ) -> None:
         """Write *batch* and *offsets* together, or nothing: Refused, or Unavailable while the cluster is away.
 
@@ -56,9 +55,7 @@ class Transactions:
         """
         loop = asyncio.get_running_loop()
         try:
-            await self._run(
-                self._commit, batch, offsets, lambda placed: loop.call_soon_threadsafe(on_placed, placed)
-            )
+            await self._run(self._commit, batch, offsets, lambda placed: loop.call_soon_threadsafe(on_placed, placed))
         except KafkaException as failed:
             raise unavailable(failed) from failed
 
@@ -66,7 +63,7 @@ class Transactions:
         """Let go of the thread; a transaction under way is finished first."""
         await asyncio.to_thread(self._thread.shutdown)
 
-    async def _run(self, call: Callable[..., None], *arguments: Any) -> None:
+    async def _run(self, call: Callable[..., object], *arguments: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
     def _open(self) -> Producer:
@@ -88,7 +85,7 @@ class Transactions:
         return self._producer
 
     def _commit(
-        self, batch: Sequence[Outgoing], offsets: Sequence[TopicPartition], placed: Callable[[list[int]], None]
+        self, batch: Sequence[Outgoing], offsets: list[TopicPartition], placed: Callable[[list[int]], None]
     ) -> None:
         producer = self._open()
         reports = _Placed(len(batch))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, taken_back_in
+from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, encode, taken_back_in
+from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import unavailable
 from waypost.domain.ids import NotificationId
@@ -20,11 +21,13 @@ _ASK_S = 15.0
 class Withdrawn:
     """Ids that were taken back, as far as the topic was read."""
 
-    def __init__(self, settings: KafkaSettings, topic: str, on_news: Callable[[], None]) -> None:
+    def __init__(self, settings: KafkaSettings, topic: str, producer: Acknowledging) -> None:
         self.why: dict[NotificationId, str] = {}
         """By id, for as long as the topic keeps it and this process lives."""
-        self._on_news = on_news
+        self.on_news: Callable[[], None] = lambda: None
+        """Told when there are more."""
         self._topic = topic
+        self._producer = producer
         self._consumer = Consumer(
             {
                 **settings.client(),
@@ -52,6 +55,10 @@ class Withdrawn:
         self._thread.start()
         await self._read_once.wait()
 
+    async def take_back(self, ids: Sequence[NotificationId], why: str) -> None:
+        """Tell every worker; Unavailable where that is not known to have been written."""
+        await self._producer.produce([Outgoing(self._topic, each, encode(TakenBack(each, why))) for each in ids])
+
     async def stop(self) -> None:
         """Read no more."""
         self._stopping = True
@@ -76,7 +83,7 @@ class Withdrawn:
         if not self._unread:
             self._read_once.set()
         if len(self.why) > before:
-            self._on_news()
+            self.on_news()
 
     def _note(self, value: bytes) -> None:
         try:

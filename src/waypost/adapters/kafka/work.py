@@ -14,12 +14,9 @@ from waypost.adapters.kafka.accepting import Accepting
 from waypost.adapters.kafka.desk import Entry
 from waypost.adapters.kafka.folding import cancelled, open_target
 from waypost.adapters.kafka.holdings import Holdings
-from waypost.adapters.kafka.messages import TakenBack, encode
-from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.scribe import Order, Scribe
-from waypost.adapters.kafka.topics import Topics
 from waypost.adapters.kafka.withdrawals import Withdrawn
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
@@ -42,24 +39,20 @@ from waypost.ports.work import (
 class LogWork:
     """The work of the partitions that this process has; it accepts for all of them."""
 
-    def __init__(  # the parts of the log, put together by open_log
+    def __init__(
         self,
         accepting: Accepting,
-        producer: Acknowledging,
         holdings: Holdings,
         scribes: Sequence[Scribe],
         withdrawn: Withdrawn,
-        topics: Topics,
         stored: Work,
         ledger: Ledger,
         clock: Clock,
     ) -> None:
         self._accepting = accepting
-        self._producer = producer
         self._holdings = holdings
         self._scribes = scribes
         self._withdrawn = withdrawn
-        self._topics = topics
         self._stored = stored
         self._ledger = ledger
         self._clock = clock
@@ -95,6 +88,8 @@ class LogWork:
             return Lease(next(self._tokens), lane, ())
 
     def _lease(self, lane: Lane, n: int) -> Lease:
+        if self._holdings.failure is not None:
+            raise WaypostError("the log can no longer be read") from self._holdings.failure
         token = next(self._tokens)
         held: dict[NotificationId, Entry] = {}
         later: list[Entry] = []
@@ -158,9 +153,7 @@ class LogWork:
         answers = dict(zip(rest, await self._stored.withdraw(app, rest, why, now), strict=True)) if rest else {}
         unrecorded = {each for each in rest if each in recent and _is_unknown(answers[each])}
         taken_back = [each for each in ids if each in ours or each in unrecorded]
-        await self._producer.produce(
-            [Outgoing(self._topics.withdrawals, each, encode(TakenBack(each, why))) for each in taken_back]
-        )
+        await self._withdrawn.take_back(taken_back, why)
         return [TooLate(0) if each in ours or each in unrecorded else answers[each] for each in ids]
 
     async def depth(self, lane: Lane) -> int:

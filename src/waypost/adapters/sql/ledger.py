@@ -1,6 +1,6 @@
 """The ledger of a log: the tables of accept and settle, written by the same code, of shards that nobody leases.
 
-A row of the log's has its shard 64 higher than its user's. A replay takes it back to that: from then on its truth is here.
+A row of the log's has its shard 64 higher than its user's. A replay takes it back: from then on its truth is here.
 """
 
 from __future__ import annotations

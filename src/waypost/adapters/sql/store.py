@@ -9,8 +9,10 @@ from waypost.adapters.sql.bulk_views import SqlBulkViews
 from waypost.adapters.sql.database import Database, prepare
 from waypost.adapters.sql.dedup import SqlDedup
 from waypost.adapters.sql.devices import SqlDevices
+from waypost.adapters.sql.holds import SqlHolds
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
+from waypost.adapters.sql.ledger import SqlLedger
 from waypost.adapters.sql.opt_outs import SqlOptOuts
 from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.retention import SqlRetention
@@ -39,6 +41,8 @@ class Store:
         self.bulk = SqlBulk(database)
         self.bulk_views = SqlBulkViews(database)
         self.opt_outs = SqlOptOuts(database)
+        self.ledger = SqlLedger(database)
+        self.holds = SqlHolds(database)
 
     async def close(self) -> None:
         """Write what is queued and let go of the files and locks."""

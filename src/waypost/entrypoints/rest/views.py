@@ -157,6 +157,7 @@ def summary(record: Record) -> NotificationSummary:
         reason=record.reason,
         duplicate_of=_id(record.duplicate_of),
         round=record.round,
+        recorded=record.recorded,
     )
 
 

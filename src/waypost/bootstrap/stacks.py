@@ -1,0 +1,102 @@
+"""What carries the work: the store alone, or a log in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from msgspec import Struct
+
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.sql.state import StoreState
+from waypost.adapters.sql.store import Store
+from waypost.config import Config, Stack
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.notification import Lane
+from waypost.pipeline.record import record
+from waypost.ports.clock import Clock
+from waypost.ports.peers import Peers
+from waypost.ports.views import Views
+from waypost.ports.work import Work
+from waypost.telemetry import Telemetry
+
+LOG_EXTRA = "waypost[kafka]"
+
+
+class Carrier(Struct, frozen=True):
+    """The parts that differ from stack to stack."""
+
+    work: Work
+    views: Views
+    fault: Callable[[], str | None]
+    """Why settlements cannot be written, None while they can."""
+    listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
+    """Let somebody know of work that came by itself."""
+    record: Callable[[], Awaitable[int]] | None = None
+    """Write on the ledger, where the store is not written first."""
+
+
+@asynccontextmanager
+async def open_carrier(
+    config: Config, store: Store, *, peers: Peers, clock: Clock, telemetry: Telemetry
+) -> AsyncIterator[Carrier]:
+    """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
+    if config.stack is Stack.EMBEDDED:
+        yield Carrier(store.work, store.views, partial(store_fault, store))
+        return
+    settings = log_settings(config)
+    try:
+        from waypost.adapters.kafka.log import open_log  # noqa: PLC0415 - its client is an extra
+    except ModuleNotFoundError as missing:
+        raise _missing(missing) from None
+    log = await open_log(
+        settings,
+        stored=store.work,
+        ledger=store.ledger,
+        holds=store.holds,
+        views=store.views,
+        peers=peers,
+        clock=clock,
+        telemetry=telemetry,
+    )
+    try:
+        yield Carrier(
+            log.work, log.views, lambda: log.fault, log.on_arrival, partial(record, log.records, store.ledger)
+        )
+    finally:
+        await log.stop()
+
+
+def check_log(config: Config) -> str | None:
+    """Try the brokers and their topics, which are made where they are missing; which cluster it is, None without one.
+
+    ConfigurationError where work could be lost, Unavailable where nobody answers.
+    """
+    if config.stack is not Stack.LOG:
+        return None
+    settings = log_settings(config)
+    try:
+        from waypost.adapters.kafka.topics import describe  # noqa: PLC0415 - its client is an extra
+    except ModuleNotFoundError as missing:
+        raise _missing(missing) from None
+    return describe(settings)
+
+
+def store_fault(store: Store) -> str | None:
+    """Why the store cannot take writes, None while it can."""
+    state = store.database.state
+    return None if state is StoreState.OK else state.value
+
+
+def log_settings(config: Config) -> KafkaSettings:
+    """Where the log is."""
+    if config.kafka is None:
+        raise ConfigurationError("kafka", "the log stack needs it: at least kafka.bootstrap")
+    return config.kafka
+
+
+def _missing(missing: ModuleNotFoundError) -> Exception:
+    if missing.name is None or not missing.name.startswith("confluent_kafka"):
+        return missing
+    return ConfigurationError("stack", f"the log stack needs the client of Kafka: pip install '{LOG_EXTRA}'")
