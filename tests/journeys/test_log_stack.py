@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.journeys.balance import balance
 from tests.journeys.harness import running, until
-from tests.journeys.load import Audience, Load
+from tests.journeys.load import Audience
 
 pytestmark = pytest.mark.asyncio
 

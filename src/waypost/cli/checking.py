@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--settings", "show_settings", is_flag=True, help="Print every setting, as the reference has them.")
 @as_json_option
 def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -> None:
-    """Read the configuration as a worker does, try every credential and open the store; nothing is sent.
+    """Read the configuration as a worker does, try every credential, open the store and see the log; nothing is sent.
 
     \b
     Examples:
@@ -37,17 +37,21 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
     from waypost.bootstrap.senders import http2_kernel
 
     kernel = http2_kernel()
-    engine, credentials = asyncio.run(_try(config))
+    engine, log, credentials = asyncio.run(_try(config))
     problems = [problem for problem in credentials.values() if problem is not None]
     if as_json:
         found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
         found["http2"] = kernel
+        if log is not None:
+            found["log"] = log
         print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
     else:
         out = console()
         out.print(f"configuration  {plain(str(path or 'the environment'))}")
         out.print(f"listen         {config.listen}, {config.workers} workers")
         out.print(f"store          {engine}, opened")
+        if log is not None:
+            out.print(f"log            {log}")
         out.print(f"http2          {kernel}")
         for name, problem in credentials.items():
             out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}")
@@ -55,11 +59,12 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
         raise click.ClickException("; ".join(problems))
 
 
-async def _try(config: Config) -> tuple[str, dict[str, str | None]]:
+async def _try(config: Config) -> tuple[str, str | None, dict[str, str | None]]:
     from waypost.bootstrap.admin import open_admin_store, store_engine
     from waypost.bootstrap.senders import try_credentials
+    from waypost.bootstrap.stacks import check_log
 
     engine = store_engine(config)
     async with open_admin_store(config) as store:
         await store.keys.all()
-    return engine, {str(name): problem for name, problem in (await try_credentials(config)).items()}
+    return engine, check_log(config), {str(name): problem for name, problem in (await try_credentials(config)).items()}

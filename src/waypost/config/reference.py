@@ -62,7 +62,7 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
     parts = path.split(".")
     if parts[0] == "apps":
         return titles.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
-    branches = {"store": "The store", "rest": "The API", "<policy>": "A retry policy of your own"}
+    branches = {"store": "The store", "kafka": "The log", "rest": "The API", "<policy>": "A retry policy of your own"}
     return branches.get(parts[0], "The process")
 
 
@@ -76,7 +76,7 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
     if get_origin(kind) is dict:
         key, inner = get_args(kind)
         placeholder = join(path, f"<{_placeholder(key)}>")
-        if inner is RetryPolicy:
+        if inner is RetryPolicy or not (isinstance(inner, type) and issubclass(inner, Struct)):
             yield Setting(placeholder, _kind(inner), "–", meaning)
         else:
             yield from _of_struct(inner, placeholder, plugins)
@@ -87,7 +87,7 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
 
 
 def _placeholder(key: Any) -> str:
-    names = {"AppId": "app", "ErrorClass": "class"}
+    names = {"AppId": "app", "ErrorClass": "class", "TopicKind": "kind", "LibrdkafkaProperty": "property"}
     return names.get(key.__name__) or str(key.__name__).lower()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NewType
 
 from msgspec import Meta, Struct
+
+TopicKind = NewType("TopicKind", str)
+LibrdkafkaProperty = NewType("LibrdkafkaProperty", str)
 
 
 class KafkaSettings(Struct, frozen=True, kw_only=True):
@@ -14,7 +17,7 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     """Brokers to ask first, `host:port`, separated by commas."""
     prefix: str = "waypost."
     """What the names of all topics begin with."""
-    names: dict[str, str] = {}
+    names: dict[TopicKind, str] = {}
     """Topics under names of your own, by what they hold (`critical`, `records`, …); docs/kafka.md lists them."""
     group: str = "waypost"
     """The consumer group of the workers; the recorders' is this and `.recorder`."""
@@ -34,9 +37,13 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     """A worker whose settlements make no progress for so long leaves the group until they do."""
     answer_s: Annotated[float, Meta(ge=1, le=60)] = 10.0
     """How long a request may wait for the brokers' acknowledgement; then its outcome is unknown and it is refused."""
-    options: dict[str, str] = {}
+    options: dict[LibrdkafkaProperty, str] = {}
     """More properties of librdkafka, such as `security.protocol`, `sasl.username` and `sasl.password`."""
 
     def client(self) -> dict[str, str | int | float | bool]:
         """What every client of the cluster is made with."""
-        return {"bootstrap.servers": self.bootstrap, "client.id": "waypost", **self.options}
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "waypost",
+            **{str(name): value for name, value in self.options.items()},
+        }

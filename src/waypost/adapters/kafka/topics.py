@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
     TopicMetadata,
 )
 
-from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.settings import KafkaSettings, TopicKind
 from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -51,7 +51,7 @@ class Topics:
         unknown = sorted(set(settings.names) - set(KINDS))
         if unknown:
             raise ConfigurationError(f"kafka.names.{unknown[0]}", f"expected one of {', '.join(KINDS)}")
-        self._names = {kind: settings.names.get(kind, settings.prefix + kind) for kind in KINDS}
+        self._names = {kind: settings.names.get(TopicKind(kind), settings.prefix + kind) for kind in KINDS}
         if len(set(self._names.values())) < len(KINDS):
             raise ConfigurationError("kafka.names", "two topics have the same name")
         self.lanes = {self._names[lane]: lane for lane in Lane}
