@@ -39,7 +39,8 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
 
         async def sent() -> bool:
             _, found = await service.ask("GET", f"/v1/notifications/{answer['id']}")
-            return found["notification"]["status"] == "sent" and found["notification"]["recorded"]
+            notification = found["notification"]
+            return bool(notification["status"] == "sent" and notification["recorded"])
 
         await until(sent, "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2

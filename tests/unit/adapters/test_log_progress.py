@@ -82,10 +82,8 @@ def test_no_owner_ever_loses_or_repeats_an_offset() -> None:
         watermark, metadata = 0, None
         while len(done) < len(todo):
             progress = Progress(watermark, metadata)
-            held: list[int] = []
-            for offset in range(progress.position, chance.randint(progress.position, len(todo))):
-                if progress.receive(offset):
-                    held.append(offset)
+            end = chance.randint(progress.position, len(todo))
+            held = [offset for offset in range(progress.position, end) if progress.receive(offset)]
             settling = set(chance.sample(held, chance.randint(0, len(held))))
             watermark, metadata = progress.commit(settling)
             done += settling

@@ -42,8 +42,5 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
 
     def client(self) -> dict[str, str | int | float | bool]:
         """What every client of the cluster is made with."""
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "client.id": "waypost",
-            **{str(name): value for name, value in self.options.items()},
-        }
+        own = {"bootstrap.servers": self.bootstrap, "client.id": "waypost"}
+        return {**own, **{str(name): value for name, value in self.options.items()}}
