@@ -32,7 +32,7 @@ PLANTED = (
     ("adapters", "waypost.adapters.apns.planted", "import waypost.adapters.fcm.errors"),
     ("no-io", "waypost.domain.planted", "import sqlalchemy"),
     ("no-io", "waypost.domain.planted", "import ssl"),
-    ("no-io", "waypost.telemetry.planted", "import structlog"),
+    ("no-io", "waypost.telemetry.planted", "import prometheus_client"),
     ("no-io", "waypost.ports.planted", "import sqlite3"),
     ("no-io", "waypost.pipeline.planted", "import aiohttp"),
     ("no-io", "waypost.pipeline.planted", "import waypost.http2"),

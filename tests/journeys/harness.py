@@ -18,6 +18,9 @@ from typing import Any
 import aiohttp
 import yaml
 
+from waypost.bootstrap.registry import load
+from waypost.cli.keys import make_key
+
 DEADLINE_S = 40.0
 """For whatever must come by itself: generous for a busy machine, and shorter than any lease time."""
 POLL_S = 0.05
@@ -151,13 +154,12 @@ class Service:
         self.process, ready = await _started([*command, "--listen", listen], log, self.python_path)
         self.url = ready["url"]
 
-    def make_key(self) -> None:
-        """Create the API key that the calls use, as an operator does."""
-        command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--config", str(self.config_path)]
-        made = subprocess.run(
-            [*command, "--app", "demo", "--caller", "tests", "--json"], check=True, capture_output=True
-        )
-        self.key = json.loads(made.stdout)["key"]
+    async def make_key(self) -> None:
+        """Create the API key that the calls use, as ``waypost keys create`` does, without a process of its own."""
+        store = yaml.safe_load(self.config_path.read_text())["store"]
+        apart = self.directory / "key.yaml"
+        apart.write_text(yaml.safe_dump({"store": store, "apps": {"demo": {}}}))
+        self.key, _ = await make_key(load(apart, {}), "demo", "tests")
 
     @property
     def pid(self) -> int:
@@ -222,21 +224,28 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def running(directory: Path, *, python_path: Path | None = None, **settings: Any) -> AsyncIterator[Service]:
+async def running(
+    directory: Path, *, sitecustomize: str = "", start: bool = True, **settings: Any
+) -> AsyncIterator[Service]:
     """A lab and a service that is ready, with a key; every process is ended with the block.
 
-    *python_path* is searched by the service's interpreters before all else.
+    Without *start* the service is left to be configured and started. *sitecustomize* is what Python runs as each
+    interpreter of the service starts: the product knows nothing of it.
     """
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
         lab = Lab(directory / "lab", session)
         service = Service(directory, lab, session)
-        service.python_path = python_path
+        if sitecustomize:
+            service.python_path = directory / "hook"
+            service.python_path.mkdir()
+            (service.python_path / "sitecustomize.py").write_text(sitecustomize)
         try:
             await lab.start()
             service.configure(**settings)
-            service.make_key()
-            await service.start()
+            await service.make_key()
+            if start:
+                await service.start()
             yield service
         finally:
             service.end()

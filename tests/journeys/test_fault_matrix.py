@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hurry import HURRIED
 from tests.journeys.balance import OPEN, final_stories
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Ledger, Load
@@ -96,7 +97,7 @@ what a connection does, and 429, after which a push service is given the pause t
 @pytest.mark.asyncio
 async def test_no_fault_gets_anything_stuck_or_lost(tmp_path: Path, rng: random.Random, table: AddRow) -> None:
     """During a fault every delivery is final, due or parked; after it all of them end as the row says."""
-    async with running(tmp_path, workers=1, app={"retry": {"default": RETRIES}}) as service:
+    async with running(tmp_path, sitecustomize=HURRIED, workers=1, app={"retry": {"default": RETRIES}}) as service:
         for phase in PHASES:
             await _run_phase(service, phase, rng, table)
 

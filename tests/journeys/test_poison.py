@@ -27,7 +27,6 @@ def sabotaged(self, deliveries, done):
 
 ApnsSender.send = sabotaged
 """
-"""Python runs a ``sitecustomize`` that it finds at its start: the product itself knows nothing of it."""
 
 
 @pytest.mark.parametrize(
@@ -39,10 +38,7 @@ async def test_a_notification_that_ends_its_worker_fails_alone(
     death: str, act: str, tmp_path: Path, rng: random.Random, table: AddRow
 ) -> None:
     """Alone three times when its worker ended, it is failed(poison); what was leased with it is delivered."""
-    hook = tmp_path / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(SABOTAGE.format(act=act))
-    async with running(tmp_path, python_path=hook, workers=2) as service:
+    async with running(tmp_path, sitecustomize=SABOTAGE.format(act=act), workers=2) as service:
         audience = Audience(service)
         await audience.register(4, (("ios",), ("ios", "android")))
         load = Load(service, audience, rng)

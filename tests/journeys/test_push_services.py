@@ -65,7 +65,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 @pytest.mark.asyncio
 async def test_a_push_service_that_is_silent_stops_its_own_subscriptions_alone(tmp_path: Path) -> None:
     """Its messages wait under its own breaker while others are sent at once; when it answers again they arrive."""
-    async with running(tmp_path, workers=1) as service:
+    async with running(tmp_path, start=False) as service:
         lab_url = service.lab.urls["webpush"]
         door = Doorway(int(lab_url.rpartition(":")[2]))
         silent_url = f"https://127.0.0.1:{await door.start()}"
@@ -89,11 +89,10 @@ async def test_a_push_service_that_is_silent_stops_its_own_subscriptions_alone(t
 
 
 async def _allow(service: Service, *endpoints: str) -> None:
-    """Start again with these push services allowed."""
+    """Start with these push services allowed."""
     made = service.lab.directory
     webpush = {"vapid_private_key_file": f"{made}/vapid.pem", "subject": "mailto:ops@example.com"}
     webpush |= {"ca_file": f"{made}/ca.pem"}
-    service.end()
     service.configure(workers=1, app={"webpush": webpush | {"allow_endpoints": list(endpoints)}})
     await service.start()
 

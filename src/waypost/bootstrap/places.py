@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from waypost.adapters.jsonlines.sink import JsonLinesSink
 from waypost.adapters.sql.connection import database_path, run_directory
-from waypost.adapters.structlog.sink import StructlogSink
 from waypost.config import Config
 
 
-def log_of(config: Config, **always: object) -> StructlogSink:
+def log_of(config: Config, **always: object) -> JsonLinesSink:
     """The log: JSON lines on standard error; a worker's say which one it is."""
-    return StructlogSink(sys.stderr.buffer, config.log.level, service="push-worker", **always)
+    return JsonLinesSink(sys.stderr.buffer, config.log.level, service="push-worker", **always)
 
 
 def metrics_dir(config: Config) -> Path:

@@ -33,8 +33,8 @@ Announce = Callable[[str], None]
 """Told the API's URL once it answers."""
 
 
-def serve(config: Config, config_path: Path | None, *, announce: Announce) -> int:
-    """Serve until SIGTERM or SIGINT: alone, or as the supervisor of ``config.workers``; the exit status.
+def serve(config: Config, config_path: Path | None, *, announce: Announce) -> None:
+    """Serve until SIGTERM or SIGINT: alone, or as the supervisor of ``config.workers``.
 
     ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
     """
@@ -52,7 +52,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> in
 
             board = Board(run_dir / "board")
             uvloop.run(work(config, 0, board, NoPeers(), listener, lambda: announce(url)))
-            return 0
+            return
         supervisor = Supervisor(
             worker_command(config_path),
             config.workers,
@@ -61,7 +61,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> in
             log,
             on_death=partial(worker_died, metrics_dir(config)),
         )
-        return supervisor.run(lambda: announce(url), config.drain_timeout_s)
+        supervisor.run(lambda: announce(url), config.drain_timeout_s)
 
 
 def _listen(listen: Listen) -> socket.socket:

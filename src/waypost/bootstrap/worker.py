@@ -43,11 +43,7 @@ from waypost.runtime.lane import Crew
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
-from waypost.runtime.supervisor import (
-    EX_CONFIG,
-    SILENCE_S,
-    Inheritance,
-)
+from waypost.runtime.supervisor import SILENCE_S, Inheritance, say_why
 from waypost.runtime.worker import Chores, Place, Worker
 from waypost.telemetry import Combined, Event, Telemetry
 
@@ -61,8 +57,7 @@ def worker_main(config_path: Path | None, given: Inheritance) -> int:
         config = load(config_path, os.environ)
         uvloop.run(_work_under_supervisor(config, given))
     except ConfigurationError as wrong:
-        print(f"waypost: configuration: {wrong}", file=sys.stderr)
-        return EX_CONFIG
+        return say_why(given, wrong)
     except WaypostError as error:
         print(f"waypost: {error.code}: {error}", file=sys.stderr)
         return 1

@@ -32,7 +32,6 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, as_
             os.environ[name] = str(given)  # read below, and by the workers that inherit it
     config, config_path = read_config(config_path)
     from waypost.bootstrap.serving import serve as run
-    from waypost.runtime.supervisor import EX_CONFIG
 
     def announce(url: str) -> None:
         if as_json:
@@ -41,5 +40,4 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, as_
             processes = "1 worker" if config.workers == 1 else f"{config.workers} workers"
             click.echo(f"Waypost is ready at {url} ({processes}); its reference is at {url}/docs. Stop with Ctrl-C.")
 
-    status = run(config, config_path, announce=announce)
-    raise SystemExit(1 if status == EX_CONFIG else status)  # a worker's line says why, as ours would
+    run(config, config_path, announce=announce)

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.errors import ConfigurationError
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.peers import send_to
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
@@ -32,6 +33,7 @@ BACKOFF_CAP_S = 5.0
 WORKER_ENV = "WAYPOST_WORKER"
 EX_CONFIG = 78
 """sysexits(3): the worker could not start because of the configuration; starting it again would not help."""
+_WORDS_LIMIT = 2_000
 
 
 class Inheritance(Struct, frozen=True):
@@ -40,6 +42,8 @@ class Inheritance(Struct, frozen=True):
     slot: int
     listen_fd: int
     life_fd: int
+    words_fd: int
+    """Where it says why it could not start because of the configuration, instead of on stderr: each would say it."""
     inbox_fd: int
     outbox_fds: dict[int, int]
 
@@ -82,11 +86,15 @@ class Supervisor:
         self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
         self._children = [_Child() for _ in range(count)]
         self._life_read, self._life_write = os.pipe()
+        self._words_read, self._words_write = os.pipe()
         self._stopping = False
         self._announced = False
 
-    def run(self, announce: Callable[[], None], drain_timeout_s: float) -> int:
-        """Supervise until SIGTERM or SIGINT; the exit status. *announce* is called once every worker is ready."""
+    def run(self, announce: Callable[[], None], drain_timeout_s: float) -> None:
+        """Supervise until SIGTERM or SIGINT; *announce* is called once every worker is ready.
+
+        ConfigurationError, with the words of the first, where workers cannot start because of the configuration.
+        """
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         signal.set_wakeup_fd(wake_write)
@@ -95,25 +103,22 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
             while not self._stopping:
-                status = self._look(announce)
-                if status is not None:
-                    return status
+                self._look(announce)
                 if select.select([wake_read], [], [], LOOK_S)[0]:
                     os.read(wake_read, 4096)
         finally:
             self._stop_children(drain_timeout_s)
-        return 0
 
     def _on_stop(self, *_: object) -> None:
         self._stopping = True
 
-    def _look(self, announce: Callable[[], None]) -> int | None:
+    def _look(self, announce: Callable[[], None]) -> None:
         """One round: bury the dead, kill the frozen, start what is missing."""
         now_s = time.monotonic()
         for slot, child in enumerate(self._children):
             if child.process is not None and child.process.poll() is not None:
                 if child.process.returncode == EX_CONFIG and not child.was_ready:
-                    return EX_CONFIG
+                    raise ConfigurationError("", _first_words(self._words_read))
                 self._bury(slot, child, now_s)
             if child.process is None and now_s >= child.not_before_s and not self._stopping:
                 self._start(slot, child, now_s)
@@ -124,16 +129,15 @@ class Supervisor:
         if len(ready) == len(self._children) and not self._announced:
             self._announced = True
             announce()
-        return None
 
     def _start(self, slot: int, child: _Child, now_s: float) -> None:
         inbox, _ = self._pairs[slot]
         outboxes = {other: pair[1].fileno() for other, pair in enumerate(self._pairs) if other != slot}
-        given = Inheritance(slot, self._listener.fileno(), self._life_read, inbox.fileno(), outboxes)
+        given = Inheritance(slot, self._listener.fileno(), self._life_read, self._words_write, inbox.fileno(), outboxes)
         child.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self._command,
             env=os.environ | {WORKER_ENV: msgspec.json.encode(given).decode()},
-            pass_fds=(given.listen_fd, given.life_fd, given.inbox_fd, *outboxes.values()),
+            pass_fds=(given.listen_fd, given.life_fd, given.words_fd, given.inbox_fd, *outboxes.values()),
             start_new_session=True,
         )
         child.started_s = now_s
@@ -177,6 +181,17 @@ class Supervisor:
                 process.kill()
                 process.wait()
         self._board.close()
+
+
+def say_why(given: Inheritance, wrong: ConfigurationError) -> int:
+    """Tell the supervisor why this worker cannot start; the exit status to end with."""
+    os.write(given.words_fd, str(wrong).encode()[:_WORDS_LIMIT] + b"\0")
+    return EX_CONFIG
+
+
+def _first_words(words_fd: int) -> str:
+    """What the first worker said that could not start; it has ended, so that it has said all."""
+    return os.read(words_fd, _WORDS_LIMIT).partition(b"\0")[0].decode(errors="replace")
 
 
 def worker_command(config_path: Path | None) -> list[str]:

@@ -11,15 +11,6 @@ import pytest_asyncio
 
 from tests.adapters.lab.senders import Senders
 from waypost.lab import Lab, LabSettings
-from waypost.lab.credentials import write_missing
-
-
-@pytest.fixture(scope="session")
-def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Keys and certificates made once; each lab gets a copy."""
-    directory = tmp_path_factory.mktemp("credentials")
-    write_missing(directory, "lab-project")
-    return directory
 
 
 @pytest.fixture

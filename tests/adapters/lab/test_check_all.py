@@ -5,15 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.adapters.lab.test_check import DOC, FILE, checked
+from tests.hurry import HURRIED
 from tests.tables import AddRow
 from waypost.lab.check.cases import CASES
-
-HURRIED = """
-from waypost.adapters.fcm import errors
-
-errors.FIRST_WAIT_MS, errors.FIRST_WAITS_MS = 300, {}
-"""
-"""Python runs a ``sitecustomize`` at its start. Nothing but what FCM asks for, 10 s before a retry, is changed."""
 
 SEND = """
 import http.client, json, os

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,8 +24,9 @@ DEMO = AppId("demo")
 
 
 @pytest.fixture
-def lab_settings(tmp_path: Path) -> LabSettings:
+def lab_settings(tmp_path: Path, credentials: Path) -> LabSettings:
     """Free ports, strict."""
+    shutil.copytree(credentials, tmp_path, dirs_exist_ok=True)
     return LabSettings(directory=tmp_path, apns_port=0, fcm_port=0, webpush_port=0, oauth_port=0, admin_port=0)
 
 

@@ -19,7 +19,7 @@ HEAVY = ("aiohttp", "alembic", "cryptography", "litestar", "rich", "sqlalchemy",
     [
         (f"{API_COMMANDS}\nfrom waypost.client import Client, ClientError", set[str]()),
         ("from waypost.bootstrap.registry import installed; installed()", {"cryptography", "yaml"}),
-        ("import waypost.bootstrap.serving", {"rich", "sqlalchemy", "yaml"}),  # rich comes with structlog
+        ("import waypost.bootstrap.serving", {"sqlalchemy", "yaml"}),
     ],
     ids=["commands that speak to the API", "reading a configuration", "a supervisor"],
 )

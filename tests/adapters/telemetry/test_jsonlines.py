@@ -6,14 +6,14 @@ import io
 import json
 from typing import Any
 
-from waypost.adapters.structlog.sink import StructlogSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink
 from waypost.telemetry import Combined, Event, Level, Metric
 
 
 def lines(level: Level, *events: tuple[Event, dict[str, Any]]) -> list[dict]:
     """What is written for *events*."""
     stream = io.BytesIO()
-    sink = Combined(StructlogSink(stream, level, worker=1))
+    sink = Combined(JsonLinesSink(stream, level, worker=1))
     for event, fields in events:
         sink.event(event, **fields)
         sink.count(Metric.STALE)
@@ -49,4 +49,4 @@ def test_a_stream_that_is_gone_stops_nothing() -> None:
         def write(self, _data: object) -> int:
             raise BrokenPipeError
 
-    StructlogSink(Gone()).event(Event.PROCESS_READY)
+    JsonLinesSink(Gone()).event(Event.PROCESS_READY)
