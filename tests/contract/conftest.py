@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.bench import Bench
-from tests.contract.registries import Keyspace, RegistryUnderTest, cassandra_under_test
+from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 
@@ -50,7 +50,13 @@ async def empty_store(kind: str, folder: Path, empty_database: Path) -> AsyncIte
     await opened.close()
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite", pytest.param("cassandra", marks=pytest.mark.engines)])
+@pytest_asyncio.fixture(
+    params=[
+        "memory",
+        "sqlite",
+        *(pytest.param(name, marks=pytest.mark.engines) for name in ("cassandra", "memory+redis", "sqlite+redis")),
+    ]
+)
 async def registry(
     request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path
 ) -> AsyncIterator[RegistryUnderTest]:
@@ -59,8 +65,13 @@ async def registry(
         async with cassandra_under_test(request.getfixturevalue("cassandra_tables")) as opened:
             yield opened
         return
-    async with empty_store(request.param, tmp_path, empty_database) as store:
-        yield store
+    engine, _, cache = request.param.partition("+")
+    async with empty_store(engine, tmp_path, empty_database) as store:
+        if not cache:
+            yield store
+            return
+        async with cached_under_test(store, request.getfixturevalue("redis_url")) as opened:
+            yield opened
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,11 @@ from waypost.adapters.cassandra.devices import CassandraDevices
 from waypost.adapters.cassandra.schema import migrate
 from waypost.adapters.cassandra.session import Cluster
 from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.adapters.redis.devices import CachedDevices
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
 from waypost.ports.devices import Devices
+from waypost.telemetry import Silent
 
 TABLES = ("device", "token_owner")
 
@@ -37,6 +41,24 @@ class CassandraUnderTest:
     def __init__(self, settings: CassandraSettings) -> None:
         self.clock = StoppedClock()
         self.devices = CassandraDevices(settings)
+
+
+class CachedUnderTest:
+    """A registry behind its cache in Redis."""
+
+    def __init__(self, registry: RegistryUnderTest, settings: RedisSettings, wire: Wire) -> None:
+        self.clock = registry.clock
+        self.devices = CachedDevices(registry.devices, wire, settings, Silent())
+
+
+@asynccontextmanager
+async def cached_under_test(registry: RegistryUnderTest, url: str) -> AsyncIterator[CachedUnderTest]:
+    """The registry, with nothing cached."""
+    settings = RedisSettings(url=url, timeout_s=10)
+    wire = Wire(settings, Silent())
+    await wire.start()
+    yield CachedUnderTest(registry, settings, wire)
+    await wire.stop()
 
 
 class Keyspace:

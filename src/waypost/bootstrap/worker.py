@@ -20,6 +20,7 @@ from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
+from waypost.bootstrap.shared import cached, opened_redis
 from waypost.bootstrap.stacks import Carrier, open_carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
@@ -33,6 +34,7 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
+from waypost.ports.devices import Devices
 from waypost.ports.peers import Peers
 from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
@@ -92,9 +94,13 @@ async def work(
     telemetry = Combined(log_of(config, worker=slot), metrics)
     store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
     try:
-        async with open_carrier(config, store, peers=peers, clock=clock, telemetry=telemetry) as carrier:
+        async with (
+            open_carrier(config, store, peers=peers, clock=clock, telemetry=telemetry) as carrier,
+            opened_redis(config, telemetry) as redis,
+        ):
+            devices = cached(store.devices, config, redis, telemetry)
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
-            crew = _crew(config, store, carrier, senders, clock, telemetry, PoisonWatch(board, slot))
+            crew = _crew(config, store, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), carrier.fault)
             worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
             carrier.listen(worker.wake)
@@ -127,6 +133,7 @@ def _crew(
     config: Config,
     store: Store,
     carrier: Carrier,
+    devices: Devices,
     senders: Mapping[CredentialId, Sender],
     clock: Clock,
     telemetry: Telemetry,
@@ -137,7 +144,7 @@ def _crew(
     gates = Gates(capabilities, budgets, BreakerRules(), telemetry)
     return Crew(
         work=carrier.work,
-        devices=store.devices,
+        devices=devices,
         senders=senders,
         channels=channels_of(installed()),
         credentials={
@@ -174,11 +181,11 @@ def _api(
             checks=checks,
         ),
         views=carrier.views,
-        devices=store.devices,
+        devices=crew.devices,
         keys=store.keys,
         bulk=BulkIntake(store.bulk, store.bulk_views, crew.clock, ids, defaults, checks),
         opt_outs=store.opt_outs,
-        explain=Explain(store.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
+        explain=Explain(crew.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},

@@ -12,20 +12,23 @@ from waypost.cli.doors import config_option, read_config
 from waypost.cli.printing import as_json_option, console, plain, print_json
 
 if TYPE_CHECKING:
+    from waypost.bootstrap.reach import Reached
     from waypost.config import Config
 
 
 @click.command("check-config", short_help="Say whether the configuration can be used.")
 @config_option
 @click.option("--settings", "show_settings", is_flag=True, help="Print every setting, as the reference has them.")
+@click.option("--connect", is_flag=True, help="Also connect to the servers it names, and say what runs there.")
 @as_json_option
-def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -> None:
+def check_config(config_path: Path | None, show_settings: bool, connect: bool, as_json: bool) -> None:
     """Read the configuration as a worker does, try every credential, open the store and see the log; nothing is sent.
 
     \b
     Examples:
       waypost check-config --config waypost.yaml
       waypost check-config --settings
+      waypost check-config --connect
     """
     if show_settings:
         from waypost.bootstrap.registry import installed
@@ -38,10 +41,12 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
 
     kernel = http2_kernel()
     engine, log, credentials = asyncio.run(_try(config))
+    reached = asyncio.run(_reach(config)) if connect else []
     problems = [problem for problem in credentials.values() if problem is not None]
+    problems += [server.problem for server in reached if server.problem is not None]
     if as_json:
         found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
-        found["http2"] = kernel
+        found |= {"http2": kernel} | {server.name: server.what for server in reached}
         if log is not None:
             found["log"] = log
         print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
@@ -52,11 +57,19 @@ def check_config(config_path: Path | None, show_settings: bool, as_json: bool) -
         out.print(f"store          {engine}, opened")
         if log is not None:
             out.print(f"log            {log}")
+        for server in reached:
+            out.print(f"{server.name:<14} {plain(server.what)}")
         out.print(f"http2          {kernel}")
         for name, problem in credentials.items():
             out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}")
     if problems:
         raise click.ClickException("; ".join(problems))
+
+
+async def _reach(config: Config) -> list[Reached]:
+    from waypost.bootstrap.reach import reach
+
+    return await reach(config)
 
 
 async def _try(config: Config) -> tuple[str, str | None, dict[str, str | None]]:

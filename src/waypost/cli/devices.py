@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.doors import api_options, config_option, read_config
 from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
 
 if TYPE_CHECKING:
     from waypost.client import Client
+    from waypost.config import Config
 
 
-@click.group(short_help="List, add and remove a user's devices.")
+@click.group(short_help="List, add and remove a user's devices; warm their cache.")
 def devices() -> None:
-    """List, add and remove a user's devices.
+    """List, add and remove a user's devices; warm the cache of many users' devices ahead of a campaign.
 
     \b
     Examples:
       waypost devices list alice
       waypost devices add alice phone --platform ios --token 9f86d0…
       waypost devices remove alice phone
+      waypost devices warm --app demo --file users.txt
     """
 
 
@@ -113,3 +118,37 @@ def remove(client: Client, user_id: str, device_id: str, as_json: bool) -> None:
         print_json({"removed": device_id})
     else:
         console().print(f"{plain(device_id)} removed")
+
+
+@devices.command()
+@config_option
+@click.option("--app", required=True, help="Whose users they are.")
+@click.option(
+    "--file", "users", required=True, type=click.File(encoding="utf-8"), help="One user id a line; - is stdin."
+)
+@as_json_option
+def warm(config_path: Path | None, app: str, users: TextIO, as_json: bool) -> None:
+    """Put the devices of many users into the cache, so that a campaign finds them there.
+
+    Opens the store itself, also while Waypost runs. They stay for the whole time that `redis.devices_ttl_s` says.
+
+    \b
+    Example:
+      waypost devices warm --app demo --file users.txt
+    """
+    config, _ = read_config(config_path)
+    if app not in config.apps:
+        raise click.BadParameter(f"there is no app {app}", param_hint="--app")
+    seen, found = asyncio.run(_warm(config, app, (stripped for line in users if (stripped := line.strip()))))
+    if as_json:
+        print_json({"users": seen, "devices": found})
+    else:
+        console().print(f"{seen:,} users with {found:,} devices are cached")
+
+
+async def _warm(config: Config, app: str, users: Iterable[str]) -> tuple[int, int]:
+    from waypost.bootstrap.admin import open_admin_store
+    from waypost.bootstrap.shared import warm_devices
+
+    async with open_admin_store(config) as store:
+        return await warm_devices(store.devices, config, app, users)

@@ -38,6 +38,8 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
     config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
+    if config.cache is not None and config.redis is None:
+        raise ConfigurationError("redis", "is required where `cache` is redis")
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))
     return msgspec.structs.replace(config, store=store)
 

@@ -62,7 +62,13 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
     parts = path.split(".")
     if parts[0] == "apps":
         return titles.get(parts[2], "Apps") if len(parts) > 3 else "Apps"
-    branches = {"store": "The store", "kafka": "The log", "rest": "The API", "<policy>": "A retry policy of your own"}
+    branches = {
+        "store": "The store",
+        "kafka": "The log",
+        "redis": "Redis",
+        "rest": "The API",
+        "<policy>": "A retry policy of your own",
+    }
     return branches.get(parts[0], "The process")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
 from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
@@ -110,6 +111,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """What holds accepted work: the store, or (`log`) Kafka, with the store as its ledger."""
     kafka: KafkaSettings | None = None
     """The log, where `stack` is `log`."""
+    redis: RedisSettings | None = None
+    """What processes share beside the store; never the only copy of anything."""
+    cache: Literal["redis"] | None = None
+    """Where it is remembered who has which device; unset, the store is read each time."""
     listen: Listen = Listen("127.0.0.1", 8080)
     """Where the API answers, host:port; port 0 is any."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)

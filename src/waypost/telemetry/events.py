@@ -53,6 +53,8 @@ class Event(Enum):
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
+    REDIS_AWAY = ("redis.away", Level.ERROR)
+    REDIS_BACK = ("redis.back", Level.INFO)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

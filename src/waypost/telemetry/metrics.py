@@ -56,6 +56,12 @@ class Metric(Enum):
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     CONNECTIONS = ("waypost_connections", MetricKind.GAUGE, ("credential",), "Open provider connections")
+    CACHE_LOOKUPS = (
+        "waypost_cache_lookups_total",
+        MetricKind.COUNTER,
+        ("cache", "result"),
+        "Keys looked up in a cache, by what came of it",
+    )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 

@@ -1,0 +1,25 @@
+"""An outage is told once when it begins and once when it ends."""
+
+from __future__ import annotations
+
+from waypost.telemetry import Event, Telemetry
+
+
+class Outage:
+    """Whether Redis is away as far as this process knows."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+        self._is_on = False
+
+    def began(self, why: str) -> None:
+        """Redis did not answer; *why* holds neither addresses nor secrets."""
+        if not self._is_on:
+            self._is_on = True
+            self._telemetry.event(Event.REDIS_AWAY, why=why)
+
+    def ended(self) -> None:
+        """Redis has answered."""
+        if self._is_on:
+            self._is_on = False
+            self._telemetry.event(Event.REDIS_BACK)

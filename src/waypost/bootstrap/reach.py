@@ -1,0 +1,38 @@
+"""What ``check-config --connect`` finds behind the configuration."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from waypost.bootstrap.places import log_of
+from waypost.bootstrap.shared import opened_redis
+from waypost.config import Config
+from waypost.domain.errors import Unavailable
+
+
+class Reached(Struct, frozen=True):
+    """One server, or what keeps it from being used."""
+
+    name: str
+    """The section of the configuration."""
+    what: str
+    problem: str | None = None
+
+
+async def reach(config: Config) -> list[Reached]:
+    """Connect to every server that the configuration names."""
+    return [await _reach_redis(config)] if config.redis is not None else []
+
+
+async def _reach_redis(config: Config) -> Reached:
+    async with opened_redis(config, log_of(config)) as redis:
+        assert redis is not None
+        from waypost.adapters.redis.check import look  # noqa: PLC0415 - its client is an optional extra
+
+        try:
+            found = await look(redis)
+        except Unavailable as away:
+            return Reached("redis", "away", f"redis: {away}")
+    file = "append-only file" if found.append_only else "no append-only file: a restart empties it"
+    what = f"Redis {found.version}, {file}, {found.eviction}"
+    return Reached("redis", what, f"redis: {found.version} is older than 7.0" if found.too_old else None)

@@ -1,0 +1,66 @@
+"""What processes share beside the store: a Redis, and what is kept there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from waypost.bootstrap.places import log_of
+from waypost.config import Config
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId, UserId
+from waypost.ports.devices import Devices
+from waypost.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from waypost.adapters.redis.commands import Redis
+    from waypost.adapters.redis.devices import CachedDevices
+
+WARM_PAGE = 500
+
+
+@asynccontextmanager
+async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Redis | None]:
+    """The Redis of a configuration, if there is one; one that is away is looked for in the background."""
+    if config.redis is None:
+        yield None
+        return
+    try:
+        from waypost.adapters.redis.opening import redis_of  # noqa: PLC0415 - its client is an optional extra
+    except ModuleNotFoundError:
+        raise ConfigurationError("redis", "its client is not installed: pip install 'waypost[redis]'") from None
+    redis = redis_of(config.redis, telemetry)
+    await redis.start()
+    try:
+        yield redis
+    finally:
+        await redis.stop()
+
+
+def cached(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> Devices:
+    """The registry behind the cache that the configuration asks for."""
+    return devices if config.cache is None else _cache(devices, config, redis, telemetry)
+
+
+async def warm_devices(devices: Devices, config: Config, app: str, users: Iterable[str]) -> tuple[int, int]:
+    """Cache an app's users ahead of a campaign, a page at a time; how many users and devices it was."""
+    if config.cache is None:
+        raise ConfigurationError("cache", "there is none to warm; set it to redis")
+    remaining = iter(users)
+    seen = found = 0
+    telemetry = log_of(config)
+    async with opened_redis(config, telemetry) as redis:
+        cache = _cache(devices, config, redis, telemetry)
+        while page := list(islice(remaining, WARM_PAGE)):
+            seen += len(page)
+            found += await cache.warm([(AppId(app), UserId(user_id)) for user_id in page])
+    return seen, found
+
+
+def _cache(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> CachedDevices:
+    from waypost.adapters.redis.devices import CachedDevices  # noqa: PLC0415 - as above
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    return CachedDevices(devices, redis, config.redis, telemetry)
