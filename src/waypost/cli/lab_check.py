@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +11,8 @@ from waypost.cli.printing import as_json_option, console, print_json, table
 
 if TYPE_CHECKING:
     from waypost.lab.check.judgement import Result
-    from waypost.lab.check.run import Report
+    from waypost.lab.check.run import Order, Report
+    from waypost.lab.settings import LabSettings
 
 VERDICTS = ("passed", "failed", "not exercised")
 
@@ -46,11 +47,8 @@ def check(  # noqa: PLR0913 - one argument an option
     directory: Path,
     patience_s: float,
     quiet_s: float,
-    apns_port: int,
-    fcm_port: int,
-    webpush_port: int,
-    oauth_port: int,
     as_json: bool,
+    **ports: Any,
 ) -> None:
     """Start the lab and see whether a sender, this product's or another's, does what each case asks for.
 
@@ -63,23 +61,15 @@ def check(  # noqa: PLR0913 - one argument an option
       waypost lab check --command ./send-to-targets --gateway apns --json
       waypost lab check --service "waypost serve --config waypost.yaml" --command ./send-to-targets
     """
-    from waypost.lab.check.cases import CASES, GATEWAYS
+    from waypost.lab.check.cases import GATEWAYS
     from waypost.lab.check.course import Patience
-    from waypost.lab.check.run import Order, chosen, run_check
+    from waypost.lab.check.run import Order
     from waypost.lab.settings import LabSettings
 
     if list_cases:
-        rows = [(case.name, ", ".join(case.gateways), case.says) for case in CASES]
-        console().print(table(("case", "gateways", "what must come of it"), rows))
+        _print_cases()
         return
-    settings = LabSettings(
-        directory=directory,
-        apns_port=apns_port,
-        fcm_port=fcm_port,
-        webpush_port=webpush_port,
-        oauth_port=oauth_port,
-        admin_port=0,
-    )
+    settings = LabSettings(directory=directory, admin_port=0, **ports)
     order = Order(
         command=command,
         service=service,
@@ -87,19 +77,34 @@ def check(  # noqa: PLR0913 - one argument an option
         gateways=gateways or GATEWAYS,
         patience=Patience(patience_s, quiet_s),
     )
+    report = _run(settings, order)
+    _print_report(report, as_json=as_json)
+    if not report.good:
+        raise click.ClickException(f"{report.count('failed')} failed, {report.count('passed')} passed")
+
+
+def _print_cases() -> None:
+    from waypost.lab.check.cases import CASES
+
+    rows = [(case.name, ", ".join(case.gateways), case.says) for case in CASES]
+    console().print(table(("case", "gateways", "what must come of it"), rows))
+
+
+def _run(settings: LabSettings, order: Order) -> Report:
+    """Run the check; what it cannot be done for becomes a line for people."""
+    from waypost.lab.check.run import chosen, run_check
+
     try:
         chosen(order)
     except ValueError as unknown:
         raise click.UsageError(f"{unknown}.") from None
+    logs = settings.directory
     try:
-        report = run_check(settings, order, ready=_say_where if command is None else _say_nothing, done=_say)
+        return run_check(settings, order, ready=_say_where if order.command is None else _say_nothing, done=_say)
     except TimeoutError:
-        raise click.ClickException(f"the service said nothing in time; its log is in {directory}") from None
+        raise click.ClickException(f"the service said nothing in time; its log is in {logs}") from None
     except OSError as failed:
-        raise click.ClickException(f"the check cannot start: {failed}; logs are in {directory}") from None
-    _print_report(report, as_json=as_json)
-    if not report.good:
-        raise click.ClickException(f"{report.count('failed')} failed, {report.count('passed')} passed")
+        raise click.ClickException(f"the check cannot start: {failed}; logs are in {logs}") from None
 
 
 def _say_where(environment: dict[str, str]) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec.yaml
 import pytest
 import pytest_asyncio
+from click.testing import CliRunner
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, script, to_all, to_ios
 from waypost.adapters.apns.channels import AppleAway, BroadcastChannel, ChannelRefused, Channels, open_channels
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.cli import waypost
 from waypost.domain.ids import AppId
 from waypost.domain.notification import APNS, ApnsPushType, Broadcast
 from waypost.domain.outcome import Refused, Taken
@@ -115,12 +116,9 @@ async def test_the_command_line_does_the_same(lab: Lab, tmp_path: Path) -> None:
     _write(config, {"apps": {"demo": {"apns": account}}})
 
     async def run(*arguments: str) -> tuple[int, str]:
-        command = ("-m", "waypost.cli", "apns", "channels", *arguments, "--app", "demo", "--config", str(config))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        said, _ = await process.communicate()
-        return process.returncode or 0, said.decode().strip()
+        command = ["apns", "channels", *arguments, "--app", "demo", "--config", str(config)]
+        ended = await asyncio.to_thread(CliRunner().invoke, waypost, command)
+        return ended.exit_code, ended.output.strip()
 
     _, channel = await run("create", "--stored")
     assert await run("list") == (0, channel)
@@ -131,7 +129,7 @@ async def test_the_command_line_does_the_same(lab: Lab, tmp_path: Path) -> None:
     status, why = await run("show", channel)
     assert (status, why) == (
         1,
-        "waypost: Apple says ChannelNotRegistered: there is no such channel in this environment",
+        "Error: Apple says ChannelNotRegistered: there is no such channel in this environment",
     )
 
 

@@ -85,11 +85,12 @@ class Judge:
             return await self._taken.get()
 
 
-@pytest_asyncio.fixture
-async def judge(tmp_path: Path) -> AsyncIterator[Judge]:
-    """Installed once into the cache; skipped where it cannot be, which fails in CI."""
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def judge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Judge]:
+    """One for all tests; installed once into the cache; skipped where it cannot be, which fails in CI."""
     if not JARS.exists():
         _install()
+    tmp_path = tmp_path_factory.mktemp("judge")
     cert_file, key_file = certificate(tmp_path)
     key = new_key(tmp_path / "AuthKey.p8")
     public = tmp_path / "public.pem"
@@ -197,7 +198,7 @@ TAKEN: dict[str, tuple[Notification, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_everything_we_send_is_taken_and_read_as_it_was_meant(judge: Judge, table: AddRow) -> None:
     sender = await started(judge.settings)
     for name, (what, push_type, priority) in TAKEN.items():
@@ -217,7 +218,7 @@ async def test_everything_we_send_is_taken_and_read_as_it_was_meant(judge: Judge
     await sender.stop(1)
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_two_hundred_at_once_are_taken_each_once(judge: Judge) -> None:
     """As many as the judge, whose machine is cold, does well within a request's 10 s on a busy computer."""
     sender = await started(judge.settings)
@@ -228,7 +229,7 @@ async def test_two_hundred_at_once_are_taken_each_once(judge: Judge) -> None:
     await sender.stop(1)
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_longest_that_apple_takes_is_taken_and_a_byte_more_is_never_sent(judge: Judge) -> None:
     sender = await started(judge.settings)
     empty = sender.render(to(KNOWN, fresh(Content(body="x")))).size_bytes - 1
@@ -244,7 +245,7 @@ async def test_the_longest_that_apple_takes_is_taken_and_a_byte_more_is_never_se
     await sender.stop(1)
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_it_refuses_we_read_as_it_means(judge: Judge, tmp_path: Path, table: AddRow) -> None:
     own = judge.settings
     other_key = str(tmp_path / "other.p8")

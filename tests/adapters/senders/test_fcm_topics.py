@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,12 +10,14 @@ import msgspec
 import msgspec.yaml
 import pytest
 import pytest_asyncio
+from click.testing import CliRunner
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, payload_of, script, to_all
 from tests.tables import AddRow
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, Topics
+from waypost.cli import waypost
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Broadcast
 from waypost.domain.outcome import Refused, Taken, Unanswered
@@ -147,12 +148,9 @@ async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -
     config.write_bytes(msgspec.yaml.encode({"apps": {"demo": {"fcm": account | {"endpoint": lab.urls.fcm}}}}))
 
     async def run(*arguments: str) -> tuple[int, str]:
-        command = ("-m", "waypost.cli", "fcm", "topics", *arguments, "--app", "demo", "--config", str(config))
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        said, _ = await process.communicate()
-        return process.returncode or 0, said.decode().strip()
+        command = ["fcm", "topics", *arguments, "--app", "demo", "--config", str(config)]
+        ended = await asyncio.to_thread(CliRunner().invoke, waypost, command)
+        return ended.exit_code, ended.output.strip()
 
     one, two = tokens(lab, 2)
     assert await run("subscribe", "news", one, two) == (0, "2 of 2 done")

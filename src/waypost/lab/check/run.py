@@ -9,7 +9,7 @@ import msgspec
 from waypost.lab.check.cases import CASES, GATEWAYS, Case
 from waypost.lab.check.course import Course, Patience
 from waypost.lab.check.judgement import Result
-from waypost.lab.check.sender import Asked, Command, Service, environment_of
+from waypost.lab.check.sender import COMMAND_S, Asked, Command, Service, environment_of
 from waypost.lab.lab import Lab
 from waypost.lab.settings import LabSettings
 
@@ -73,7 +73,11 @@ async def _run(
     ready(environment)
     with (settings.directory / LOG).open("wb") as log:
         service = Service(order.service, Path(environment["LAB_SERVICE_OUTPUT"]), log) if order.service else None
-        sender = Command(order.command, log, timeout_s=order.patience.for_all_s) if order.command else Asked()
+        sender = (
+            Command(order.command, log, timeout_s=max(order.patience.for_all_s, COMMAND_S))
+            if order.command
+            else Asked()
+        )
         course = Course(
             lab, sender, environment, targets_file=settings.directory / TARGETS, gateways=order.gateways,
             patience=order.patience,

@@ -11,6 +11,8 @@ from typing import BinaryIO, Protocol
 from waypost.lab import credentials
 from waypost.lab.settings import LabSettings, LabUrls
 
+COMMAND_S = 60.0
+"""How long a command may run at least: the patience is for what it sent, not for its start."""
 _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
 
 
