@@ -1,0 +1,61 @@
+"""Limiters under test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.adapters.redis.limiter import RedisLimiter
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
+from waypost.ports.limiter import Limiter
+from waypost.telemetry import Silent
+
+
+class LimiterUnderTest(Protocol):
+    """One engine's limiter, and time that goes by when a test says so."""
+
+    @property
+    def limiter(self) -> Limiter:
+        """The limits."""
+        ...
+
+    async def later(self, name: str, ms: int) -> None:
+        """Let time go by for a name."""
+        ...
+
+
+class MemoryLimiterUnderTest:
+    """In memory."""
+
+    def __init__(self) -> None:
+        self._clock = StoppedClock()
+        self.limiter = MemoryLimiter(self._clock)
+
+    async def later(self, name: str, ms: int) -> None:
+        """See LimiterUnderTest."""
+        self._clock.advance(ms)
+
+
+class RedisLimiterUnderTest:
+    """On a server, whose clock goes on by itself: limits are chosen so that this does not matter."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.limiter = RedisLimiter(wire, "waypost:")
+
+    async def later(self, name: str, ms: int) -> None:
+        """What was noted now was noted so much earlier."""
+        await self._wire.execute([("HINCRBYFLOAT", f"waypost:limit:{name}", "at", -ms)])
+
+
+@asynccontextmanager
+async def redis_limiter_under_test(url: str) -> AsyncIterator[RedisLimiterUnderTest]:
+    """With nothing taken."""
+    wire = Wire(RedisSettings(url=url, timeout_s=10), Silent())
+    await wire.start()
+    yield RedisLimiterUnderTest(wire)
+    await wire.stop()
