@@ -6,7 +6,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock faults compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ fuzz: ## look for bytes that break the HTTP/2 reader and header decoder (SECONDS
 chaos: install ## kill, freeze and poison workers under load, for long (KILLS=200 CALLERS=32; SEED=… repeats its choices)
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
 	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
+
+faults: install ## kill nodes of three brokers, three Cassandra nodes, Redis with sentinels and as a cluster; print what became of it
+	@$(BIN)/python -m pytest -q tests/faults
 
 MATRICES := faults errors hostile interop kills lab judges
 MATRIX_faults := tests/journeys/test_fault_matrix.py

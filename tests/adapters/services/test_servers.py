@@ -8,9 +8,9 @@ import redis
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from scripts.services import processes
 from scripts.services.cassandra import Cassandra
 from scripts.services.service import Service
+from tests.levers import comes_back, stands_still
 
 ALONE = ["postgres_alone", "redis_alone"]  # those on Java take half a minute to come back: tests/faults
 
@@ -51,29 +51,9 @@ def test_each_test_has_an_empty_keyspace(cassandra: Cassandra, cassandra_keyspac
 
 def test_a_killed_server_comes_back_with_its_data_and_an_ended_one_too(alone: Service) -> None:
     """After SIGKILL nothing of it is left; it starts again where it was, as it does after a clean end."""
-    before = alone.node(1).pid
-    alone.kill()
-    assert alone.node(1).pid is None
-    alone.start()
-    after = alone.node(1).pid
-    assert after not in {None, before}
-    alone.stop()
-    assert alone.node(1).pid is None
-    alone.start()
-    assert alone.ready(alone.node(1))
+    comes_back(alone, 1)
 
 
 def test_a_frozen_server_stands_still_with_all_its_processes_until_it_is_thawed(alone: Service) -> None:
     """Its connections stay open meanwhile, nothing answers."""
-    pid = alone.node(1).pid
-    assert pid is not None
-    alone.freeze()
-    assert states(pid) == {"T"}
-    alone.thaw()
-    alone.wait_ready(alone.node(1))
-    assert "T" not in states(pid)
-
-
-def states(pid: int) -> set[str]:
-    """How the processes of a server are (proc(5)): T is stopped."""
-    return {facts.state for each in processes.tree(pid) if (facts := processes.stat(each)) is not None}
+    stands_still(alone, 1)

@@ -1,0 +1,119 @@
+"""Three nodes that each hold all devices: the registry goes on without one of them, and is read without two."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+import pytest_asyncio
+
+from scripts.services.cassandra import Cassandra
+from tests.contract.registries import wake_ups_closed
+from tests.journeys.harness import until
+from tests.tables import AddRow
+from waypost.adapters.cassandra.devices import CassandraDevices
+from waypost.adapters.cassandra.schema import migrate
+from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.domain.device import Platform, Registration
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.time import Instant
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(900)]
+APP = AppId("demo")
+USERS = [UserId(f"user-{n}") for n in range(40)]
+
+
+@pytest_asyncio.fixture
+async def registry(cassandra_three: Cassandra) -> AsyncIterator[CassandraDevices]:
+    """A registry with one device of each user."""
+    nodes = cassandra_three
+    hosts = tuple(nodes.address(node) for node in nodes.nodes)
+    settings = CassandraSettings(hosts=hosts, port=nodes.ports[0], keyspace=f"faults_{uuid.uuid4().hex[:16]}")
+    with wake_ups_closed():
+        await migrate(settings)
+        opened = CassandraDevices(settings)
+        for user in USERS:
+            await register(opened, user)
+        yield opened
+        await opened.close()
+
+
+class Load:
+    """Looks up all users and registers one of them again, in turn, until the block ends."""
+
+    def __init__(self, registry: CassandraDevices) -> None:
+        self._registry = registry
+        self.counts = Counter(read=0, written=0, refused=0)
+
+    async def run(self) -> None:
+        """Go on whatever comes."""
+        for user in itertools.cycle(USERS):
+            try:
+                found = await self._registry.for_users([(APP, user) for user in USERS])
+                assert [len(devices) for devices in found] == [1] * len(USERS)
+                self.counts["read"] += len(USERS)
+                await register(self._registry, user)
+                self.counts["written"] += 1
+            except Unavailable:
+                self.counts["refused"] += 1
+
+    async def grown(self) -> None:
+        """Wait for a hundred more registrations."""
+        aim = self.counts["written"] + 100
+
+        async def is_there() -> bool:
+            return self.counts["written"] >= aim
+
+        await until(is_there, "a hundred registrations", deadline_s=120)
+
+
+async def test_a_killed_node_takes_no_read_and_no_write_with_it(
+    cassandra_three: Cassandra, registry: CassandraDevices, table: AddRow
+) -> None:
+    """Neither while it dies nor while it is away, nor as it comes back."""
+    load = Load(registry)
+    running = asyncio.create_task(load.run())
+    await load.grown()
+    await asyncio.to_thread(cassandra_three.kill, 2)
+    await load.grown()
+    await asyncio.to_thread(cassandra_three.start, 2)
+    await load.grown()
+    assert not running.done()
+    running.cancel()
+    table("faults on Cassandra", fault="one node of three killed, and back", **load.counts)
+    assert load.counts["refused"] == 0
+
+
+async def test_one_node_of_three_still_answers_reads(
+    cassandra_three: Cassandra, registry: CassandraDevices, table: AddRow
+) -> None:
+    """A registration needs two of them: it is refused, and goes through when one is back."""
+    await asyncio.to_thread(cassandra_three.kill, 2)
+    await asyncio.to_thread(cassandra_three.kill, 3)
+    found = await registry.for_users([(APP, user) for user in USERS])
+    assert [len(devices) for devices in found] == [1] * len(USERS)
+    with pytest.raises(Unavailable):
+        await register(registry, USERS[0])
+    await asyncio.to_thread(cassandra_three.start, 3)
+
+    async def is_registered() -> bool:
+        with suppress(Unavailable):
+            await register(registry, USERS[0])
+            return True
+        return False
+
+    await until(is_registered, "a registration that two nodes keep", deadline_s=120)
+    table("faults on Cassandra", fault="two nodes of three killed, one back", read=len(USERS), written=1, refused=1)
+
+
+async def register(registry: CassandraDevices, user: UserId) -> None:
+    """The user's device calls."""
+    said = Registration(APP, user, DeviceId("phone"), Platform("ios"), f"token of {user}")
+    await registry.upsert(said, Instant(time.time_ns() // 1_000_000), cap=0)
