@@ -27,12 +27,13 @@ def test_runtime_pins_satisfy_the_package() -> None:
         assert wish.specifier.contains(pinned[canonicalize_name(wish.name)], prereleases=True), str(wish)
 
 
-def test_development_pins_contain_the_runtime_pins() -> None:
-    """Tests run on what users run."""
-    assert pins("runtime.txt").items() <= pins("dev.txt").items()
+@pytest.mark.parametrize("name", ["runtime.txt", "server.txt"])
+def test_development_pins_contain_what_users_run(name: str) -> None:
+    """Tests run on the same."""
+    assert pins(name).items() <= pins("dev.txt").items()
 
 
-@pytest.mark.parametrize("name", ["runtime.txt", "dev.txt"])
+@pytest.mark.parametrize("name", ["runtime.txt", "server.txt", "dev.txt"])
 def test_every_line_is_a_pin_with_hashes(name: str) -> None:
     """Nothing but pins: no option, no index, no comment."""
     assert PIN.sub("", (ROOT / "requirements" / name).read_text()) == ""
