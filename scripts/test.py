@@ -52,7 +52,13 @@ class Group:
 
 
 SET_UP = Group("set-up", 180, ())
-ENGINES = ("tests/adapters/sql", "tests/adapters/redis", "tests/adapters/services", "tests/contract")
+ENGINES = (
+    "tests/adapters/sql",
+    "tests/adapters/redis",
+    "tests/adapters/cassandra",
+    "tests/adapters/services",
+    "tests/contract",
+)
 GROUPS = (
     Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),

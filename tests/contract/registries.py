@@ -40,7 +40,7 @@ class CassandraUnderTest:
 
     def __init__(self, settings: CassandraSettings) -> None:
         self.clock = StoppedClock()
-        self.devices = CassandraDevices(settings)
+        self.devices = CassandraDevices(settings, migrates=False, telemetry=Silent())
 
 
 class CachedUnderTest:
@@ -64,16 +64,18 @@ async def cached_under_test(registry: RegistryUnderTest, url: str) -> AsyncItera
 class Keyspace:
     """One for all tests of a process, since tables take seconds to make."""
 
-    def __init__(self, hosts: Sequence[str]) -> None:
+    def __init__(self, hosts: Sequence[str], name: str | None = None) -> None:
         addresses, ports = zip(*(host.split(":") for host in hosts), strict=True)
-        name = f"waypost_{uuid.uuid4().hex[:16]}"
+        name = name or f"waypost_{uuid.uuid4().hex[:16]}"
         self.settings = CassandraSettings(hosts=addresses, port=int(ports[0]), keyspace=name, replication_factor=1)
         self._is_migrated = False
 
     async def empty(self) -> CassandraSettings:
         """Every table, with nothing in it."""
         if not self._is_migrated:
-            await migrate(self.settings)
+            session = await Cluster(self.settings).connect()
+            await migrate(session, self.settings)
+            await session.close()
             self._is_migrated = True
             return self.settings
         session = await Cluster(self.settings).connect()

@@ -17,6 +17,7 @@ import uvloop
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
@@ -92,13 +93,16 @@ async def work(
     clock = SystemClock()
     metrics = PrometheusSink(metrics_dir(config))
     telemetry = Combined(log_of(config, worker=slot), metrics)
-    store = await open_store(config.store, clock=clock, peers=peers, telemetry=telemetry)
+    store = await open_store(
+        config.store, clock=clock, peers=peers, telemetry=telemetry, with_devices=config.devices == "store"
+    )
     try:
         async with (
+            opened_devices(config, store, slot, telemetry) as kept,
             open_carrier(config, store, peers=peers, clock=clock, telemetry=telemetry) as carrier,
             opened_redis(config, telemetry) as redis,
         ):
-            devices = cached(store.devices, config, redis, telemetry)
+            devices = cached(kept, config, redis, telemetry)
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
             crew = _crew(config, store, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), carrier.fault)
@@ -183,7 +187,9 @@ def _api(
         views=carrier.views,
         devices=crew.devices,
         keys=store.keys,
-        bulk=BulkIntake(store.bulk, store.bulk_views, crew.clock, ids, defaults, checks),
+        bulk=BulkIntake(
+            store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
+        ),
         opt_outs=store.opt_outs,
         explain=Explain(crew.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,

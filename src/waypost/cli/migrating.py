@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
@@ -14,7 +15,9 @@ from waypost.cli.printing import as_json_option, console, print_json
 @config_option
 @as_json_option
 def migrate(config_path: Path | None, as_json: bool) -> None:
-    """Bring the store to today's schema. ``serve`` does this by itself; here it is a step of its own.
+    """Bring the store, and a registry of devices beside it, to today's schema.
+
+    ``serve`` does this by itself; here it is a step of its own.
 
     \b
     Example:
@@ -23,10 +26,17 @@ def migrate(config_path: Path | None, as_json: bool) -> None:
     config, _ = read_config(config_path)
     from waypost.bootstrap.admin import migrate_store
 
-    before, after = migrate_store(config)
+    found: dict[str, tuple[object, object]] = {"the store": migrate_store(config)}
+    if config.cassandra is not None:
+        from waypost.bootstrap.devices import migrate_devices
+
+        found["the registry of devices"] = asyncio.run(migrate_devices(config.cassandra))
     if as_json:
-        print_json({"before": before, "after": after})
-    elif before == after:
-        console().print(f"the store has revision {after} already")
-    else:
-        console().print(f"the store has revision {after} now, before that {before or 'nothing'}")
+        store, *devices = ({"before": before, "after": after} for before, after in found.values())
+        print_json(store | {"devices": each for each in devices})  # noqa: B035 - one at most
+        return
+    for what, (before, after) in found.items():
+        if before == after:
+            console().print(f"{what} has revision {after} already")
+        else:
+            console().print(f"{what} has revision {after} now, before that {before or 'nothing'}")

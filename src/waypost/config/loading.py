@@ -40,6 +40,8 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     _check_apps(config)
     if config.cache is not None and config.redis is None:
         raise ConfigurationError("redis", "is required where `cache` is redis")
+    if config.devices == "cassandra" and config.cassandra is None:
+        raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))
     return msgspec.structs.replace(config, store=store)
 

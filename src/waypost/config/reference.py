@@ -66,6 +66,7 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
         "store": "The store",
         "kafka": "The log",
         "redis": "Redis",
+        "cassandra": "Cassandra",
         "rest": "The API",
         "<policy>": "A retry policy of your own",
     }

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.sql.settings import SqlSettings
@@ -115,6 +116,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None
     """Where it is remembered who has which device; unset, the store is read each time."""
+    devices: Literal["store", "cassandra"] = "store"
+    """Where it is kept who has which device."""
+    cassandra: CassandraSettings | None = None
+    """The cluster, where it keeps the devices."""
     listen: Listen = Listen("127.0.0.1", 8080)
     """Where the API answers, host:port; port 0 is any."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobState, Order, Recipient
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.dedup import body_hash, idempotency_key
-from waypost.domain.errors import Conflict, ErrorCode, NotFound, WaypostError
+from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, created_at, format_id
 from waypost.domain.submission import ContentCheck, Defaults
 from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
@@ -29,12 +29,17 @@ class BulkIntake(Struct, frozen=True):
     defaults: Mapping[AppId, Defaults]
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
+    walks_registry: bool = True
+    """The registry is where the jobs are, and may be walked for one."""
 
     async def submit(self, app: AppId, caller: CallerId, asked: BulkSubmission, key: str | None) -> JobCreated:
         """Make a job, once for each idempotency *key*; a list that came with it is stored before it starts.
 
         A repeat goes on where the first one may have been cut off.
         """
+        if asked.registry is not None and not self.walks_registry:
+            why = "the devices are kept in another database than the jobs: give recipients, or upload: true"
+            raise InvalidRequest((Fault("registry", why),))
         (new_id,) = self.ids.next(1)
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
         job = draft_job(asked, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()))

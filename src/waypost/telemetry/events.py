@@ -49,6 +49,8 @@ class Event(Enum):
     CONNECTION_CLOSED = ("connection.closed", Level.INFO)
     CONNECTION_FAILED = ("connection.failed", Level.WARNING)
     CONNECTION_GOAWAY = ("connection.goaway", Level.INFO)
+    REGISTRY_AWAY = ("registry.away", Level.ERROR)
+    REGISTRY_BACK = ("registry.back", Level.INFO)
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)

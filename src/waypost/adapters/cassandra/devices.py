@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
 
 from waypost.adapters.cassandra import partition
-from waypost.adapters.cassandra.link import Link
+from waypost.adapters.cassandra.link import CONNECT_PAUSE_S, Link
 from waypost.adapters.cassandra.registering import owner_of, register
 from waypost.adapters.cassandra.session import Row
 from waypost.adapters.cassandra.settings import CassandraSettings
@@ -20,6 +21,7 @@ from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
 from waypost.runtime.slices import slices
+from waypost.telemetry import Event, Telemetry
 
 ATTEMPTS = 12
 """At a change that others came before; each time one of them got through."""
@@ -27,6 +29,8 @@ AWAY_ATTEMPTS = 2
 """At a change of which it is not known whether it happened: a node died with it."""
 PAUSE_S = 0.01
 CHANGES_AT_ONCE = 64
+START_S = 8.0
+"""What a start waits for the cluster, and for another process to bring the tables up to date."""
 TURNS = 256
 WALK_PAGE = 1_000
 _US = 1_000
@@ -37,10 +41,27 @@ T = TypeVar("T")
 class CassandraDevices:
     """Look-ups are one request a user, all at once; what changes a user's devices is done one after the other."""
 
-    def __init__(self, settings: CassandraSettings) -> None:
-        self._link = Link(settings)
+    def __init__(self, settings: CassandraSettings, *, migrates: bool, telemetry: Telemetry) -> None:
+        self._link = Link(settings, migrates=migrates)
+        self._telemetry = telemetry
+        self._is_away = False
         self._users = [asyncio.Lock() for _ in range(TURNS)]
         self._tokens = [asyncio.Lock() for _ in range(TURNS)]
+
+    async def start(self) -> None:
+        """Connect, if that can be done soon; if not, whoever needs it tries again."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_S):
+                while not await self._is_there():  # noqa: ASYNC110 - only another attempt can tell
+                    await asyncio.sleep(CONNECT_PAUSE_S)
+
+    async def _is_there(self) -> bool:
+        try:
+            await self._link.made()
+        except Unavailable as away:
+            self._note(str(away))
+            return False
+        return True
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -48,7 +69,14 @@ class CassandraDevices:
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices; one node of those that have a user's devices is asked for them."""
-        return list(await asyncio.gather(*(self._active(*user) for user in users)))
+        try:
+            found = list(await asyncio.gather(*(self._active(*user) for user in users)))
+        except Unavailable as away:
+            self._note(str(away))
+            raise
+        if self._is_away:
+            self._note(None)
+        return found
 
     async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
         """See Devices."""
@@ -141,6 +169,14 @@ class CassandraDevices:
                 session, statements = await self._link.made()
                 key = (use.app, use.user_id, device.platform, use.device_id)
                 await session.execute(statements.use, use.at * _US, use.at, *key)
+
+    def _note(self, away: str | None) -> None:
+        """Say once that nothing can be looked up, and once that it can be again."""
+        if away is not None and not self._is_away:
+            self._telemetry.event(Event.REGISTRY_AWAY, why=away)
+        if away is None:
+            self._telemetry.event(Event.REGISTRY_BACK)
+        self._is_away = away is not None
 
     async def _in_turn(self, app: AppId, user_id: UserId, attempt: Callable[[], Awaitable[T | None]]) -> T:
         """The result of the first *attempt* that is not None; those of one user in this process wait for each other."""

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-from waypost.adapters.cassandra.schema import REVISION, revision_of
+from waypost.adapters.cassandra.schema import REVISION, migrate, revision_of
 from waypost.adapters.cassandra.session import Cluster, Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.cassandra.statements import Statements, prepare_all
 from waypost.domain.errors import Unavailable
 
-PAUSE_S = 1.0
+CONNECT_PAUSE_S = 1.0
 """Between two attempts to connect."""
 
 
 class Link:
-    """Once it is there, the driver keeps it and looks for nodes that went and came by itself."""
+    """Once it is there, the driver keeps it and looks for nodes that went and came by itself.
 
-    def __init__(self, settings: CassandraSettings) -> None:
+    One process of a machine *migrates*; the others wait until it has.
+    """
+
+    def __init__(self, settings: CassandraSettings, *, migrates: bool) -> None:
         self._settings = settings
+        self._migrates = migrates
         self._cluster: Cluster | None = None
         self._made: tuple[Session, Statements] | None = None
         self._making = asyncio.Lock()
@@ -41,7 +45,7 @@ class Link:
             self._made = None
 
     async def _make(self) -> tuple[Session, Statements]:
-        if self._failed is not None and monotonic() < self._tried_s + PAUSE_S:
+        if self._failed is not None and monotonic() < self._tried_s + CONNECT_PAUSE_S:
             raise self._failed
         try:
             return await self._connected()
@@ -54,8 +58,9 @@ class Link:
             self._cluster = Cluster(self._settings)
         session = await self._cluster.connect()
         try:
-            revision = await revision_of(session, self._settings.keyspace)
-            if revision != REVISION:
+            if self._migrates:
+                await migrate(session, self._settings)
+            elif (revision := await revision_of(session, self._settings.keyspace)) != REVISION:
                 raise Unavailable(f"the registry of devices has revision {revision}, not {REVISION}: waypost migrate")
             return session, await prepare_all(session, self._settings)
         except Unavailable:

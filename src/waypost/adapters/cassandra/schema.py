@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.adapters.cassandra.session import Cluster, Session
+from waypost.adapters.cassandra.session import Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.errors import StorageBroken
 
@@ -52,22 +52,18 @@ async def revision_of(session: Session, keyspace: str) -> int:
     return max((step for (step,) in await session.execute(_TAKEN.format(keyspace=keyspace))), default=0)
 
 
-async def migrate(settings: CassandraSettings) -> tuple[int, int]:
+async def migrate(session: Session, settings: CassandraSettings) -> tuple[int, int]:
     """Take the steps that are missing; the revision before and after. Safe to repeat wherever it broke off.
 
     StorageBroken where the schema is a newer one. One process at a time: two that create the same table at once may
     leave the nodes with two of it.
     """
-    session = await Cluster(settings).connect()
-    try:
-        before = await revision_of(session, settings.keyspace)
-        if before > REVISION:
-            raise StorageBroken(f"the registry of devices has revision {before}, this version knows {REVISION}")
-        if before < REVISION:
-            await _take_steps(session, settings, before)
-        return before, REVISION
-    finally:
-        await session.close()
+    before = await revision_of(session, settings.keyspace)
+    if before > REVISION:
+        raise StorageBroken(f"the registry of devices has revision {before}, this version knows {REVISION}")
+    if before < REVISION:
+        await _take_steps(session, settings, before)
+    return before, REVISION
 
 
 async def _take_steps(session: Session, settings: CassandraSettings, before: int) -> None:

@@ -72,8 +72,8 @@ def read_job(connection: Connection, number: int) -> Job:
     return job_of(connection.execute(f"{FROM_JOB} WHERE number = ?", (number,)).fetchone())
 
 
-def read_piece(connection: Connection, job: Job, row: PieceRow) -> Read:
-    """Everyone of *row* who has no row yet, in the order of their user ids."""
+def read_piece(connection: Connection, job: Job, row: PieceRow, *, with_devices: bool) -> Read:
+    """Everyone of *row* who has no row yet, in the order of their user ids; *with_devices* where those are here."""
     audience = list(read_audience(connection, job, row))
     known: set[NotificationId] = set()
     if row.written:
@@ -85,7 +85,7 @@ def read_piece(connection: Connection, job: Job, row: PieceRow) -> Read:
         notification = notification_for(job, row.n, each.user_id, each.variables)
         if notification.id in known:
             continue
-        items.append(WorkItem(notification, None, each.devices))
+        items.append(WorkItem(notification, None, each.devices if with_devices else None))
         if each.variables is not None:
             variables[notification.id] = encoded(each.variables)
     return Read(row, tuple(items), variables, row.written + len(items))

@@ -49,8 +49,9 @@ class _Piece:
 class Pieces:
     """Loaded pieces, oldest first, and which recipient belongs to which."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, with_devices: bool) -> None:
         self._database = database
+        self._with_devices = with_devices
         self._loaded: dict[int, _Piece] = {}
         self._piece_of: dict[NotificationId, _Piece] = {}
         self._loading: set[int] = set()
@@ -101,7 +102,9 @@ class Pieces:
         self._loading.add(row.seq)
         try:
             return await self._database.read_to_route(
-                lambda connection: read_piece(connection, self._job(connection, row), row)
+                lambda connection: read_piece(
+                    connection, self._job(connection, row), row, with_devices=self._with_devices
+                )
             )
         finally:
             self._loading.discard(row.seq)

@@ -27,11 +27,11 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(self, database: Database, clock: Clock, peers: Peers | None) -> None:
+    def __init__(self, database: Database, clock: Clock, peers: Peers | None, *, with_devices: bool) -> None:
         self.database = database
         self.shards = Shards(database.run_dir)
         """None is owned at first."""
-        self.work = SqlWork(database, self.shards, peers)
+        self.work = SqlWork(database, self.shards, peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
         self.retention = SqlRetention(database)
         self.devices = SqlDevices(database)
@@ -50,9 +50,14 @@ class Store:
         self.shards.close()
 
 
-async def open_store(settings: SqlSettings, *, clock: Clock, peers: Peers | None, telemetry: Telemetry) -> Store:
-    """Bring the database to today's schema and open it; StorageBroken where it cannot be used."""
+async def open_store(
+    settings: SqlSettings, *, clock: Clock, peers: Peers | None, telemetry: Telemetry, with_devices: bool = True
+) -> Store:
+    """Bring the database to today's schema and open it; StorageBroken where it cannot be used.
+
+    Not *with_devices*, the registry is kept elsewhere: recipients of bulk lists are leased without their devices.
+    """
     await asyncio.to_thread(prepare, settings)
     database = Database(settings, clock=clock, telemetry=telemetry)
     database.commits.start()
-    return Store(database, clock, peers)
+    return Store(database, clock, peers, with_devices=with_devices)

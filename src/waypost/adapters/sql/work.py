@@ -45,12 +45,12 @@ _NO_LEASE = 0
 class SqlWork:
     """The work of the shards that this process owns; it accepts for all of them."""
 
-    def __init__(self, database: Database, shards: Shards, peers: Peers | None) -> None:
+    def __init__(self, database: Database, shards: Shards, peers: Peers | None, *, with_devices: bool) -> None:
         self._database = database
         self._shards = shards
         self._peers = peers
         self._holdings = Holdings()
-        self._pieces = Pieces(database)
+        self._pieces = Pieces(database, with_devices=with_devices)
         self._tail = FreshTail()
         self._accept = accept_kind(database.settings.dedup_slice_h)
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)

@@ -1,0 +1,64 @@
+"""Where it is kept who has which device."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from waypost.config import Config
+from waypost.domain.errors import ConfigurationError
+from waypost.ports.devices import Devices
+from waypost.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from waypost.adapters.cassandra.check import Found
+    from waypost.adapters.cassandra.settings import CassandraSettings
+    from waypost.adapters.sql.store import Store
+
+
+@asynccontextmanager
+async def opened_devices(config: Config, store: Store, slot: int, telemetry: Telemetry) -> AsyncIterator[Devices]:
+    """The registry that the configuration names; one that is away is tried again whenever it is needed."""
+    if config.devices == "store":
+        yield store.devices
+        return
+    _need_client()
+    from waypost.adapters.cassandra.devices import CassandraDevices  # noqa: PLC0415 - its client is an optional extra
+
+    assert config.cassandra is not None, "the configuration was checked when it was read"
+    devices = CassandraDevices(config.cassandra, migrates=slot == 0, telemetry=telemetry)
+    await devices.start()
+    try:
+        yield devices
+    finally:
+        await devices.close()
+
+
+async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
+    """Bring a registry of its own to today's schema; its revisions before and after."""
+    _need_client()
+    from waypost.adapters.cassandra.schema import migrate  # noqa: PLC0415 - as above
+    from waypost.adapters.cassandra.session import Cluster  # noqa: PLC0415 - as above
+
+    session = await Cluster(settings).connect()
+    try:
+        return await migrate(session, settings)
+    finally:
+        await session.close()
+
+
+async def look_at_devices(settings: CassandraSettings) -> Found:
+    """What the cluster says of itself; Unavailable where it says nothing."""
+    _need_client()
+    from waypost.adapters.cassandra.check import look  # noqa: PLC0415 - as above
+
+    return await look(settings)
+
+
+def _need_client() -> None:
+    """ConfigurationError names what to install."""
+    try:
+        import acsylla  # noqa: F401, PLC0415 - an optional extra
+    except ModuleNotFoundError:
+        raise ConfigurationError("devices", "its client is not installed: pip install 'waypost[cassandra]'") from None

@@ -1,0 +1,45 @@
+"""An audit of every statement that is made of devices."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from waypost.adapters import cassandra
+from waypost.adapters.cassandra import statements
+
+KEYS = {"device": ("app", "user_id"), "token_owner": ("app", "token_hash")}
+"""The partition key of each table."""
+WALKS = {"_WALK", "_WALK_ON"}
+STATEMENTS = {
+    name: text
+    for name, text in vars(statements).items()
+    if isinstance(text, str) and re.match(r"(SELECT|INSERT|UPDATE|DELETE) ", text)
+}
+
+
+def test_all_statements_are_looked_at() -> None:
+    assert len(STATEMENTS) == len(statements.Statements.__struct_fields__)
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_each_names_the_whole_partition_key(name: str) -> None:
+    """Requirements S1-35: but for the walk, which goes by ranges of the key's hash."""
+    text = STATEMENTS[name]
+    table = re.search(r"\{keyspace\}\.(\w+)", text)
+    assert table is not None
+    if name in WALKS:
+        assert "LIMIT ?" in text
+    elif text.startswith("INSERT"):
+        columns = text.partition("(")[2].partition(")")[0]
+        assert all(key in columns.replace(" ", "").split(",") for key in KEYS[table[1]])
+    else:
+        assert all(f"{key} = ?" in text.partition("WHERE")[2] for key in KEYS[table[1]])
+
+
+def test_nothing_is_filtered_by_the_server() -> None:
+    """Requirements S1-35."""
+    for source in Path(*cassandra.__path__).glob("*.py"):
+        assert "ALLOW FILTERING" not in source.read_text().upper(), source.name
