@@ -66,7 +66,7 @@ async def test_a_registry_elsewhere_is_not_walked_for_a_bulk_job(
     async with running(tmp_path, workers=1, **on(cassandra, cassandra_keyspace)) as service:
         status, answer = await service.ask("POST", "/v1/bulk", {"notification": {"title": "All"}, "registry": {}})
         assert status == 400, answer
-        assert answer["errors"][0]["path"] == "registry"
+        assert answer["faults"][0]["path"] == "registry"
 
 
 async def _said(service: Service, event: str) -> bool:
