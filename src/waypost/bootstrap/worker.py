@@ -104,7 +104,7 @@ async def work(
         ):
             devices = cached(kept, config, redis, telemetry)
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
-            crew = _crew(config, store, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
+            crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), carrier.fault)
             worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
             carrier.listen(worker.wake)
@@ -135,7 +135,6 @@ def _chores(config: Config, store: Store, carrier: Carrier) -> Chores:
 
 def _crew(
     config: Config,
-    store: Store,
     carrier: Carrier,
     devices: Devices,
     senders: Mapping[CredentialId, Sender],
