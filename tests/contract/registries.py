@@ -40,7 +40,7 @@ class CassandraUnderTest:
 
     def __init__(self, settings: CassandraSettings) -> None:
         self.clock = StoppedClock()
-        self.devices = CassandraDevices(settings, migrates=False, telemetry=Silent())
+        self.devices = CassandraDevices(settings)
 
 
 class CachedUnderTest:
@@ -73,9 +73,7 @@ class Keyspace:
     async def empty(self) -> CassandraSettings:
         """Every table, with nothing in it."""
         if not self._is_migrated:
-            session = await Cluster(self.settings).connect()
-            await migrate(session, self.settings)
-            await session.close()
+            await migrate(self.settings)
             self._is_migrated = True
             return self.settings
         session = await Cluster(self.settings).connect()

@@ -39,13 +39,8 @@ async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
     """Bring a registry of its own to today's schema; its revisions before and after."""
     _need_client()
     from waypost.adapters.cassandra.schema import migrate  # noqa: PLC0415 - as above
-    from waypost.adapters.cassandra.session import Cluster  # noqa: PLC0415 - as above
 
-    session = await Cluster(settings).connect()
-    try:
-        return await migrate(session, settings)
-    finally:
-        await session.close()
+    return await migrate(settings)
 
 
 async def look_at_devices(settings: CassandraSettings) -> Found:

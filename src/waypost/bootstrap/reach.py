@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.bootstrap.devices import look_at_devices
 from waypost.bootstrap.places import log_of
 from waypost.bootstrap.shared import opened_redis
 from waypost.config import Config
@@ -21,7 +23,19 @@ class Reached(Struct, frozen=True):
 
 async def reach(config: Config) -> list[Reached]:
     """Connect to every server that the configuration names."""
-    return [await _reach_redis(config)] if config.redis is not None else []
+    found = [await _reach_redis(config)] if config.redis is not None else []
+    if config.cassandra is not None:
+        found.append(await _reach_cassandra(config.cassandra))
+    return found
+
+
+async def _reach_cassandra(settings: CassandraSettings) -> Reached:
+    try:
+        found = await look_at_devices(settings)
+    except Unavailable as away:
+        return Reached("cassandra", "away", f"cassandra: {away}")
+    unsafe = "".join(f"; {each}" for each in found.unsafe())
+    return Reached("cassandra", f"Cassandra {found.version}, nodes: {found.nodes}{unsafe}")
 
 
 async def _reach_redis(config: Config) -> Reached:

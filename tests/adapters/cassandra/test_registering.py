@@ -18,7 +18,6 @@ from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
-from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -65,7 +64,7 @@ async def settings(tables: Keyspace) -> AsyncIterator[CassandraSettings]:
 @asynccontextmanager
 async def a_process(settings: CassandraSettings) -> AsyncIterator[CassandraDevices]:
     """The registry as a process of its own has it: nobody waits for anybody else in memory."""
-    devices = CassandraDevices(settings, migrates=False, telemetry=Silent())
+    devices = CassandraDevices(settings)
     yield devices
     await devices.close()
 

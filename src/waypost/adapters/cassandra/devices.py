@@ -21,7 +21,7 @@ from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
 from waypost.runtime.slices import slices
-from waypost.telemetry import Event, Telemetry
+from waypost.telemetry import Event, Silent, Telemetry
 
 ATTEMPTS = 12
 """At a change that others came before; each time one of them got through."""
@@ -41,9 +41,11 @@ T = TypeVar("T")
 class CassandraDevices:
     """Look-ups are one request a user, all at once; what changes a user's devices is done one after the other."""
 
-    def __init__(self, settings: CassandraSettings, *, migrates: bool, telemetry: Telemetry) -> None:
+    def __init__(
+        self, settings: CassandraSettings, *, migrates: bool = False, telemetry: Telemetry | None = None
+    ) -> None:
         self._link = Link(settings, migrates=migrates)
-        self._telemetry = telemetry
+        self._telemetry = telemetry or Silent()
         self._is_away = False
         self._users = [asyncio.Lock() for _ in range(TURNS)]
         self._tokens = [asyncio.Lock() for _ in range(TURNS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from time import monotonic
 
-from waypost.adapters.cassandra.schema import REVISION, migrate, revision_of
+from waypost.adapters.cassandra.schema import REVISION, revision_of, take_steps
 from waypost.adapters.cassandra.session import Cluster, Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.cassandra.statements import Statements, prepare_all
@@ -59,7 +59,7 @@ class Link:
         session = await self._cluster.connect()
         try:
             if self._migrates:
-                await migrate(session, self._settings)
+                await take_steps(session, self._settings)
             elif (revision := await revision_of(session, self._settings.keyspace)) != REVISION:
                 raise Unavailable(f"the registry of devices has revision {revision}, not {REVISION}: waypost migrate")
             return session, await prepare_all(session, self._settings)

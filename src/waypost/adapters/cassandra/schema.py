@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.adapters.cassandra.session import Session
+from waypost.adapters.cassandra.session import Cluster, Session
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.errors import StorageBroken
 
@@ -52,7 +52,16 @@ async def revision_of(session: Session, keyspace: str) -> int:
     return max((step for (step,) in await session.execute(_TAKEN.format(keyspace=keyspace))), default=0)
 
 
-async def migrate(session: Session, settings: CassandraSettings) -> tuple[int, int]:
+async def migrate(settings: CassandraSettings) -> tuple[int, int]:
+    """``take_steps`` over connections of its own."""
+    session = await Cluster(settings).connect()
+    try:
+        return await take_steps(session, settings)
+    finally:
+        await session.close()
+
+
+async def take_steps(session: Session, settings: CassandraSettings) -> tuple[int, int]:
     """Take the steps that are missing; the revision before and after. Safe to repeat wherever it broke off.
 
     StorageBroken where the schema is a newer one. One process at a time: two that create the same table at once may
@@ -62,11 +71,11 @@ async def migrate(session: Session, settings: CassandraSettings) -> tuple[int, i
     if before > REVISION:
         raise StorageBroken(f"the registry of devices has revision {before}, this version knows {REVISION}")
     if before < REVISION:
-        await _take_steps(session, settings, before)
+        await _take(session, settings, before)
     return before, REVISION
 
 
-async def _take_steps(session: Session, settings: CassandraSettings, before: int) -> None:
+async def _take(session: Session, settings: CassandraSettings, before: int) -> None:
     keyspace = settings.keyspace
     if before == 0:
         dc = settings.data_center or (await session.execute(_DATA_CENTER))[0][0]
