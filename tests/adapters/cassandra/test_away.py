@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ async def test_with_every_node_down_notifications_wait_and_intake_goes_on(
 ) -> None:
     """Those of a bulk list, too; a registration is refused, and asked to come again."""
     rng = random.Random(7)
-    async with running(tmp_path, workers=2, **on(cassandra_alone, f"away_{rng.getrandbits(32):x}")) as service:
+    async with running(tmp_path, workers=2, **on(cassandra_alone, f"away_{uuid.uuid4().hex[:16]}")) as service:
         audience = Audience(service)
         await audience.register(8)
         load = Load(service, audience, rng)
