@@ -6,6 +6,7 @@ import asyncio
 import random
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.engines, pytest.mark.timeout(240)
 BACK_S = 120.0
 
 
-def on(nodes: Cassandra, keyspace: str, copies: int = 1) -> dict[str, object]:
+def on(nodes: Cassandra, keyspace: str, copies: int = 1) -> dict[str, Any]:
     """The settings of a service that keeps its devices there."""
     hosts = [nodes.address(node) for node in nodes.nodes]
     section = {"hosts": hosts, "port": nodes.ports[0], "keyspace": keyspace, "replication_factor": copies}
