@@ -18,30 +18,39 @@ from tests.tables import AddRow
 
 USERS = 400
 BATCH = 100
-WARM_UP, MEASURED = 4, 12
-"""Batches."""
+WARM_UP, MEASURED = 4, 6
+"""Batches; so many are measured in each round."""
+ROUNDS = 3
 
 
 @pytest.mark.asyncio
 async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, table: AddRow) -> None:
-    """One worker, one iOS device a user, from REST to receipts; the lab has a process of its own and is not counted."""
+    """One worker, one iOS device a user, from REST to receipts; the lab has a process of its own and is not counted.
+
+    The least of the rounds counts: what else the machine does only ever adds.
+    """
     async with running(tmp_path, workers=1) as service:
         register(service.store_path, iphones(USERS))
-        before = await _delivered(service, 0, WARM_UP)
-        loops = [bounds.calibration_us()]
-        spent_s = cpu_s(service.pid)
-        after = await _delivered(service, WARM_UP, MEASURED)
-        spent_s = cpu_s(service.pid) - spent_s
-        loops.append(bounds.calibration_us())
-    delivery_us, loop_us = spent_s / (after - before) * 1e6, sum(loops) / len(loops)
+        await _delivered(service, 0, WARM_UP)
+        rounds = [await _measured(service, WARM_UP + n * MEASURED) for n in range(ROUNDS)]
+    delivery_us, loop_us = min(rounds, key=lambda each: each[0] / each[1])
     ratio = delivery_us / loop_us
     table("CPU of a delivery", delivery_us=f"{delivery_us:.0f}", loop_us=f"{loop_us:.1f}", ratio=f"{ratio:.1f}")
-    assert after - before == MEASURED * BATCH
     assert bounds.DELIVERY * bounds.FLOOR < ratio < bounds.DELIVERY
 
 
-async def _delivered(service: Service, first: int, batches: int) -> int:
-    """Submit so many batches and wait until the last is final; how many deliveries the lab has accepted by then."""
+async def _measured(service: Service, first: int) -> tuple[float, float]:
+    """CPU of a delivery, and of a turn of the loop around them, in microseconds."""
+    loops = [bounds.calibration_us()]
+    before_s = cpu_s(service.pid)
+    await _delivered(service, first, MEASURED)
+    spent_s = cpu_s(service.pid) - before_s
+    loops.append(bounds.calibration_us())
+    return spent_s / (MEASURED * BATCH) * 1e6, sum(loops) / len(loops)
+
+
+async def _delivered(service: Service, first: int, batches: int) -> None:
+    """Submit so many batches and wait until the last of each is final, and the lab has accepted all."""
 
     async def submit(number: int) -> list[str]:
         items = [_notification(n) for n in range(number * BATCH, (number + 1) * BATCH)]
@@ -59,7 +68,6 @@ async def _delivered(service: Service, first: int, batches: int) -> int:
     await until(arrived, f"{wanted} deliveries")
     for ids in accepted:
         await until(partial(_is_sent, service, ids[-1]), f"the end of {ids[-1]}")
-    return wanted
 
 
 async def _is_sent(service: Service, notification_id: str) -> bool:

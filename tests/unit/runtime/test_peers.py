@@ -56,7 +56,7 @@ async def test_a_frozen_peer_costs_an_asker_its_time_out_and_no_more(three: list
     for peer in (one, two):
         peer.start()
     two.on("who", lambda body: b"two")
-    assert await one.ask("who", b"", timeout_s=0.05) == [b"two"]
+    assert await one.ask("who", b"", timeout_s=0.5) == [b"two"]
     for peer in (one, two):
         peer.stop()
 
