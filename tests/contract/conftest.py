@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.contract.bench import Bench
+from tests.contract.log import LogUnderTest, settings_of
+from tests.contract.log_suites import ON_LOG
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
 from tests.contract.sqlite import SqliteUnderTest
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
+from waypost.adapters.kafka.topics import Topics, prepare
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +36,36 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return database
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each suite on every engine, those of Work also on the log, but for what differs there."""
+    if "store" in metafunc.fixturenames:
+        engines: list[Any] = ["memory", "sqlite"]
+        if metafunc.function.__name__ in ON_LOG:
+            engines.append(pytest.param("log", marks=pytest.mark.engines))
+        metafunc.parametrize("store", engines, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def log_prefix(kafka_bootstrap: str) -> str:
+    """Topics of this process for all tests of the log: each begins where the one before ended."""
+    prefix = f"contract-{uuid.uuid4().hex[:12]}."
+    settings = settings_of(kafka_bootstrap, prefix, prefix)
+    prepare(settings, Topics(settings))
+    return prefix
+
+
+@pytest_asyncio.fixture
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
+    if request.param == "log":
+        database = Path(shutil.copy(empty_database, tmp_path / "waypost.db"))
+        under_test = LogUnderTest(
+            database, request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("log_prefix")
+        )
+        await under_test.open()
+        yield under_test
+        await under_test.close()
+        return
     async with empty_store(request.param, tmp_path, empty_database) as opened:
         yield opened
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.journeys.harness import running, until
-from tests.journeys.load import Audience
+from tests.journeys.balance import balance
+from tests.journeys.harness import Kill, running, until
+from tests.journeys.load import Audience, Load
+from tests.tables import AddRow
 
 pytestmark = pytest.mark.asyncio
+
+KILLS = 2
+DEADLINE_S = 100.0
+"""For what a dead worker held: its session, an intent's minute after its deadline, and a busy machine."""
 
 
 def log_stack(bootstrap: str, prefix: str) -> dict[str, Any]:
@@ -44,3 +52,25 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
 
         await until(sent, "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2
+
+
+@pytest.mark.timeout(240)
+async def test_kill_9_under_load_loses_nothing(
+    tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, table: AddRow
+) -> None:
+    """Workers die at random: everything accepted is final, sent twice only where it was in flight."""
+    async with running(tmp_path, workers=2, **log_stack(kafka_bootstrap, kafka_prefix)) as service:
+        audience = Audience(service)
+        await audience.register(30)
+        load = Load(service, audience, rng)
+        callers = asyncio.create_task(load.run(8, limit=1_000_000, pause_s=0.02))
+        kills: list[Kill] = []
+        for _ in range(KILLS):
+            await load.grown(rng.randrange(50, 150))
+            kills.append(await service.kill(rng.choice(service.worker_pids())))
+        await load.grown(50)
+        load.stop()
+        await callers
+        result = await balance(service, load.ledger, kills=kills, deadline_s=DEADLINE_S)
+        assert service.log("message.unreadable", "stage.failed") == []
+        table("kill -9 under load", stack="log", workers=2, kills=len(kills), **result.row())

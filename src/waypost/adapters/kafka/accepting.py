@@ -15,6 +15,7 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
 from waypost.ports.holds import Held, Holds
+from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Accepted, Arrival
 from waypost.telemetry import Event, Telemetry
 
@@ -25,10 +26,13 @@ _RECENT = 50_000
 class Accepting:
     """The way in."""
 
-    def __init__(self, producer: Acknowledging, topics: Topics, holds: Holds, telemetry: Telemetry) -> None:
+    def __init__(
+        self, producer: Acknowledging, topics: Topics, holds: Holds, views: Views, telemetry: Telemetry
+    ) -> None:
         self._producer = producer
         self._topics = topics
         self._holds = holds
+        self._views = views
         self._telemetry = telemetry
         self._is_open = False
         """Content is accepted without a look whether it was said before."""
@@ -46,7 +50,8 @@ class Accepting:
             for arrival, answer in zip(arrivals, held, strict=True)
             if isinstance(answer, bytes)
         ]
-        new = [each for each in going if each.notification.id not in self.recent]
+        known = await self._known(arrivals, going)
+        new = [each for each in going if each.notification.id not in known]
         await self._producer.produce([self._message(each.notification) for each in new])
         for each in new:
             self.recent[each.notification.id] = each.notification
@@ -58,6 +63,15 @@ class Accepting:
             Accepted(NotificationId(answer), NotificationId(answer) in fresh) if isinstance(answer, bytes) else answer
             for answer in held
         ]
+
+    async def _known(self, arrivals: Sequence[Arrival], going: Sequence[Arrival]) -> set[NotificationId]:
+        """Those of *going* that are in the log already: accepted here, or under an id that was taken over."""
+        own = {each.notification.id for each in arrivals}
+        known = {each.notification.id for each in going if each.notification.id in self.recent}
+        for each in going:
+            if each.notification.id not in own:
+                known |= set(await self._views.statuses(each.notification.app, [each.notification.id]))
+        return known
 
     async def _hold(self, arrivals: Sequence[Arrival]) -> list[Held]:
         """Hold the keys; while they cannot be, content goes on unlooked at, and a caller's own key does not."""

@@ -1,7 +1,8 @@
 """The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
 
 Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
-what is under way of it; the heartbeat goes on meanwhile, by librdkafka.
+what is under way of it; the heartbeat goes on meanwhile, by librdkafka. Only this thread calls the client: a call from
+another while it polls holds the interpreter's lock and waits for ever (seen with confluent-kafka 2.16).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
@@ -108,6 +110,8 @@ class GroupConsumer:
         self.lags: dict[Place, int] = {}
         """How many messages of a partition were not received yet, some seconds ago."""
         self._loop = asyncio.get_running_loop()
+        self._group: Any = None
+        self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], None], Sequence[Place]]] = SimpleQueue()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
@@ -122,16 +126,16 @@ class GroupConsumer:
         await asyncio.to_thread(self._thread.join)
 
     def group(self) -> Any:
-        """The membership as it is now, for transactions; from any thread."""
-        return self._consumer.consumer_group_metadata()
+        """The membership as it was a moment ago, for transactions; from any thread."""
+        return self._group
 
     def pause(self, places: Sequence[Place]) -> None:
         """Receive nothing more of these for now."""
-        self._consumer.pause([TopicPartition(each.topic, each.partition) for each in places])
+        self._wishes.put((self._consumer.pause, places))
 
     def resume(self, places: Sequence[Place]) -> None:
         """Receive of these again."""
-        self._consumer.resume([TopicPartition(each.topic, each.partition) for each in places])
+        self._wishes.put((self._consumer.resume, places))
 
     def _run(self) -> None:
         try:
@@ -149,7 +153,16 @@ class GroupConsumer:
                 else:
                     self._consumer.subscribe(self._topics, self._on_assign, self._on_revoke, self._on_lost)
                 is_member = not is_member
+            self._fulfil()
             self._receive()
+
+    def _fulfil(self) -> None:
+        """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
+        self._group = self._consumer.consumer_group_metadata()
+        while not self._wishes.empty():
+            act, places = self._wishes.get()
+            ours = {(each.topic, each.partition) for each in self._consumer.assignment()}
+            act([TopicPartition(*each) for place in places if (each := (place.topic, place.partition)) in ours])
 
     def _receive(self) -> None:
         """Bring what is there to the loop: the first message ends the wait, the others come along."""
@@ -172,8 +185,10 @@ class GroupConsumer:
         self._loop.call_soon_threadsafe(self._owner.assigned, begun)
         at = [TopicPartition(each.place.topic, each.place.partition, each.offset) for each in begun]
         consumer.incremental_assign(at)
+        self._group = consumer.consumer_group_metadata()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._group = consumer.consumer_group_metadata()  # with the one before, the last transactions would be refused
         leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
         try:
             leaving.result(HAND_OVER_S + 1)

@@ -50,7 +50,7 @@ class Log:
         self._clock = clock
         self._stall_s = settings.stall_s
         self._producer = Acknowledging(settings)
-        self._accepting = Accepting(self._producer, topics, holds, telemetry)
+        self._accepting = Accepting(self._producer, topics, holds, views, telemetry)
         self._holdings = Holdings(topics, telemetry)
         self._consumer = self._holdings.consumer = GroupConsumer(
             settings, topics.work, self._holdings, self._is_stalled
@@ -61,6 +61,7 @@ class Log:
         ]
         for scribe in self._scribes:
             scribe.on_moved = self._holdings.moved
+            scribe.on_failed = self._holdings.failed
         self._withdrawn = Withdrawn(settings, topics.withdrawals, self._producer)
         self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, ledger, clock)
         self._withdrawn.on_news = self.work.withdrawals_came

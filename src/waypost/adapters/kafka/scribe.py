@@ -82,12 +82,15 @@ class Scribe:
         """Since when something waits without any progress; monotonic."""
         self.is_away = False
         """The cluster did not take the last transaction."""
+        self.on_failed: Callable[[Exception], None] = lambda error: None
+        """Told when it can go on no more."""
         self.on_moved: Callable[[Entry, Move], None] = lambda entry, move: None
 
     async def start(self) -> None:
         """Introduce the id; Unavailable where the cluster cannot be reached."""
         await self._transactions.start()
         self._task = asyncio.create_task(self._run())
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Write no more; what is not written is refused."""
@@ -104,6 +107,10 @@ class Scribe:
             self.waiting_since_s = self._clock.monotonic()
         self._orders.append(order)
         self._due.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self.on_failed(error)
 
     async def _run(self) -> None:
         while True:

@@ -1,0 +1,224 @@
+"""The log stack under test: each worker is a member of the group on a real broker, with a ledger on SQLite.
+
+What travels through the broker arrives a moment later; so each call first waits until its worker has received, or the
+ledger has recorded, all that is in the log by then. That is all that tells it from a store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do not say what it exports
+    AdminClient,
+    OffsetSpec,
+)
+
+from tests.contract.sqlite import SqliteUnderTest
+from waypost.adapters.kafka.consumer import Place
+from waypost.adapters.kafka.log import Log, open_log
+from waypost.adapters.kafka.messages import decided_in, task_in
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import Topics
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.ports.journal import Journal
+from waypost.ports.ledger import Arrived, LogEntry
+from waypost.ports.views import Views
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
+from waypost.telemetry.sink import Silent
+
+PARTITIONS = 2
+_LOOK_S = 0.005
+_ANSWER_S = 20.0
+
+
+def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
+    """A small log on one broker."""
+    return KafkaSettings(
+        bootstrap=bootstrap, prefix=prefix, group=group, partitions=PARTITIONS, replication=1, trial=True,
+        settle_ms=0, session_timeout_s=6, stall_s=5,
+    )  # fmt: skip
+
+
+class LogUnderTest(SqliteUnderTest):
+    """The log stack; its group begins at the end of what other tests left in the topics."""
+
+    def __init__(self, database: Path, bootstrap: str, prefix: str) -> None:
+        super().__init__(database)
+        self._kafka = settings_of(bootstrap, prefix, f"{prefix}{uuid.uuid4().hex}")
+        self.topics = Topics(self._kafka)
+        self._logs: dict[int, Log] = {}
+        self._reader = Consumer(
+            {
+                **self._kafka.client(),
+                "group.id": self._kafka.group,
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 5,
+                "log_level": 2,
+            }
+        )
+        self._admin = AdminClient(self._kafka.client())
+        self._recorded: dict[Place, int] = {}
+
+    async def open(self) -> None:
+        """Begin where the topics end."""
+        await super().open()
+        work = await self.ends(self.topics.work)
+        at = [TopicPartition(place.topic, place.partition, end) for place, end in work.items()]
+        await asyncio.to_thread(lambda: self._reader.commit(offsets=at, asynchronous=False))
+        self._recorded = await self.ends([*self.topics.lanes, self.topics.records])
+        self._reader.assign([TopicPartition(each.topic, each.partition, at) for each, at in self._recorded.items()])
+
+    async def open_workers(self, count: int) -> Sequence[Work]:
+        """Members of one group."""
+        workers = []
+        for stored in await super().open_workers(count):
+            store = self._workers[id(stored)]
+            log = await open_log(
+                self._kafka, stored=stored, ledger=store.ledger, holds=store.holds, views=store.views,
+                peers=self._party.join(), clock=self.clock, telemetry=Silent(),
+            )  # fmt: skip
+            worker = Attentive(log.work, self)
+            self._logs[id(worker)] = log
+            self._workers[id(worker)] = self._workers.pop(id(stored))
+            workers.append(worker)
+        return workers
+
+    async def crash(self, worker: Work) -> None:
+        """What it held is let go of unfinished; that the group notices at once spares the session time-out."""
+        log = self._logs.pop(id(worker))
+        log._holdings.lost(list(log._holdings._parts))
+        await log.stop()
+        await super().crash(worker)
+
+    @property
+    def views(self) -> Views:
+        """The ledger, once it has recorded all that is in the log."""
+        return Recorded(super().views, self)
+
+    @property
+    def journal(self) -> Journal:
+        """As views."""
+        return Recorded(super().journal, self)
+
+    async def close(self) -> None:
+        """See StoreUnderTest."""
+        for log in self._logs.values():
+            log._holdings.lost(list(log._holdings._parts))
+            await log.stop()
+        await asyncio.to_thread(self._reader.close)
+        await super().close()
+
+    async def ends(self, topics: Sequence[str]) -> dict[Place, int]:
+        """The offsets after the last message of each partition, visible or about to be."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(topic, number): latest for topic in topics for number in range(PARTITIONS)}
+        while True:
+            found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+            try:
+                answers = {at: await asyncio.wrap_future(each) for at, each in found.items()}
+            except KafkaException:  # a topic that was just made has no leader yet
+                await asyncio.sleep(_LOOK_S)
+                continue
+            return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
+
+    async def caught_up(self) -> None:
+        """Return when the workers have received all that is in the log by now."""
+        ends = await self.ends(self.topics.work)
+        async with asyncio.timeout(_ANSWER_S):
+            while self._is_moving() or any(self._positions().get(place, -1) < end for place, end in ends.items()):  # noqa: ASYNC110 - no hook in the product
+                await asyncio.sleep(_LOOK_S)
+
+    async def recorded(self) -> None:
+        """Record all that is in the log by now."""
+        ends = await self.ends(list({place.topic for place in self._recorded}))
+        while any(self._recorded[place] < end for place, end in ends.items()):
+            entries: list[LogEntry] = []
+            for message in await asyncio.to_thread(self._reader.consume, 500, 0.02):
+                place, value = Place(str(message.topic()), message.partition() or 0), message.value() or b""
+                error, offset = message.error(), message.offset() or 0
+                if error is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    self._recorded[place] = offset
+                    continue
+                self._recorded[place] = offset + 1
+                if place.topic == self.topics.records:
+                    entries.append(decided_in(value))
+                elif (task := task_in(value)).targets is None:
+                    entries.append(Arrived(task.notification))
+            await self._opened.ledger.record(entries)
+
+    def _is_moving(self) -> bool:
+        """Whether partitions are about to go from one worker to another."""
+        held = [log._holdings._parts.values() for log in self._logs.values()]
+        return not all(held) or any(part.is_leaving for parts in held for part in parts)
+
+    def _positions(self) -> Mapping[Place, int]:
+        return {
+            place: part.progress.position for log in self._logs.values() for place, part in log._holdings._parts.items()
+        }
+
+
+class Attentive:
+    """A worker that has received what there is before it is asked."""
+
+    def __init__(self, work: Work, under_test: LogUnderTest) -> None:
+        self._work = work
+        self._under_test = under_test
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work; a replay is decided by what is recorded."""
+        if any(isinstance(item, Replay) for item in batch):
+            await self._under_test.recorded()
+        return await self._work.accept(batch)
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """See Work."""
+        await self._under_test.caught_up()
+        lease = await self._work.lease(lane, n, until)
+        return lease if lease.items else await self._work.lease(lane, n, until)
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """See Work."""
+        return await self._work.extend(lease, until)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """See Work."""
+        return await self._work.settle(lease, settled)
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """See Work."""
+        await self._under_test.caught_up()
+        return await self._work.release(now, n, lifted)
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """See Work."""
+        await self._under_test.recorded()
+        return await self._work.withdraw(app, ids, why, now)
+
+    async def depth(self, lane: Lane) -> int:
+        """See Work."""
+        await self._under_test.caught_up()
+        return await self._work.depth(lane)
+
+
+class Recorded:
+    """Reads that see all that is in the log."""
+
+    def __init__(self, reads: Any, under_test: LogUnderTest) -> None:
+        self._reads = reads
+        self._under_test = under_test
+
+    def __getattr__(self, name: str) -> Any:
+        async def read(*arguments: Any) -> Any:
+            await self._under_test.recorded()
+            return await getattr(self._reads, name)(*arguments)
+
+        return read
