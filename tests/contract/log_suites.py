@@ -5,7 +5,7 @@ settlements as transactions, replacements, retry topics, intents. What is handed
 
 | promise | on the log |
 |---|---|
-| a schedule, a replay and a bulk job are work | they are the store's: leased in turn with the log's, not in one lease with it |
+| schedules, replays and bulk jobs are work | the store has them: leased in turn with the log's, never together |
 | an intent becomes ``unknown`` at its deadline | a minute after it, when the recorder has nothing more to read |
 | a content duplicate leaves a record | it is answered, and leaves none |
 | ``withdraw`` says what was taken back | ``TooLate``: nobody knows yet whether a worker has begun |
