@@ -118,7 +118,7 @@ class LogUnderTest(SqliteUnderTest):
 
     async def ends(self, topics: Sequence[str]) -> dict[Place, int]:
         """The offsets after the last message of each partition, visible or about to be."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it ships no types
         asked = {TopicPartition(topic, number): latest for topic in topics for number in range(PARTITIONS)}
         while True:
             found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
