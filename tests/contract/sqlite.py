@@ -15,6 +15,7 @@ from waypost.domain.ids import SHARDS
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.holds import Holds
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
 from waypost.ports.retention import Retention
@@ -118,6 +119,11 @@ class SqliteUnderTest:
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""
         return self._workers[id(worker)].bulk
+
+    @property
+    def holds(self) -> Holds:
+        """Keys in two states."""
+        return self._opened.holds
 
     @property
     def dedup(self) -> Dedup:

@@ -49,4 +49,10 @@ async def _reach_redis(config: Config) -> Reached:
             return Reached("redis", "away", f"redis: {away}")
     file = "append-only file" if found.append_only else "no append-only file: a restart empties it"
     what = f"Redis {found.version}, {file}, {found.eviction}"
-    return Reached("redis", what, f"redis: {found.version} is older than 7.0" if found.too_old else None)
+    if found.too_old:
+        return Reached("redis", what, f"redis: {found.version} is older than 7.0")
+    if config.dedup and (not found.append_only or found.eviction != "noeviction"):
+        return Reached(
+            "redis", what, "redis: with `dedup` it needs an append-only file and noeviction, or windows end early"
+        )
+    return Reached("redis", what)

@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from waypost.adapters.sql.store import Store
 from waypost.bootstrap.places import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, UserId
+from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.holds import Holds
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -42,6 +45,17 @@ async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Re
 def cached(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> Devices:
     """The registry behind the cache that the configuration asks for."""
     return devices if config.cache is None else _cache(devices, config, redis, telemetry)
+
+
+def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, Dedup]:
+    """Where dedup keys are held until a request is durable in a log, and where their windows are ended."""
+    if config.dedup is None:
+        return store.holds, store.dedup
+    from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds  # noqa: PLC0415 - as above
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    holds = RedisHolds(redis, config.redis.prefix)
+    return holds, ForgetfulDedup(store.dedup, holds)
 
 
 async def warm_devices(devices: Devices, config: Config, app: str, users: Iterable[str]) -> tuple[int, int]:

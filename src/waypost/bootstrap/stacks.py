@@ -16,6 +16,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
 from waypost.ports.clock import Clock
+from waypost.ports.holds import Holds
 from waypost.ports.peers import Peers
 from waypost.ports.views import Views
 from waypost.ports.work import Work
@@ -39,7 +40,7 @@ class Carrier(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_carrier(
-    config: Config, store: Store, *, peers: Peers, clock: Clock, telemetry: Telemetry
+    config: Config, store: Store, holds: Holds, *, peers: Peers, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Carrier]:
     """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
     if config.stack is Stack.EMBEDDED:
@@ -54,7 +55,7 @@ async def open_carrier(
         settings,
         stored=store.work,
         ledger=store.ledger,
-        holds=store.holds,
+        holds=holds,
         views=store.views,
         peers=peers,
         clock=clock,

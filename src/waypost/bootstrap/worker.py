@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import uvloop
@@ -21,7 +22,7 @@ from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
-from waypost.bootstrap.shared import cached, opened_redis
+from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.stacks import Carrier, open_carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
@@ -35,6 +36,7 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
+from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.peers import Peers
 from waypost.ports.plugin import Means
@@ -97,18 +99,20 @@ async def work(
         config.store, clock=clock, peers=peers, telemetry=telemetry, with_devices=config.devices == "store"
     )
     try:
-        async with (
-            opened_devices(config, store, slot, telemetry) as kept,
-            open_carrier(config, store, peers=peers, clock=clock, telemetry=telemetry) as carrier,
-            opened_redis(config, telemetry) as redis,
-        ):
+        async with AsyncExitStack() as stack:
+            redis = await stack.enter_async_context(opened_redis(config, telemetry))
+            kept = await stack.enter_async_context(opened_devices(config, store, slot, telemetry))
             devices = cached(kept, config, redis, telemetry)
+            holds, dedup = keys_of(store, config, redis)
+            carrier = await stack.enter_async_context(
+                open_carrier(config, store, holds, peers=peers, clock=clock, telemetry=telemetry)
+            )
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
             crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             place = Place(slot, board, peers, SqlOwnership(store.shards, store.work), carrier.fault)
             worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
             carrier.listen(worker.wake)
-            app = build_app(_api(config, store, carrier, crew, worker, board, metrics))
+            app = build_app(_api(config, store, carrier, dedup, crew, worker, board, metrics))
             server = ApiServer(app, listener, serve_options(config.rest))
             _share_the_interpreter()
             await worker.run(server, stop, on_ready, config.drain_timeout_s)
@@ -165,7 +169,14 @@ def _crew(
 
 
 def _api(
-    config: Config, store: Store, carrier: Carrier, crew: Crew, worker: Worker, board: Board, metrics: PrometheusSink
+    config: Config,
+    store: Store,
+    carrier: Carrier,
+    dedup: Dedup,
+    crew: Crew,
+    worker: Worker,
+    board: Board,
+    metrics: PrometheusSink,
 ) -> Api:
     defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
     plugins = installed()
@@ -174,7 +185,7 @@ def _api(
     return Api(
         intake=Intake(
             work=carrier.work,
-            dedup=store.dedup,
+            dedup=dedup,
             clock=crew.clock,
             ids=ids,
             telemetry=crew.telemetry,

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from waypost.config.building import Builder, FromEnvironment, join
-from waypost.config.settings import DEFAULT_STORE_URL, Config
+from waypost.config.settings import DEFAULT_STORE_URL, Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
 
@@ -38,8 +38,10 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
     config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
-    if config.cache is not None and config.redis is None:
-        raise ConfigurationError("redis", "is required where `cache` is redis")
+    if config.redis is None and (config.cache or config.dedup):
+        raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
+    if config.dedup and config.stack is not Stack.LOG:
+        raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
     if config.devices == "cassandra" and config.cassandra is None:
         raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))

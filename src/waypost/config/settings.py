@@ -120,6 +120,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where it is kept who has which device."""
     cassandra: CassandraSettings | None = None
     """The cluster, where it keeps the devices."""
+    dedup: Literal["redis"] | None = None
+    """Where the `log` stack holds the keys of requests and their windows; unset, in the store."""
     listen: Listen = Listen("127.0.0.1", 8080)
     """Where the API answers, host:port; port 0 is any."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)

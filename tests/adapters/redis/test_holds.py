@@ -1,0 +1,78 @@
+"""Dedup keys in Redis: what they weigh, and what they outlive."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from scripts.services.redis import Redis
+from tests.contract.bench import by_content, notification
+from tests.contract.clock import START
+from tests.contract.test_holds import again, plain, said
+from tests.tables import AddRow
+from waypost.adapters.redis.commands import RedisAway
+from waypost.adapters.redis.holds import RedisHolds
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
+from waypost.ports.holds import Held
+from waypost.ports.work import Arrival, Duplicate
+from waypost.telemetry import Silent
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_what_a_key_weighs(wire: Wire, table: AddRow) -> None:
+    """Requirement S1-115: what the server itself counts, its tables of keys and expiries included."""
+    holds = RedisHolds(wire, "waypost:")
+    before = await used_bytes(wire)
+    made = notification(START)
+    claims = [by_content(notification(START, user=f"u{n}")) for n in range(20_000)]
+    for page in range(0, len(claims), 1_000):
+        await holds.confirm([(claim, made.id) for claim in claims[page : page + 1_000]])
+    each = (await used_bytes(wire) - before) / len(claims)
+    (alone,) = await wire.execute([("MEMORY", "USAGE", f"waypost:dedup:{claims[0].key.hex()}")])
+    table("a dedup key in Redis", keys=len(claims), bytes_each=f"{each:.0f}", of_key_and_value=alone)
+    assert 100 < each < 250
+
+
+async def used_bytes(wire: Wire) -> int:
+    """Of the data alone."""
+    (told,) = await wire.execute([("INFO", "memory")])
+    fields = dict(line.split(":", 1) for line in told.decode().splitlines() if ":" in line)
+    return int(fields["used_memory_dataset"]) + int(fields["used_memory_overhead"])
+
+
+async def test_a_crash_of_the_server_forgets_no_window(server: Redis, wire: Wire) -> None:
+    """Requirement S1-134: with its append-only file, as it is set up."""
+    holds = RedisHolds(wire, "waypost:")
+    made = [said(f"b{n}") for n in range(50)]
+    assert await holds.hold([plain(each) for each in made]) == [each.id for each in made]
+    await holds.confirm([(by_content(each), each.id) for each in made])
+    server.kill()
+    server.start()
+    repeats = [plain(again(each)) for each in made]
+    assert await eventually(holds, repeats) == [Duplicate(each.id) for each in made]
+
+
+async def eventually(holds: RedisHolds, arrivals: list[Arrival]) -> list[Held]:
+    """The answers of a server that comes back."""
+    while True:
+        try:
+            return await holds.hold(arrivals)
+        except RedisAway:
+            await asyncio.sleep(0.01)
+
+
+async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
+    """Each with a connection of its own: one of them accepts."""
+    wires = [Wire(RedisSettings(url=server.url, timeout_s=5), Silent()) for _ in range(2)]
+    for wire in wires:
+        await wire.start()
+    doors = [RedisHolds(wire, "waypost:") for wire in wires]
+    made = [said(f"c{n}") for n in range(100)]
+    answers = await asyncio.gather(*(door.hold([plain(again(each))]) for each in made for door in doors))
+    accepted = [answer for (answer,) in answers if isinstance(answer, bytes)]
+    assert len(accepted) == len(set(accepted)) == 100
+    for wire in wires:
+        await wire.stop()
