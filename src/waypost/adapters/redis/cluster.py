@@ -17,16 +17,23 @@ from waypost.telemetry import Telemetry
 
 PENDING_LIMIT: Final = 50_000
 """Commands that may wait for their replies; past it nothing more is taken."""
+PAUSE_S: Final = 0.5
+"""After a failure nobody is sent there for so long; then one caller tries."""
 
 
 class Cluster:
-    """See Redis; a pipeline is cut by node, and each node runs its part in order."""
+    """See Redis; a pipeline is cut by node, and each node runs its part in order.
+
+    While one node is away all of it counts as away: most pipelines would else wait for that node again and again.
+    """
 
     def __init__(self, settings: RedisSettings, telemetry: Telemetry) -> None:
         address = address_of(settings)
         self._timeout_s = settings.timeout_s
         self._outage = Outage(telemetry)
         self._pending = 0
+        self._loop = asyncio.get_running_loop()
+        self._away_until_s = 0.0
         self._cluster = RedisCluster(
             host=address.host,
             port=address.port,
@@ -34,12 +41,13 @@ class Cluster:
             password=address.password,
             ssl=address.tls is not None,
             ssl_ca_certs=settings.ca_file,
+            protocol=2,
             socket_timeout=settings.timeout_s,
             socket_connect_timeout=settings.timeout_s,
         )
         readings = self._cluster.response_callbacks
-        for name in [name for name in readings if not name.startswith("CLUSTER")]:
-            del readings[name]  # replies are wanted as they come
+        for name in [name for name in readings if not name.startswith(("CLUSTER", "COMMAND"))]:
+            del readings[name]  # replies are wanted as they come, but what redis-py itself asks
 
     async def start(self) -> None:
         """See Redis."""
@@ -47,7 +55,7 @@ class Cluster:
             async with asyncio.timeout(self._timeout_s):
                 await self._cluster.initialize()
         except (RedisError, OSError, TimeoutError) as failed:
-            self._outage.began(type(failed).__name__)
+            self._away(failed)
 
     async def stop(self) -> None:
         """See Redis."""
@@ -55,8 +63,13 @@ class Cluster:
 
     async def execute(self, commands: Sequence[Command]) -> list[Reply]:
         """See Redis."""
+        now_s = self._loop.time()
+        if now_s < self._away_until_s:
+            raise RedisAway("Redis is away")
         if self._pending + len(commands) > PENDING_LIMIT:
             raise RedisAway("too much waits for Redis already")
+        if self._away_until_s:
+            self._away_until_s = now_s + self._timeout_s  # this one tries it, the others are told at once
         self._pending += len(commands)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -64,8 +77,7 @@ class Cluster:
                 unknown = [n for n, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
                 again = await self._exchange([told(commands[n]) for n in unknown]) if unknown else []
         except (RedisError, OSError, TimeoutError) as failed:
-            self._outage.began(type(failed).__name__)
-            raise RedisAway(f"Redis is away: {type(failed).__name__}") from None
+            raise self._away(failed) from None
         finally:
             self._pending -= len(commands)
         for n, reply in zip(unknown, again, strict=True):
@@ -73,6 +85,7 @@ class Cluster:
         for reply in replies:
             if isinstance(reply, Exception):
                 raise self._error_of(reply)
+        self._away_until_s = 0
         self._outage.ended()
         return replies
 
@@ -85,5 +98,9 @@ class Cluster:
     def _error_of(self, reply: Exception) -> RedisAway:
         if isinstance(reply, ResponseError):
             return RedisAway(f"Redis answers {type(reply).__name__}")
-        self._outage.began(type(reply).__name__)
-        return RedisAway(f"Redis is away: {type(reply).__name__}")
+        return self._away(reply)
+
+    def _away(self, failed: Exception) -> RedisAway:
+        self._away_until_s = self._loop.time() + PAUSE_S
+        self._outage.began(type(failed).__name__)
+        return RedisAway(f"Redis is away: {type(failed).__name__}")

@@ -1,0 +1,167 @@
+"""What Waypost shares through Redis, while a primary is replaced and on a cluster that loses a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from scripts.services.redis import RedisCluster, RedisSentinel
+from tests.adapters.redis.noted import Noted
+from tests.contract.bench import by_content
+from tests.contract.stores import MemoryUnderTest
+from tests.contract.test_holds import again, plain, said
+from tests.tables import AddRow
+from waypost.adapters.redis.broker import RedisBroker
+from waypost.adapters.redis.check import look
+from waypost.adapters.redis.cluster import Cluster
+from waypost.adapters.redis.commands import Redis
+from waypost.adapters.redis.devices import CachedDevices
+from waypost.adapters.redis.holds import RedisHolds
+from waypost.adapters.redis.limiter import RedisLimiter
+from waypost.adapters.redis.schedule import RedisSchedule
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.limits import Granted, TokenBucket
+from waypost.domain.notification import Lane
+from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.broker import Due
+from waypost.ports.work import Duplicate
+from waypost.telemetry import Event, Metric
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
+
+APP = AppId("demo")
+USERS = [(APP, UserId(f"u{n}")) for n in range(50)]
+NOW = Instant(1_800_000_000_000)
+
+
+class Registrations:
+    """Users who register one device after the other, and what a look at the registry must say."""
+
+    def __init__(self, redis: Redis, settings: RedisSettings, noted: Noted) -> None:
+        self.cache = CachedDevices(MemoryUnderTest().devices, redis, settings, noted)
+        self.rounds = 0
+
+    async def go_on(self) -> None:
+        """One change and one look for everybody; whatever Redis does, nothing else may be seen."""
+        self.rounds += 1
+        for app, user in USERS:
+            said = Registration(app, user, DeviceId("phone"), Platform("ios"), f"{user} {self.rounds}")
+            await self.cache.upsert(said, Instant(NOW + self.rounds), 0)
+        for _ in range(2):
+            found = await self.cache.for_users(USERS)
+            assert [[each.token for each in devices] for devices in found] == [
+                [f"{user} {self.rounds}"] for _, user in USERS
+            ]
+
+
+async def test_the_cache_follows_the_sentinels_to_the_new_primary(redis_sentinel: RedisSentinel, table: AddRow) -> None:
+    sentinels = tuple(f"127.0.0.1:{port}" for port in redis_sentinel.ports[redis_sentinel.size :])
+    settings = RedisSettings(url=f"redis://{redis_sentinel.NAME}/0", sentinels=sentinels)
+    noted = Noted()
+    wire = Wire(settings, noted)
+    await wire.start()
+    world = Registrations(wire, settings, noted)
+    await world.go_on()
+    assert Event.REDIS_AWAY not in noted.events
+    killed = redis_sentinel.primary()
+    killed.kill()
+    began_s = asyncio.get_running_loop().time()
+    while Event.REDIS_BACK not in noted.events:
+        await world.go_on()
+        await asyncio.sleep(0.01)
+    took_s = asyncio.get_running_loop().time() - began_s
+    for _ in range(10):
+        await world.go_on()
+    assert redis_sentinel.primary() is not killed
+    redis_sentinel.start(killed.number)
+    for _ in range(10):
+        await world.go_on()
+    await wire.stop()
+    bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
+    assert bypassed > 0
+    table(
+        "faults on Redis",
+        fault="the primary killed under the cache of devices",
+        looked_up=2 * len(USERS) * world.rounds,
+        wrong=0,
+        bypassed=bypassed,
+        back_after_s=f"{took_s:.1f}",
+    )
+
+
+async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_it_back(
+    redis_cluster: RedisCluster, table: AddRow
+) -> None:
+    """Two instances, as two processes have them: keys lie on all nodes, those of one lane together."""
+    settings = RedisSettings(url=redis_cluster.url, cluster=True)
+    noted = Noted()
+    one, two = (Cluster(settings, noted) for _ in range(2))
+    await one.start()
+    await two.start()
+    try:
+        assert (await look(one)).append_only
+        await held_once(one, two)
+        await limited(one, two)
+        await carried_once(one, two)
+        world = Registrations(one, settings, noted)
+        await world.go_on()
+        redis_cluster.kill(2)
+        while Event.REDIS_AWAY not in noted.events:
+            await world.go_on()
+        await world.go_on()
+        redis_cluster.up()
+        while Event.REDIS_BACK not in noted.events:
+            await world.go_on()
+            await asyncio.sleep(0.01)
+        await world.go_on()
+    finally:
+        await one.stop()
+        await two.stop()
+    bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
+    looked_up = 2 * len(USERS) * world.rounds
+    table(
+        "faults on Redis", fault="a node of a cluster killed, and back", looked_up=looked_up, wrong=0, bypassed=bypassed
+    )
+
+
+async def held_once(*instances: Redis) -> None:
+    """Requirement S1-142: what is said to two instances at once is accepted by one."""
+    doors = [RedisHolds(each, "waypost:") for each in instances]
+    made = [said(f"cluster {n}") for n in range(50)]
+    answers = await asyncio.gather(*(door.hold([plain(again(each))]) for each in made for door in doors))
+    accepted = [answer for (answer,) in answers if isinstance(answer, bytes)]
+    assert len(accepted) == len(set(accepted)) == 50
+    await doors[0].confirm([(by_content(each), each.id) for each in made])
+    repeats = await doors[1].hold([plain(again(each)) for each in made])
+    assert repeats == [Duplicate(each.id) for each in made]
+
+
+async def limited(*instances: Redis) -> None:
+    """Together they get what there is."""
+    bucket = TokenBucket(40, 0.001)
+    takers = [RedisLimiter(each, "waypost:").take("b", bucket) for each in instances * 25]
+    assert sum(isinstance(answer, Granted) for answer in await asyncio.gather(*takers)) == 40
+
+
+async def carried_once(*instances: Redis) -> None:
+    """Entries of two apps, and due times."""
+    apps = (APP, AppId("shop"))
+    readers = [RedisBroker(each, "waypost:", apps, f"reader {n}", MINUTE_MS) for n, each in enumerate(instances)]
+    for lane in (Lane.HIGH, Lane.BULK):
+        await readers[0].publish(lane, [(app, b"%d" % n) for n in range(100) for app in apps])
+        seen: Counter[tuple[AppId, bytes]] = Counter()
+        while held := [entry for reader in readers for entry in await reader.read(lane, 30) or ()]:
+            seen.update((entry.app, entry.body) for entry in held)
+            refused = [entry for reader in readers for entry in await reader.ack(lane, held)]
+            assert len(refused) == len(held), "each is acknowledged by its reader, and refused to the other"
+        assert len(seen) == seen.total() == 200
+    schedule = RedisSchedule(instances[0], "waypost:")
+    await schedule.put([Due(b"a", b"body", NOW)])
+    claimed = await schedule.claim(NOW, 10)
+    assert [each.due.id for each in claimed] == [b"a"]
+    assert await RedisSchedule(instances[1], "waypost:").confirm(claimed) == []
