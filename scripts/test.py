@@ -116,19 +116,20 @@ def set_up() -> Result:
     with ThreadPoolExecutor() as beside:
         environment = beside.submit(subprocess.run, [sys.executable, "scripts/install.py"], cwd=ROOT, check=False)
         install_missing(PROGRAMS)
-        start_servers()
+        servers("fetch")
         if environment.result().returncode != 0:
             sys.exit(1)
     if subprocess.run([PYTHON, "-m", "scripts.compiled", "--keep"], cwd=ROOT, check=False).returncode != 0:
         sys.exit(1)
+    servers("up")
     return Result(SET_UP, time.monotonic() - started, ok=True)
 
 
-def start_servers() -> None:
-    """Fetch and start the servers in the background: tests that need one wait for it, and say what is wrong with it."""
-    up = [sys.executable, "-m", "scripts.services", "up", "--base", os.environ[BASE]]
+def servers(action: str) -> None:
+    """Fetch or start the servers in the background: tests that need one wait for it, and say what is wrong with it."""
+    command = [sys.executable, "-m", "scripts.services", action, "--base", os.environ[BASE]]
     threading.Thread(
-        target=subprocess.run, args=[up], kwargs={"cwd": ROOT, "capture_output": True, "check": False}
+        target=subprocess.run, args=[command], kwargs={"cwd": ROOT, "capture_output": True, "check": False}
     ).start()
 
 
