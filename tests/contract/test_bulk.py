@@ -171,7 +171,6 @@ FILTERS = {
     "a language": (RegistryFilter(locales=("de",)), "german"),
     "a region": (RegistryFilter(locales=("de-CH",)), "german"),
     "another language": (RegistryFilter(locales=("d", "fr")), ""),
-    "seen lately": (RegistryFilter(seen_after=None), "android german ios old"),
     "two at once": (RegistryFilter(platforms=(Platform("ios"),), locales=("de",)), "german"),
 }
 

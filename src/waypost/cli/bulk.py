@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
@@ -64,18 +65,25 @@ def send(
       waypost bulk send --title "Version 3 is here" --registry --platform ios --locale de --wait
       waypost bulk send --title Hi --to alice --to bob --json
     """
-    if listed is not None and listed.suffix not in MEDIA_OF:
-        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="--list")
-    job = client.send_bulk(_job(fields, is_upload=listed is not None), idempotency_key)
-    if listed is not None and job["state"] == "uploading":
-        try:
-            with listed.open("rb") as recipients:
-                job = client.upload_recipients(job["id"], recipients, MEDIA_OF[listed.suffix])
-        except OSError as unreadable:
-            raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="--list") from None
+    with _opened(listed) as recipients:
+        job = client.send_bulk(_job(fields, is_upload=recipients is not None), idempotency_key)
+        if recipients is not None and job["state"] == "uploading":
+            job = client.upload_recipients(job["id"], recipients, MEDIA_OF[Path(recipients.name).suffix.lower()])
     if wait:
         job = _followed(client, job["id"])
     print_json(job) if as_json else _print(job)
+
+
+def _opened(listed: Path | None) -> AbstractContextManager[BinaryIO | None]:
+    """The list, where there is one; refused before a job is made that would wait for it."""
+    if listed is None:
+        return nullcontext()
+    if listed.suffix.lower() not in MEDIA_OF:
+        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="--list")
+    try:
+        return listed.open("rb")
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="--list") from None
 
 
 def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:

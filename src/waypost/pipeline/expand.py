@@ -13,7 +13,9 @@ from waypost.ports.bulk import Bulk, Walking
 WAITING_LIMIT = 50_000
 """Recipients of all jobs together that wait in pieces; more are not walked to."""
 PORTIONS_A_SECOND = 10
-"""Into how many pieces a second's worth is spread, at least."""
+"""Into how many pieces a second's worth is spread, where each has PORTION_LEAST then."""
+PORTION_LEAST = 4
+"""Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
 
 class Pace:
@@ -21,7 +23,7 @@ class Pace:
 
     def __init__(self, rate: int, now: Instant) -> None:
         self.rate = rate
-        self._portion = max(1, min(PIECE, rate // PORTIONS_A_SECOND))
+        self._portion = max(min(rate, PORTION_LEAST), min(PIECE, rate // PORTIONS_A_SECOND))
         self._at = now
         self._allowed = 0.0
 

@@ -74,7 +74,9 @@ class RecipientRecord(Struct, frozen=True):
 
 
 class Bulk(Protocol):
-    """The jobs of one store. What is said to be written is durable when the call returns."""
+    """The jobs of one store. What is made, added and ordered is durable when the call returns; what is walked and
+    tidied outlives the process, and is done again where a loss of power undid it.
+    """
 
     async def create(self, job: Job, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
         """Store *job*; one with a list is ``uploading``, any other runs. Its instant moves on where another has it.

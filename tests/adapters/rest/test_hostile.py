@@ -157,6 +157,20 @@ async def test_a_client_that_hangs_up_gets_nothing() -> None:
         assert not service.telemetry.events
 
 
+async def test_an_upload_that_is_cut_off_starts_nothing() -> None:
+    """Half a line is nobody, and the job waits for its list again."""
+    async with served() as (service, client):
+        made = await client.post("/v1/bulk", json={"notification": {"title": "Hi"}, "upload": True})
+        path, ndjson = f"/v1/bulk/{made.json()['id']}/recipients", "application/x-ndjson"
+        part = {"type": "http.request", "body": b'{"user_id": "ann"}\n{"user_id": "b', "more_body": True}
+        headers = [(b"authorization", f"Bearer {service.made.text}".encode()), (b"content-type", ndjson.encode())]
+        where: dict[str, Any] = {"method": "PUT", "path": path, "raw_path": path.encode(), "headers": headers}
+        assert await asked(service, [part, {"type": "http.disconnect"}], **where) == []
+        assert (await client.get(path.removesuffix("/recipients"))).json()["state"] == "uploading"
+        again = await client.put(path, content=b'{"user_id": "bob"}', headers={"content-type": ndjson})
+        assert (again.status_code, again.json()["state"], again.json()["uploaded"]) == (202, "running", 1)
+
+
 async def test_all_bodies_together_are_bounded() -> None:
     """Past the sum, 429; what was held is let go."""
     settings = RestSettings(bodies_limit_bytes=1_000, linger_s=0.01)

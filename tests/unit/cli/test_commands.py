@@ -75,6 +75,15 @@ def test_a_file_of_notifications_takes_nothing_beside_it(tmp_path: Path) -> None
         assert run(tmp_path, "send", "--many", "many.ndjson", *more, WAYPOST_API_KEY="k").returncode == 2
 
 
+def test_a_list_that_cannot_be_read_makes_no_job(tmp_path: Path) -> None:
+    """It is wrong usage before the API is asked for anything: nothing listens at port 9."""
+    (tmp_path / "folder.CSV").mkdir()
+    for listed in ("absent.ndjson", "folder.CSV", "people.txt"):
+        command = ["bulk", "send", "--url", "http://127.0.0.1:9", "--title", "Hi", "--list", listed]
+        result = run(tmp_path, *command, WAYPOST_API_KEY="k")
+        assert (result.returncode, "--list" in result.stderr, "Traceback" in result.stderr) == (2, True, False)
+
+
 def test_an_unreachable_api_is_one_line_and_1(tmp_path: Path) -> None:
     """Port 9 is discard; nothing listens there."""
     result = run(tmp_path, "show", "some-id", "--url", "http://127.0.0.1:9", WAYPOST_API_KEY="secret-key")

@@ -76,6 +76,14 @@ def test_a_rate_is_spread_over_the_second() -> None:
     assert portions == [1_000 // PORTIONS_A_SECOND] * PORTIONS_A_SECOND
 
 
+@pytest.mark.parametrize(("rate", "portion"), [(1, 1), (3, 3), (4, 4), (39, 4), (50, 5), (1_000_000, 500)])
+def test_a_slow_job_is_not_cut_into_more_pieces_than_ids_can_name(rate: int, portion: int) -> None:
+    """Looked at every millisecond, it gets nothing until there is a portion."""
+    pace = Pace(rate, Instant(0))
+    first = next(allowed for now in range(1, 2 * SECOND_MS) if (allowed := pace.allowed(Instant(now))))
+    assert portion <= first <= max(portion, rate // SECOND_MS)
+
+
 @pytest.mark.asyncio
 async def test_a_job_with_a_rate_does_not_hold_another() -> None:
     jobs = Endless(10, None)

@@ -200,11 +200,13 @@ class SqlWork:
             if n == 0 or (read := await self._pieces.load(self._leasing)) is None:
                 return
             self._follow_shards()
-            if not read.items:  # nobody is left in it: it is closed
+            if read.row.shard not in self._leasing:
+                continue  # its owner reads it
+            if read.items:
+                self._pieces.keep_read(read)
+            else:  # nobody is left in it: it is closed
                 done = [PieceSettled(read.row.seq, read.due, ())]
                 await asyncio.shield(self._database.commits.submit(SETTLE_RECIPIENTS, done))
-            elif read.row.shard in self._leasing:
-                self._pieces.keep_read(read)
 
     async def _settle_recipients(self, settled: Sequence[Settled]) -> None:
         """Write the rows of recipients who were leased from pieces; what is given back goes to the front again."""
