@@ -29,6 +29,10 @@ AWAY_ATTEMPTS = 2
 """At a change of which it is not known whether it happened: a node died with it."""
 PAUSE_S = 0.01
 CHANGES_AT_ONCE = 64
+LOOK_UPS_TOGETHER = 50
+"""Partitions that one request asks for: a third of the CPU of as many requests."""
+LOOK_UPS_AT_ONCE = 10
+"""Such requests under way in one process: more would wait in a cluster that is busy, until they are too old."""
 START_S = 8.0
 """What a start waits for the cluster, and for another process to bring the tables up to date."""
 TURNS = 256
@@ -39,7 +43,7 @@ T = TypeVar("T")
 
 
 class CassandraDevices:
-    """Look-ups are one request a user, all at once; what changes a user's devices is done one after the other."""
+    """Look-ups are asked for together; what changes a user's devices is done one after the other."""
 
     def __init__(
         self, settings: CassandraSettings, *, migrates: bool = False, telemetry: Telemetry | None = None
@@ -47,6 +51,7 @@ class CassandraDevices:
         self._link = Link(settings, migrates=migrates)
         self._telemetry = telemetry or Silent()
         self._is_away = False
+        self._asking = asyncio.Semaphore(LOOK_UPS_AT_ONCE)
         self._users = [asyncio.Lock() for _ in range(TURNS)]
         self._tokens = [asyncio.Lock() for _ in range(TURNS)]
 
@@ -70,15 +75,15 @@ class CassandraDevices:
         await self._link.close()
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
-        """See Devices; one node of those that have a user's devices is asked for them."""
+        """See Devices."""
         try:
-            found = list(await asyncio.gather(*(self._active(*user) for user in users)))
+            found = await self._of_many(users)
         except Unavailable as away:
             self._note(str(away))
             raise
         if self._is_away:
             self._note(None)
-        return found
+        return [found.get(user, []) for user in users]
 
     async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
         """See Devices."""
@@ -135,6 +140,24 @@ class CassandraDevices:
             return found
         last, _ = found.pop()  # some of whose rows are on the next page
         return found or [(last, await self._look_up(*last))]
+
+    async def _of_many(self, users: Sequence[tuple[AppId, UserId]]) -> dict[tuple[AppId, UserId], list[Device]]:
+        session, statements = await self._link.made()
+        by_app: dict[AppId, list[UserId]] = {}
+        for app, user_id in dict.fromkeys(users):
+            by_app.setdefault(app, []).append(user_id)
+        parts = [(app, list(some)) for app, ids in by_app.items() for some in slices(ids, LOOK_UPS_TOGETHER)]
+
+        async def ask(app: AppId, some: list[UserId]) -> list[Row]:
+            async with self._asking:
+                return await session.execute(statements.look_up_many, app, some)
+
+        answers = await asyncio.gather(*(ask(*part) for part in parts))
+        found: dict[tuple[AppId, UserId], list[Device]] = {}
+        for device in _devices_of(row for rows in answers for row in rows):
+            if device.active:
+                found.setdefault((device.app, device.user_id), []).append(device)
+        return found
 
     async def _look_up(self, app: AppId, user_id: UserId) -> list[Device]:
         session, statements = await self._link.made()

@@ -133,7 +133,7 @@ def _without_nul(value: Value) -> Value:
     """Write NUL as \\1\\1 and \\1 as \\1\\2: one to one, and in the same order."""
     if isinstance(value, str) and ("\0" in value or "\1" in value):
         return value.replace("\1", "\1\2").replace("\0", "\1\1")
-    return value
+    return [_without_nul(each) for each in value] if isinstance(value, list) else value
 
 
 def _with_nul(value: Value) -> Value:

@@ -19,6 +19,7 @@ _COLUMNS = (
     " p256dh, auth, app_version, os_version, locale, active, token_use, claim"
 )
 _LOOK_UP = "SELECT {columns} FROM {keyspace}.device WHERE app = ? AND user_id = ?"
+_LOOK_UP_MANY = "SELECT {columns} FROM {keyspace}.device WHERE app = ? AND user_id IN ?"
 _PARTITION = "SELECT {columns}, version FROM {keyspace}.device WHERE app = ? AND user_id = ?"
 _WALK = "SELECT {columns} FROM {keyspace}.device LIMIT ?"
 _WALK_ON = "SELECT {columns} FROM {keyspace}.device WHERE token(app, user_id) > token(?, ?) LIMIT ?"
@@ -50,6 +51,7 @@ class Statements(Struct, frozen=True):
     """All of them, prepared."""
 
     look_up: Statement
+    look_up_many: Statement
     partition: Statement
     walk: Statement
     walk_on: Statement
@@ -76,6 +78,7 @@ async def prepare_all(session: Session, settings: CassandraSettings) -> Statemen
 
     return Statements(
         look_up=await read(_LOOK_UP),
+        look_up_many=await read(_LOOK_UP_MANY),
         partition=await write(_PARTITION, repeatable=True),
         walk=await read(_WALK),
         walk_on=await read(_WALK_ON),
