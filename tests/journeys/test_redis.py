@@ -16,6 +16,7 @@ from scripts.services.redis import Redis
 from tests.journeys.balance import balance
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.journeys.test_log_stack import log_stack
 from tests.tables import AddRow
 
 PAGE = (Path(__file__).parents[2] / "docs" / "redis.md").read_text(encoding="utf-8")
@@ -57,6 +58,37 @@ async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
         table("Redis killed, frozen, emptied", **result.row(), **await lookups(service))
+
+
+@pytest.mark.asyncio
+async def test_the_log_knows_what_was_said_before_by_redis_and_goes_on_without_it(
+    tmp_path: Path, redis_alone: Redis, kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    """Requirement S1-122: while Redis is away a caller's own key gets 503, everything else is accepted and flagged."""
+    settings = log_stack(kafka_bootstrap, kafka_prefix) | {"redis": {"url": redis_alone.url}, "dedup": "redis"}
+    async with running(tmp_path, workers=1, **settings) as service:
+        said = {"user_id": "nobody", "title": "Said before", "idempotency_key": "k"}
+        status, first = await service.ask("POST", "/v1/notifications", said)
+        assert status == 202
+        status, again = await service.ask("POST", "/v1/notifications", said)
+        assert (status, again["id"]) == (200, first["id"])
+        status, refused = await service.ask("POST", "/v1/notifications", said | {"title": "Something else"})
+        assert (status, refused["code"]) == (409, "idempotency_conflict")
+        redis_alone.kill()
+        await until(lambda: logged(service, "redis.away"), "Redis is missed")
+        status, _ = await service.ask("POST", "/v1/notifications", said)
+        assert status == 503
+        for _ in range(2):
+            status, _ = await service.ask("POST", "/v1/notifications", {"user_id": "nobody", "title": "Said twice"})
+            assert status == 202
+        assert service.log("dedup.open")
+        redis_alone.start()
+
+        async def known() -> bool:
+            status, answer = await service.ask("POST", "/v1/notifications", said)
+            return status == 200 and bool(answer["id"] == first["id"])
+
+        await until(known, "what was said before the crash is known after it")
 
 
 async def run(service: Service, *command: str) -> str:

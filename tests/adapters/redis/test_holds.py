@@ -7,17 +7,23 @@ import asyncio
 import pytest
 
 from scripts.services.redis import Redis
+from tests.adapters.redis.noted import Noted
 from tests.contract.bench import by_content, notification
 from tests.contract.clock import START
+from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
 from tests.tables import AddRow
+from waypost.adapters.kafka.accepting import Accepting
+from waypost.adapters.kafka.producer import Acknowledging
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import Topics
 from waypost.adapters.redis.commands import RedisAway
 from waypost.adapters.redis.holds import RedisHolds
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
 from waypost.ports.holds import Held
 from waypost.ports.work import Arrival, Duplicate
-from waypost.telemetry import Silent
+from waypost.telemetry import Event, Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -76,3 +82,17 @@ async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
     assert len(accepted) == len(set(accepted)) == 100
     for wire in wires:
         await wire.stop()
+
+
+async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire: Wire, noted: Noted) -> None:
+    """Requirement S1-123; that the default lets it in is shown by the journey of the log stack."""
+    settings = KafkaSettings(bootstrap="127.0.0.1:1", dedup_away="closed")
+    views = MemoryUnderTest().views
+    holds = RedisHolds(wire, "waypost:")
+    server.stop()
+    await noted.saw(Event.REDIS_AWAY)
+    closed = Accepting(Acknowledging(settings), Topics(settings), holds, views, noted, may_open=False)
+    with pytest.raises(RedisAway):
+        await closed.accept([plain(said("closed"))])
+    assert Event.DEDUP_OPEN not in noted.events
+    server.start()

@@ -27,13 +27,22 @@ class Accepting:
     """The way in."""
 
     def __init__(
-        self, producer: Acknowledging, topics: Topics, holds: Holds, views: Views, telemetry: Telemetry
+        self,
+        producer: Acknowledging,
+        topics: Topics,
+        holds: Holds,
+        views: Views,
+        telemetry: Telemetry,
+        *,
+        may_open: bool,
     ) -> None:
+        """*may_open*: accept content unlooked at while keys cannot be held."""
         self._producer = producer
         self._topics = topics
         self._holds = holds
         self._views = views
         self._telemetry = telemetry
+        self._may_open = may_open
         self._is_open = False
         """Content is accepted without a look whether it was said before."""
         self.recent: dict[NotificationId, Notification] = {}
@@ -74,14 +83,16 @@ class Accepting:
         return known
 
     async def _hold(self, arrivals: Sequence[Arrival]) -> list[Held]:
-        """Hold the keys; while they cannot be, content goes on unlooked at, and a caller's own key does not."""
+        """Hold the keys; while they cannot be, content may go on unlooked at, and a caller's own key does not."""
         own: list[Held] = [each.notification.id for each in arrivals]
         if not any(each.claims for each in arrivals):
             return own
         try:
             held = await self._holds.hold(arrivals)
         except Unavailable:
-            if any(claim.kind is ClaimKind.IDEMPOTENCY for each in arrivals for claim in each.claims):
+            if not self._may_open or any(
+                claim.kind is ClaimKind.IDEMPOTENCY for each in arrivals for claim in each.claims
+            ):
                 raise
             if not self._is_open:
                 self._is_open = True

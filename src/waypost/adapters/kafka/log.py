@@ -50,7 +50,9 @@ class Log:
         self._clock = clock
         self._stall_s = settings.stall_s
         self._producer = Acknowledging(settings)
-        self._accepting = Accepting(self._producer, topics, holds, views, telemetry)
+        self._accepting = Accepting(
+            self._producer, topics, holds, views, telemetry, may_open=settings.dedup_away == "open"
+        )
         self._holdings = Holdings(topics, telemetry)
         self._consumer = self._holdings.consumer = GroupConsumer(
             settings, topics.work, self._holdings, self._is_stalled

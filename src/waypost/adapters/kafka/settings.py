@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NewType
+from typing import Annotated, Literal, NewType
 
 from msgspec import Meta, Struct
 
@@ -29,6 +29,8 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     """Days that a topic must keep what was written: at least twice the longest outage to survive."""
     trial: bool = False
     """Accept topics with fewer than 3 copies, or that acknowledge with fewer than 2: a broken disk loses work."""
+    dedup_away: Literal["open", "closed"] = "open"
+    """While dedup keys cannot be looked up: whether requests without a key of their own are accepted, or refused."""
     settle_ms: Annotated[int, Meta(ge=0, le=250)] = 50
     """How long settlements wait for company before they are written in one transaction."""
     session_timeout_s: Annotated[float, Meta(ge=6, le=300)] = 10.0

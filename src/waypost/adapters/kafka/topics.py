@@ -171,7 +171,8 @@ def describe(settings: KafkaSettings) -> str:
     topics = Topics(settings)
     prepare(settings, topics)
     try:
-        found = AdminClient(settings.client()).describe_cluster().result(_ASK_S)
+        admin = AdminClient(settings.client())  # named: gone, it takes its question with it
+        found = admin.describe_cluster().result(_ASK_S)
     except KafkaException as failed:
         raise unavailable(failed) from failed
     return f"Kafka, {len(found.nodes)} brokers, {len(topics.all)} topics that begin with {settings.prefix}"
