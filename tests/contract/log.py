@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
     OffsetSpec,
 )
 
-from tests.contract.sqlite import SqliteUnderTest
+from tests.contract.sql import SqlUnderTest
 from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.log import Log, open_log
 from waypost.adapters.kafka.messages import decided_in, task_in
@@ -46,7 +46,7 @@ def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
     )  # fmt: skip
 
 
-class LogUnderTest(SqliteUnderTest):
+class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
     def __init__(self, database: Path, bootstrap: str, prefix: str) -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.contract.bench import by_content, by_key, new_id, notification
 from tests.contract.clock import START
 from tests.contract.conftest import empty_store
-from tests.contract.sqlite import SqliteUnderTest
+from tests.contract.sql import SqlUnderTest
 from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
@@ -53,7 +53,7 @@ class HoldsUnderTest(Protocol):
 class SqliteHolds:
     """In the store."""
 
-    def __init__(self, store: SqliteUnderTest) -> None:
+    def __init__(self, store: SqlUnderTest) -> None:
         self._store = store
         self.holds = store.holds
         self.dedup = store.dedup
@@ -107,7 +107,7 @@ async def under_test(
     """With nothing held."""
     if request.param == "sqlite":
         async with empty_store("sqlite", tmp_path, empty_database) as store:
-            assert isinstance(store, SqliteUnderTest)
+            assert isinstance(store, SqlUnderTest)
             yield SqliteHolds(store)
         return
     wire = Wire(RedisSettings(url=request.getfixturevalue("redis_url"), timeout_s=10), Silent())

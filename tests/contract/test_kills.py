@@ -16,7 +16,7 @@ from tests.contract import victim
 from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
 from tests.contract.scenarios import SCENARIOS
-from tests.contract.sqlite import SqliteUnderTest
+from tests.contract.sql import SqlUnderTest
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from tests.tables import AddRow
 from waypost.ports.work import Work
@@ -46,8 +46,8 @@ def test_sqlite_killed_before_every_statement(
         folder = tmp_path / str(n)
         folder.mkdir()
         database = Path(shutil.copy(prepared, folder / "waypost.db"))
-        killed_before = _play(victims, database, name, n)
-        found.append(asyncio.run(_find(SCENARIOS[name], database)))
+        killed_before = _play(victims, f"sqlite:///{database}", name, n)
+        found.append(asyncio.run(_find(SCENARIOS[name], f"sqlite:///{database}")))
         shutil.rmtree(folder)
         if killed_before is None:
             break
@@ -60,21 +60,21 @@ def test_sqlite_killed_before_every_statement(
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
     prepared = Path(shutil.copy(empty_database, tmp_path / "prepared.db"))
-    asyncio.run(_prepare(scenario, prepared))
+    asyncio.run(_prepare(scenario, f"sqlite:///{prepared}"))
     return prepared
 
 
-async def _prepare(scenario: Scenario, database: Path) -> None:
-    store = SqliteUnderTest(database)
+async def _prepare(scenario: Scenario, url: str) -> None:
+    store = SqlUnderTest(url)
     await store.open()
     await scenario.prepare(Bench(store, (await store.open_workers(1))[0]))
     await store.close()
 
 
-def _play(victims: ForkServerContext, database: Path, name: str, n: int) -> str | None:
+def _play(victims: ForkServerContext, url: str, name: str, n: int) -> str | None:
     """Play it in a process of its own; the statement it was killed before, None if it came to the end."""
     hears, says = victims.Pipe(duplex=False)
-    process = victims.Process(target=victim.play, args=(database, name, n, says))
+    process = victims.Process(target=victim.play, args=(url, name, n, says))
     process.start()
     says.close()
     process.join(PATIENCE_S)
@@ -89,8 +89,8 @@ def _play(victims: ForkServerContext, database: Path, name: str, n: int) -> str 
     return said
 
 
-async def _find(scenario: Scenario, database: Path) -> str:
-    store = SqliteUnderTest(database)
+async def _find(scenario: Scenario, url: str) -> str:
+    store = SqlUnderTest(url)
     await store.open()
     try:
         bench = Bench(store, (await store.open_workers(1))[0])

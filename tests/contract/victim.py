@@ -6,11 +6,10 @@ import asyncio
 import os
 import signal
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from tests.contract.bench import Bench
 from tests.contract.scenarios import SCENARIOS
-from tests.contract.sqlite import SqliteUnderTest
+from tests.contract.sql import SqlUnderTest
 
 ANSWER = "the answer"
 """The step after COMMIT has returned: nobody has been told yet."""
@@ -32,13 +31,13 @@ class Executioner:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def play(database: Path, name: str, n: int, says: Connection) -> None:
+def play(url: str, name: str, n: int, says: Connection) -> None:
     """Play scenario *name*, to be killed before step *n*; returns when it had fewer steps."""
-    asyncio.run(_play(database, name, Executioner(n, says)))
+    asyncio.run(_play(url, name, Executioner(n, says)))
 
 
-async def _play(database: Path, name: str, executioner: Executioner) -> None:
-    under_test = SqliteUnderTest(database)
+async def _play(url: str, name: str, executioner: Executioner) -> None:
+    under_test = SqlUnderTest(url)
     await under_test.open()
     (worker,) = await under_test.open_workers(1)
     bench = Bench(under_test, worker)

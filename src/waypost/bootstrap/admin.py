@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
 from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.place import is_postgres
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of
 from waypost.config import Config
@@ -26,11 +27,13 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
 
 def migrate_store(config: Config) -> tuple[str | None, str]:
     """Bring the store to today's schema; its revisions before and after. StorageBroken where it is a newer one."""
-    return prepare(config.store)
+    return prepare(config.store, SystemClock().now())
 
 
 def store_engine(config: Config) -> str:
     """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
+    if is_postgres(config.store.url):
+        return "PostgreSQL"
     database_path(config.store.url)
     engine = f"SQLite {dbapi.sqlite_version}"
     if config.workers > 1 and not SAFE_WITH_MANY_WORKERS:

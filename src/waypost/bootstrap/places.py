@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from waypost.adapters.jsonlines.sink import JsonLinesSink
-from waypost.adapters.sql.connection import database_path, run_directory
+from waypost.adapters.sql.place import run_dir_of_store
 from waypost.config import Config
 
 
@@ -21,5 +21,5 @@ def metrics_dir(config: Config) -> Path:
 
 
 def run_dir_of(config: Config) -> Path:
-    """The folder of locks, counters and the board, beside the database."""
-    return run_directory(database_path(config.store.url))
+    """The folder of locks, counters and the board: beside the database, or where the settings say."""
+    return run_dir_of_store(config.store)

@@ -44,7 +44,8 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
     if config.devices == "cassandra" and config.cassandra is None:
         raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
-    store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder))
+    run_dir = str(folder / Path(config.store.run_dir).expanduser())
+    store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder), run_dir=run_dir)
     return msgspec.structs.replace(config, store=store)
 
 

@@ -39,6 +39,7 @@ class ErrorCode(StrEnum):
     BACKLOG_FULL = "backlog_full"
     STORAGE_BUSY = "storage_busy"
     STORAGE_FULL = "storage_full"
+    STORAGE_AWAY = "storage_away"
     STORAGE_BROKEN = "storage_broken"
     SHUTTING_DOWN = "shutting_down"
     INTERNAL = "internal"

@@ -6,21 +6,25 @@ from typing import Protocol
 
 
 class Ownership(Protocol):
-    """Shards and roles, each behind a lock that the operating system frees when its owner dies."""
+    """Shards and roles, each behind a lock that becomes free when its owner dies."""
 
     def owned(self) -> int:
         """How many shards are this process's."""
         ...
 
-    def acquire(self, wanted: int) -> int:
-        """Take at most *wanted* free shards, without waiting; how many it got. Their open work becomes leasable."""
+    def sharers(self) -> int | None:
+        """How many processes share the shards; None where those of this machine are all."""
+        ...
+
+    async def acquire(self, wanted: int) -> int:
+        """Take at most *wanted* free shards; how many it got. Their open work becomes leasable."""
         ...
 
     def offer(self, n: int) -> None:
         """Lease nothing more from *n* of the owned shards, so that they can be handed over."""
         ...
 
-    def hand_over(self) -> int:
+    async def hand_over(self) -> int:
         """Let go of the offered shards that hold no leased item; how many it was."""
         ...
 
@@ -28,6 +32,6 @@ class Ownership(Protocol):
         """How many offered shards are still held."""
         ...
 
-    def take_role(self, name: str) -> bool:
+    async def take_role(self, name: str) -> bool:
         """Own *name* (``sweep``, ``report``), now or still; False while another process does."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from waypost.domain.ids import SHARDS
@@ -30,23 +31,28 @@ class Shares:
         self._peers = peers
         self._telemetry = telemetry
         self._on_taken = on_taken
+        self._balancing = asyncio.Lock()
 
-    def balance(self) -> None:
+    async def balance(self) -> None:
         """Take what is free up to a fair share; offer and let go of what is above it."""
+        async with self._balancing:
+            await self._balance()
+
+    async def _balance(self) -> None:
         fair = self._fair_share()
         owned = self._ownership.owned()
-        if owned < fair and (taken := self._ownership.acquire(fair - owned)):
+        if owned < fair and (taken := await self._ownership.acquire(fair - owned)):
             self._telemetry.event(Event.SHARDS_TAKEN, count=taken, owned=owned + taken)
             self._on_taken()
         excess = owned - self._ownership.offered() - fair
         if excess > 0:
             self._ownership.offer(excess)
-        if self._ownership.offered() and (handed := self._ownership.hand_over()):
+        if self._ownership.offered() and (handed := await self._ownership.hand_over()):
             self._telemetry.event(Event.SHARDS_HANDED_OVER, count=handed, owned=owned - handed)
             self._peers.tell(TOPIC)
         self._telemetry.gauge(Metric.SHARDS, self._ownership.owned())
 
     def _fair_share(self) -> int:
         """Rounded up, so that every shard has an owner; a draining worker has no share and takes none."""
-        working = [each for each in self._board.present() if each.state is not WorkerState.DRAINING]
-        return -(-SHARDS // max(1, len(working)))
+        working = sum(each.state is not WorkerState.DRAINING for each in self._board.present())
+        return -(-SHARDS // max(1, self._ownership.sharers() or working))

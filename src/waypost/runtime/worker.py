@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.errors import WaypostError
+from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, later
 from waypost.pipeline.expand import Paces, expand
@@ -89,6 +89,7 @@ class Worker:
         self._paces = Paces()
         self._full: frozenset[Lane] = frozenset()
         self._state = WorkerState.STARTING
+        self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._lane_tasks: list[asyncio.Task[None]] = []
 
@@ -155,7 +156,7 @@ class Worker:
         tickers: list[tuple[str, float, Callable[[], Awaitable[object] | None]]] = [
             ("heartbeat", HEARTBEAT_S, self._beat),
             ("timer", TIMER_S, self._release),
-            ("shares", SHARES_S, self._shares.balance),
+            ("shares", SHARES_S, self._balance),
             ("report", REPORT_S, self._report),
             ("record", RECORD_S, self._record),
             ("sweep", SWEEP_S, self._sweep),
@@ -170,7 +171,7 @@ class Worker:
     def _listen_to_peers(self) -> None:
         def shards_moved(_: bytes) -> None:
             self._crew.poison.refresh()
-            self._shares.balance()
+            self._balancing = asyncio.ensure_future(self._balance())
 
         def work_came(lanes: bytes) -> None:
             for lane in lanes.decode().split(","):
@@ -178,6 +179,10 @@ class Worker:
 
         self._place.peers.on(SHARDS_TOPIC, shards_moved)
         self._place.peers.on(WORK_TOPIC, work_came)
+
+    async def _balance(self) -> None:
+        with contextlib.suppress(Unavailable):  # the store says so itself, once; the next tick tries again
+            await self._shares.balance()
 
     def _shards_came(self) -> None:
         self._crew.poison.refresh()
@@ -208,7 +213,7 @@ class Worker:
 
     async def _report(self) -> None:
         """Tell the registry what was settled, if that is this worker's role."""
-        if not self._place.ownership.take_role("report"):
+        if not await self._place.ownership.take_role("report"):
             return
         while (page := await report(self._chores.journal, self._crew.devices)).rows:
             if page.evicted:
@@ -225,7 +230,7 @@ class Worker:
 
     async def _expand(self) -> None:
         """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""
-        if not self._place.ownership.take_role("expand"):
+        if not await self._place.ownership.take_role("expand"):
             return
         moved = True
         while moved and not self.is_draining:
@@ -237,14 +242,14 @@ class Worker:
 
     async def _tidy(self) -> None:
         """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
-        if self._place.ownership.take_role("expand"):
+        if await self._place.ownership.take_role("expand"):
             now = self._crew.clock.now()
             for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
                 await self._crew.work.withdraw(app, [notification_id], "cancelled", now)
 
     async def _sweep(self) -> None:
         """Clear away what is over, if that is this worker's role."""
-        if self._place.ownership.take_role("sweep"):
+        if await self._place.ownership.take_role("sweep"):
             keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
             chores = self._chores
             swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)

@@ -38,6 +38,7 @@ class Event(Enum):
     DEDUP_OPEN = ("dedup.open", Level.WARNING)
     DEDUP_RESUMED = ("dedup.resumed", Level.INFO)
     STORE_FULL = ("store.full", Level.ERROR)
+    STORE_AWAY = ("store.away", Level.ERROR)
     STORE_BROKEN = ("store.broken", Level.ERROR)
     STORE_RECOVERED = ("store.recovered", Level.INFO)
     CREDENTIAL_DENIED = ("credential.denied", Level.ERROR)

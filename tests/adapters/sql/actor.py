@@ -33,11 +33,10 @@ async def main(database: Path) -> None:
 async def _do(store: Store, do: str, **how: Any) -> Any:
     match do:
         case "acquire":
-            store.shards.acquire(how["wanted"])
+            await store.shards.acquire(how["wanted"])
             return sorted(store.shards.owned)
         case "role":
-            role = store.shards.role(how["name"])
-            return role is not None
+            return await store.shards.take_role(how["name"])
         case "lease":
             lease = await store.work.lease(Lane.NORMAL, how["n"], Instant(0))
             return [item.notification.id.hex() for item in lease.items]

@@ -40,7 +40,7 @@ async def open_at() -> AsyncIterator[OpenStore]:
 
     async def open_(database: Path, **changes: float) -> Store:
         store = await open_store(settings_of(database, **changes), clock=WallClock(), peers=None, telemetry=Silent())
-        store.shards.acquire()
+        await store.shards.acquire()
         opened.append(store)
         return store
 

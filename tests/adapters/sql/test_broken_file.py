@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.migrate import engine_of
+from waypost.adapters.sql.migrate import sqlite_engine
 from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.state import StoreState
 from waypost.domain.errors import StorageBroken
@@ -38,7 +38,7 @@ async def test_a_newer_database_is_refused_naming_both_revisions(open_at: OpenSt
     connection = connect(tmp_path / "a.db")
     connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    with pytest.raises(StorageBroken, match=r"9999.*0003"):
+    with pytest.raises(StorageBroken, match=r"9999.*0004"):
         await open_at(tmp_path / "a.db")
 
 
@@ -61,7 +61,7 @@ async def test_damage_found_while_running_refuses_everything(open_at: OpenStore,
 
 async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path) -> None:
     await (await open_at(tmp_path / "a.db")).close()
-    with engine_of(tmp_path / "a.db").connect() as connection:
+    with sqlite_engine(tmp_path / "a.db").connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 

@@ -52,7 +52,7 @@ async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path
     the 200 bytes that the smallest of them takes, would double it.
     """
     store = await open_at(tmp_path / "a.db")
-    store.shards.acquire()
+    await store.shards.acquire()
     await _told_everybody(store, await _made(store, PIECE, 0))  # what is imported and cached once
     peaks = []
     for n, users in enumerate((SMALL, LARGE), start=1):

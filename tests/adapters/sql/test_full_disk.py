@@ -12,6 +12,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification, sent, targets
+from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.domain.errors import StorageFull
@@ -81,7 +82,7 @@ async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
     states: asyncio.Queue[StoreState] = asyncio.Queue()
     store.database.commits.on_state_change(states.put_nowait)
-    reserve = store.database.run_dir / "reserve"
+    reserve = run_dir_of_store(store.database.settings) / "reserve"
     assert reserve.stat().st_blocks * 512 >= _RESERVE, "really allocated"
 
     first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
@@ -144,7 +145,7 @@ async def test_a_store_that_opens_on_a_full_disk_lives_on_its_reserve(small_disk
 async def test_without_its_reserve_a_store_does_not_open_on_a_full_disk(small_disk: Path, open_at: OpenStore) -> None:
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
     await store.close()
-    (store.database.run_dir / "reserve").unlink()
+    (run_dir_of_store(store.database.settings) / "reserve").unlink()
     _fill(small_disk)
     with pytest.raises(StorageFull):
         await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)

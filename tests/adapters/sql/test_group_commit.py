@@ -10,6 +10,8 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.place import run_dir_of_store
+from waypost.adapters.sql.sqlite import SqliteWriter
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.transaction import Kind, Transaction
@@ -55,7 +57,7 @@ async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_pat
         return [len(ops)] * len(ops)
 
     kind: Kind[None, int] = Kind("count", count, durable=False)
-    lock = WriteLock(store.database.run_dir)
+    lock = WriteLock(run_dir_of_store(store.database.settings))
     with lock.hold(1):
         futures = [store.database.commits.submit(kind, None) for _ in range(50)]
     lock.close()
@@ -75,7 +77,7 @@ async def test_what_is_accepted_goes_first_and_takes_turns_with_the_rest(open_at
 
     settle: Kind[str, str] = Kind("settle", note, durable=False, patient=True)
     accept: Kind[str, str] = Kind("accept", note, durable=True, overtakes=True)
-    lock = WriteLock(store.database.run_dir)
+    lock = WriteLock(run_dir_of_store(store.database.settings))
     with lock.hold(1):
         ops = [(settle, "outcome 1"), (settle, "outcome 2"), (accept, "batch 1"), (accept, "batch 2")]
         futures = [store.database.commits.submit(kind, op, rows=4) for kind, op in ops]
@@ -87,7 +89,7 @@ async def test_what_is_accepted_goes_first_and_takes_turns_with_the_rest(open_at
 async def test_a_lock_held_for_too_long_refuses_accepts_and_keeps_outcomes(open_at: OpenStore, tmp_path: Path) -> None:
     store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
     commits = store.database.commits
-    lock = WriteLock(store.database.run_dir)
+    lock = WriteLock(run_dir_of_store(store.database.settings))
     with lock.hold(1):
         outcome = commits.submit(INSERT_PATIENTLY, ("outcome", 1))
         with pytest.raises(Unavailable) as refused:
@@ -117,15 +119,18 @@ async def test_a_foreign_writer_is_waited_for(open_at: OpenStore, tmp_path: Path
 async def test_a_lock_file_that_fails_refuses_in_time_and_is_tried_again(open_at: OpenStore, tmp_path: Path) -> None:
     """Neither a request that hangs nor a thread that spins."""
     store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
-    commits, sound = store.database.commits, store.database.commits._lock
-    failing = WriteLock(store.database.run_dir)
+    commits = store.database.commits
+    writer = commits._writer
+    assert isinstance(writer, SqliteWriter)
+    sound = writer.lock
+    failing = WriteLock(run_dir_of_store(store.database.settings))
     failing.close()
-    commits._lock = failing
+    writer.lock = failing
     outcome = commits.submit(INSERT_PATIENTLY, ("outcome", 1))
     async with asyncio.timeout(10):
         with pytest.raises(Unavailable):
             await commits.submit(INSERT, ("accept", 1))
-        commits._lock = sound
+        writer.lock = sound
         assert await outcome == "outcome"
 
 

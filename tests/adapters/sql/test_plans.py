@@ -11,6 +11,7 @@ from waypost.adapters.sql import cases, lease, release
 from waypost.adapters.sql.connection import connect
 from waypost.adapters.sql.database import prepare
 from waypost.domain.ids import SHARDS
+from waypost.domain.time import Instant
 
 HOT = {
     "fresh rows": lease._READ,
@@ -27,7 +28,7 @@ HOT = {
 @pytest.mark.parametrize("shards", [frozenset(range(SHARDS)), frozenset({3, 5}), frozenset[int]()])
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_read_searches_an_index_and_never_sorts(name: str, shards: frozenset[int], tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "a.db"))
+    prepare(settings_of(tmp_path / "a.db"), Instant(0))
     connection = connect(tmp_path / "a.db")
     sql = HOT[name].format(shards=lease.in_shards(shards), keys="?, ?")
     rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?")).fetchall()

@@ -96,7 +96,7 @@ async def test_a_shard_is_handed_over_when_nothing_of_it_is_held(
     assert here.work.busy_shards() == {shard}
     await here.work.settle(lease, [Settled(first, (sent(0, NOW),), targets(1))])
     assert here.work.busy_shards() == set()
-    here.shards.release(shard)
+    await here.shards.release([shard])
     assert await there.do("acquire", wanted=SHARDS) == [shard]
     assert await there.do("lease", n=10) == [second.id.hex()]
 
@@ -111,7 +111,7 @@ async def test_what_a_killed_process_had_leased_is_leased_again(
     here = await open_at(tmp_path / "a.db")
     assert (await here.work.lease(Lane.NORMAL, 100, NOW)).items == ()
     await there.kill()
-    here.shards.acquire()
+    await here.shards.acquire()
     again = await here.work.lease(Lane.NORMAL, 100, NOW)
     assert [item.notification.id.hex() for item in again.items] == accepted
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import notification
+from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.ids import SHARDS, shard_of
@@ -26,8 +27,8 @@ async def test_shards_that_come_back_at_once_are_leased_from_again(tmp_path: Pat
     made = notification(WallClock().now())
     await store.work.accept([Arrival(made)])
     ownership.offer(SHARDS)
-    assert ownership.hand_over() == SHARDS
-    assert ownership.acquire(SHARDS) == SHARDS
+    assert await ownership.hand_over() == SHARDS
+    assert await ownership.acquire(SHARDS) == SHARDS
     lease = await store.work.lease(Lane.NORMAL, 10, later(WallClock().now(), MINUTE_MS))
     assert [item.notification.id for item in lease.items] == [made.id]
 
@@ -40,13 +41,13 @@ async def test_a_shard_is_not_handed_over_while_a_withdrawal_in_it_is_written(
     ownership = SqlOwnership(store.shards, store.work)
     made = notification(WallClock().now())
     await store.work.accept([Arrival(made)])
-    somebody_else = WriteLock(store.database.run_dir)
+    somebody_else = WriteLock(run_dir_of_store(store.database.settings))
     with somebody_else.hold(1.0):
         withdrawing = asyncio.create_task(store.work.withdraw(made.app, [made.id], "cancelled", WallClock().now()))
         await asyncio.sleep(0)
         ownership.offer(SHARDS)
-        assert ownership.hand_over() == SHARDS - 1
+        assert await ownership.hand_over() == SHARDS - 1
         assert store.shards.owned == {shard_of(made.app, made.user_id)}
     somebody_else.close()
     assert await withdrawing == [Withdrawn(0)]
-    assert ownership.hand_over() == 1
+    assert await ownership.hand_over() == 1

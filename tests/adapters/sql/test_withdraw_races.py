@@ -9,6 +9,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import again, notification, targets
+from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
@@ -27,7 +28,7 @@ async def test_a_retry_that_was_written_a_moment_before_is_cancelled_at_once(
     made = notification(now)
     await store.work.accept([Arrival(made)])
     lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
-    somebody_else = WriteLock(store.database.run_dir)
+    somebody_else = WriteLock(run_dir_of_store(store.database.settings))
     with somebody_else.hold(1.0):
         outcome = Settled(made, (again(0, now, wait_ms=HOUR_MS),), targets(1))
         settling = asyncio.create_task(store.work.settle(lease, [outcome]))

@@ -9,14 +9,14 @@ import pytest
 
 from benchmarks import growth, registry, stages
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.migrate import migrate
+from waypost.adapters.sql.migrate import migrate, sqlite_engine
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     """An empty store."""
     path = tmp_path / "waypost.db"
-    migrate(path)
+    migrate(sqlite_engine(path))
     return path
 
 

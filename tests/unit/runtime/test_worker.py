@@ -31,14 +31,17 @@ class OwnsAll:
         """All of them."""
         return SHARDS
 
-    def acquire(self, wanted: int) -> int:
+    def sharers(self) -> None:
+        """Alone."""
+
+    async def acquire(self, wanted: int) -> int:
         """There is nothing more."""
         return 0
 
     def offer(self, n: int) -> None:
         """There is nobody to have them."""
 
-    def hand_over(self) -> int:
+    async def hand_over(self) -> int:
         """Nothing was offered."""
         return 0
 
@@ -46,7 +49,7 @@ class OwnsAll:
         """Nothing was offered."""
         return 0
 
-    def take_role(self, name: str) -> bool:
+    async def take_role(self, name: str) -> bool:
         """It has every role."""
         return True
 

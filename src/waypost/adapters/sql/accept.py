@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from waypost.adapters.sql import dedup
 from waypost.adapters.sql.dedup import Claimed
+from waypost.adapters.sql.engine import Row
 from waypost.adapters.sql.replay import replay
-from waypost.adapters.sql.rows import Row, content_body, insert_all, notification_row, select_in, seqs
+from waypost.adapters.sql.rows import content_body, notification_row, select_in, seqs
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
@@ -29,6 +30,7 @@ _INSERT = (
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
     " VALUES "
 )
+_NEWEST = "SELECT id FROM notification ORDER BY id DESC LIMIT 1"
 _VALUES = f"({'?, ' * 20}1)"
 _PLAIN_VALUES = f"(?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1)"
 """Of what is to go out now, to all devices, by the app's own policy: most of all there is; binding less is cheaper."""
@@ -47,7 +49,7 @@ def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
         arrivals.write(slice_h)
         return answers
 
-    return Kind("accept", run, durable=True, overtakes=True)
+    return Kind("accept", run, durable=True, ordered=True, overtakes=True)
 
 
 def _answer(arrivals: Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:
@@ -69,7 +71,7 @@ class Arrivals:
 
     def _known_among(self, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationId | None]:
         connection = self._transaction.connection
-        newest: bytes = connection.execute("SELECT max(id) FROM notification").fetchone()[0] or b""
+        newest: bytes = next(iter(connection.execute(_NEWEST).fetchall()), (b"",))[0]
         doubtful = [one for one in ids if one <= newest]
         sql = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
         return dict(select_in(connection, sql, doubtful))
@@ -129,9 +131,9 @@ class Arrivals:
                 notifications.append((seq, status, *fields, duplicate_of, *row))
             if duplicate_of is None:
                 contents.append((seq, content_body(arrival.notification.content)))
-        insert_all(connection, _INSERT, _PLAIN_VALUES, plain)
-        insert_all(connection, _INSERT, _VALUES, notifications)
-        insert_all(connection, "INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
+        connection.insert_all(_INSERT, _PLAIN_VALUES, plain)
+        connection.insert_all(_INSERT, _VALUES, notifications)
+        connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
         dedup.claim(self._transaction, self._claims, slice_h)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -15,28 +14,25 @@ from msgspec import Struct
 from waypost.adapters.sql.bulk_rows import FROM_JOB, encoded, find_job, has_ended, job_body, record_of
 from waypost.adapters.sql.bulk_walk import ENQUEUE, next_step
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.rows import content_body
+from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.rows import content_body, seqs
 from waypost.adapters.sql.transaction import Kind, Op, Result, Transaction
 from waypost.domain.bulk import ENDED, JOB_TRANSITIONS, Job, JobId, JobState, Order, Recipient
 from waypost.domain.ids import AppId, NotificationId, first_id_at
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.ports.bulk import Enqueued, JobConflict, JobCreated, Walking
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 UPLOAD_LIMIT_MS = DAY_MS
 """A job whose list is not complete by then is cancelled."""
 
 _BY_KEY = "SELECT id, app, body_hash FROM bulk_job WHERE key = ?"
 _TAKEN = "SELECT max(created_at) FROM bulk_job"
-_SEQUENCE = "UPDATE sequence SET value = value + 1 WHERE name = 'notification' RETURNING value"
 _INSERT = """\
 INSERT INTO bulk_job (number, id, app, created_at, key, body_hash, job, state, walked_to, walked, pieces, total,
     left_out, uploaded) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, 0, 0, 0)
 """
 _CONTENT = "INSERT INTO content (seq, body) VALUES (?, ?)"
-_LISTED = "SELECT count(*) FROM bulk_recipient WHERE job = ? AND user_id IN (SELECT value FROM json_each(?))"
+_LISTED = "SELECT count(*) FROM bulk_recipient WHERE job = ? AND user_id IN ({texts})"
 _ADD = "INSERT OR REPLACE INTO bulk_recipient (job, user_id, variables) VALUES (?, ?, ?)"
 _ADDED = "UPDATE bulk_job SET uploaded = uploaded + ? WHERE number = ?"
 _MOVE = "UPDATE bulk_job SET state = ?, finished_at = ? WHERE number = ?"
@@ -45,7 +41,8 @@ _GIVE_UP = "UPDATE bulk_job SET state = 'cancelled', finished_at = ? WHERE numbe
 _CLOSE = "UPDATE bulk_piece SET open = 0 WHERE job = ? AND open = 1"
 _RUNNING = """\
 SELECT job, walked, (
-    SELECT ifnull(sum(expected - written), 0) FROM bulk_piece INDEXED BY bulk_piece_open WHERE job = number AND open = 1
+    SELECT CAST(coalesce(sum(expected - written), 0) AS BIGINT)
+    FROM bulk_piece INDEXED BY bulk_piece_open WHERE job = number AND open = 1
 ) AS waiting
 FROM bulk_job INDEXED BY bulk_job_open WHERE finished_at IS NULL AND state = 'running' ORDER BY waiting
 """
@@ -158,7 +155,7 @@ def _create_one(connection: Connection, new: _New) -> JobCreated | JobConflict:
         assert found is not None, "it was just read"
         return JobCreated(record_of(connection, found), new=False)
     job = _at_an_instant_of_its_own(connection, new.job)
-    number = connection.execute(_SEQUENCE).fetchone()[0]
+    (number,) = seqs(connection, 1)
     state = JobState.UPLOADING if job.registry is None else JobState.RUNNING
     row = (number, job.id, job.app, job.created_at, new.key, new.body_hash, job_body(job), str(state))
     connection.execute(_INSERT, row)
@@ -186,7 +183,8 @@ def _add_to_one(connection: Connection, more: _More) -> bool:
     if row is None or row[3] != JobState.UPLOADING:
         return False
     last = {each.user_id: each for each in more.recipients}
-    listed = connection.execute(_LISTED, (row[0], msgspec.json.encode(list(last)).decode())).fetchone()[0]
+    asked = (row[0], msgspec.json.encode(list(last)).decode())
+    listed = connection.execute(_LISTED.format(texts=connection.dialect.texts), asked).fetchone()[0]
     rows = [(row[0], each.user_id, encoded(each.variables) if each.variables else None) for each in last.values()]
     connection.executemany(_ADD, rows)
     connection.execute(_ADDED, (len(last) - listed, row[0]))
@@ -257,7 +255,7 @@ def _drop_old(connection: Connection, before: Instant) -> int:
     return dropped
 
 
-_CREATING = Kind("bulk_create", _create, durable=True)
+_CREATING = Kind("bulk_create", _create, durable=True, ordered=True)
 _ADDING = Kind("bulk_add", _add, durable=True)
 _ORDERING = Kind("bulk_order", _order, durable=True)
 _TIDYING = Kind("bulk_tidy", _tidy, durable=False)

@@ -8,7 +8,7 @@ notification                   by the ids that follow, where some rows of the pi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -16,18 +16,16 @@ from msgspec import Struct
 from waypost.adapters.sql.bulk_rows import FROM_JOB, encoded, job_of
 from waypost.adapters.sql.bulk_walk import matching
 from waypost.adapters.sql.devices import DEVICE, device_of
-from waypost.adapters.sql.rows import Row, select_in
+from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.rows import select_in
 from waypost.domain.bulk import Audience, Job, notification_for, recipient_id, variables_for
 from waypost.domain.ids import NotificationId
 from waypost.ports.work import WorkItem
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 _NOT_OUT = "NOT EXISTS (SELECT 1 FROM opt_out WHERE opt_out.app = ? AND opt_out.user_id = {table}.user_id)"
 _FROM_REGISTRY = f"""\
 SELECT user_id, NULL, {DEVICE} FROM device
-WHERE app = ? AND user_id > ? AND user_id <= ? AND {{matches}} AND {_NOT_OUT.format(table="device")}
+WHERE app = ? AND user_id > ? AND user_id <= ? AND {{matches}} = 1 AND {_NOT_OUT.format(table="device")}
 ORDER BY user_id
 """  # noqa: S608 - a list of columns
 _FROM_LIST = f"""\

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.bulk_load import PIECE_COLUMNS, PieceRow, Read, read_job, read_piece
 from waypost.adapters.sql.bulk_settle import PieceSettled
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
 from waypost.domain.bulk import Job
 from waypost.domain.ids import NotificationId
 from waypost.ports.work import Settled, WorkItem
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _RUNNING = "SELECT number FROM bulk_job INDEXED BY bulk_job_open WHERE finished_at IS NULL AND state = 'running'"
 _NEXT = (
@@ -27,7 +24,7 @@ _NEXT = (
     " WHERE open = 1 AND job = ? AND seq > ?{shards} ORDER BY seq LIMIT 1"
 )
 _WAITING = (
-    "SELECT ifnull(sum(expected - written), 0) FROM bulk_piece INDEXED BY bulk_piece_open"
+    "SELECT CAST(coalesce(sum(expected - written), 0) AS BIGINT) FROM bulk_piece INDEXED BY bulk_piece_open"
     " WHERE open = 1 AND job = ?{shards}"
 )
 _JOBS_KEPT = 64
@@ -76,12 +73,11 @@ class Pieces:
     def depth(self, connection: Connection, shards: frozenset[int]) -> int:
         """How many recipients of running jobs wait in *shards*."""
         sql = _WAITING.format(shards=in_shards(shards))
-        waiting: int = sum(connection.execute(sql, (job,)).fetchone()[0] for job in _running(connection))
+        waiting: int = sum(connection.execute(sql, (job,)).fetchone()[0] for job in running_jobs(connection))
         return max(0, waiting - len(self._piece_of))
 
-    def take(self, connection: Connection, n: int) -> list[WorkItem]:
-        """Lease at most *n* recipients of running jobs, of what is loaded."""
-        running = set(_running(connection)) if self._loaded else set()
+    def take(self, running: Collection[int], n: int) -> list[WorkItem]:
+        """Lease at most *n* recipients of the *running* jobs, of what is loaded."""
         items: list[WorkItem] = []
         for piece in list(self._loaded.values()):
             if piece.row.job not in running:  # paused: read again when it goes on; cancelled: never
@@ -96,7 +92,7 @@ class Pieces:
 
     async def load(self, shards: frozenset[int]) -> Read | None:
         """Read the next piece of *shards* in a reader thread; None where there is none. ``keep_read`` takes it in."""
-        row = self._database.read_here(lambda connection: self._next(connection, shards))
+        row = await self._database.read_to_lease(lambda connection: self._next(connection, shards))
         if row is None:
             return None
         self._loading.add(row.seq)
@@ -116,7 +112,7 @@ class Pieces:
     def _next(self, connection: Connection, shards: frozenset[int]) -> PieceRow | None:
         """The oldest open piece of the job whose turn it is."""
         sql = _NEXT.format(shards=in_shards(shards))
-        for job in sorted(_running(connection), key=lambda job: (job <= self._turn, job)):
+        for job in sorted(running_jobs(connection), key=lambda job: (job <= self._turn, job)):
             after = -1
             while (found := connection.execute(sql, (job, after)).fetchone()) is not None:
                 after = found[0]
@@ -162,5 +158,6 @@ class Pieces:
             self._loaded.pop(piece.row.seq, None)
 
 
-def _running(connection: Connection) -> list[int]:
+def running_jobs(connection: Connection) -> list[int]:
+    """The numbers of jobs that may be sent."""
     return [row[0] for row in connection.execute(_RUNNING)]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from waypost.adapters.sql.rows import Row, content_of
+from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.rows import content_of
 from waypost.domain.bulk import ENDED, Job, JobId, JobState
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.ports.bulk import JobRecord
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 JOB = "number, job, content.body, state, uploaded, walked, total, left_out, finished_at, walked_to, pieces"
 """The columns that ``record_of`` and ``job_of`` read."""

@@ -13,12 +13,12 @@ From then on a recipient's notification is one like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Case, write_receipts
-from waypost.adapters.sql.rows import Row, insert_all, notification_row, seqs
+from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.rows import notification_row, seqs
 from waypost.adapters.sql.straight import StraightWay, goes_straight
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.notification import Notification
@@ -26,19 +26,16 @@ from waypost.domain.status import NotificationStatus
 from waypost.ports.journal import NotificationMoved
 from waypost.ports.work import Settled
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 _INSERT = (
     "INSERT INTO notification (seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane,"
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
     " VALUES "
 )
 _VALUES = f"({'?, ' * 21}1)"
-_PIECE = "SELECT job FROM bulk_piece WHERE seq = ?"
+_PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
-    "UPDATE bulk_piece SET written = written + ?1, open = open AND written + ?1 < ?2 WHERE seq = ?3"
-    " RETURNING written, expected, written = ?2"
+    "UPDATE bulk_piece SET written = written + ?1, open = CASE WHEN written + ?1 < ?2 THEN open ELSE 0 END"
+    " WHERE seq = ?3 RETURNING written, expected, written = ?2"
 )
 _CORRECT = "UPDATE bulk_job SET total = total + ?, left_out = left_out + ? WHERE number = ?"
 
@@ -81,14 +78,16 @@ class _Born(Case):
 
 
 def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> list[None]:
-    connection = transaction.connection
+    connection, owned = transaction.connection, transaction.owned
     pieces = [piece for op in ops for piece in op]
     count = sum(len(piece.settled) for piece in pieces)
     numbers = iter(seqs(connection, count) if count else ())
     born: list[_Born] = []
     straight = StraightWay(transaction)
     for piece in pieces:
-        (job,) = connection.execute(_PIECE, (piece.seq,)).fetchone()
+        job, shard = connection.execute(_PIECE, (piece.seq,)).fetchone()
+        if owned is not None and shard not in owned:
+            continue  # who has it by now writes those rows
         for settled, variables in piece.settled:
             case = _Born(next(numbers), job, settled.notification, variables)
             if goes_straight(settled):
@@ -98,13 +97,15 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
                 _settle(transaction, case, settled)
             born.append(case)
         _note_written(connection, job, piece)
-    insert_all(connection, _INSERT, _VALUES, [case.row(transaction) for case in born])
+    connection.insert_all(_INSERT, _VALUES, [case.row(transaction) for case in born])
     straight.write()
     write_receipts(connection, born)
     return [None] * len(ops)
 
 
-SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind("settle_recipients", _run, durable=False, patient=True)
+SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind(
+    "settle_recipients", _run, durable=False, ordered=True, patient=True
+)
 
 
 def _settle(transaction: Transaction, case: _Born, settled: Settled) -> None:

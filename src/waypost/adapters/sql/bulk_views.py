@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from waypost.adapters.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience
 from waypost.adapters.sql.bulk_rows import FROM_JOB, find_job, job_of, record_of
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.rows import Row
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.domain.bulk import JobId, JobState, notification_for, piece_of, recipient_id
 from waypost.domain.ids import AppId, NotificationId, UserId, created_at, first_id_at
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import later
 from waypost.ports.bulk import JobRecord, RecipientRecord
 from waypost.ports.views import Record
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _NEWEST = JobId(b"\xff" * 16)
 

@@ -10,18 +10,16 @@ out meanwhile gets nothing. A page reads a bounded number of rows, whatever a fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from waypost.adapters.sql.bulk_rows import find_job, job_of
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.bulk import PAGE, PIECES_LIMIT, Job, JobId, PageRow, Piece, RegistryFilter, cut_page
 from waypost.domain.ids import SHARDS, AppId
 from waypost.ports.bulk import Enqueued
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 PAGE_PER_RECIPIENT = 4
 PAGE_LEAST = 100
@@ -65,12 +63,13 @@ def matching(registry: RegistryFilter, token_use: str) -> tuple[str, list[Any]]:
             conditions.append(f"{column} IN ({','.join('?' * len(words))})")
             bound += words
     if registry.locales:
-        conditions.append(f"({' OR '.join(['locale = ? OR locale GLOB ?'] * len(registry.locales))})")
-        bound += [each for locale in registry.locales for each in (locale, f"{locale}[-_]*")]
+        begins = (f"locale = ? OR substr(locale, 1, {len(each) + 1}) IN (?, ?)" for each in registry.locales)
+        conditions.append(f"({' OR '.join(begins)})")
+        bound += [each for locale in registry.locales for each in (locale, f"{locale}-", f"{locale}_")]
     if registry.seen_after is not None:
         conditions.append("last_seen_at >= ?")
         bound.append(registry.seen_after)  # type: ignore[arg-type]  # a list of what SQLite binds
-    return f"ifnull({' AND '.join(conditions)}, 0)", bound
+    return f"CASE WHEN {' AND '.join(conditions)} THEN 1 ELSE 0 END", bound
 
 
 def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size: int) -> Step | None:
@@ -106,7 +105,7 @@ ENQUEUE: Kind[Step, Enqueued] = Kind("bulk_enqueue", _run, durable=False)
 
 def _walk_on(connection: Connection, step: Step) -> Enqueued:
     total = sum(piece.expected for piece in step.pieces)
-    moved = (step.walked_to, step.walked, len(step.pieces), total, step.left_out, step.number, step.walked_from)
+    moved = (step.walked_to, int(step.walked), len(step.pieces), total, step.left_out, step.number, step.walked_from)
     if connection.execute(_WALK_ON, moved).rowcount == 0:
         return Enqueued(0, moved=False)
     rows = [

@@ -9,36 +9,33 @@ Receipts are read only of rows that are routed and not final: fresh rows have no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import (
     INSERT_RECEIPT,
     RECEIPT,
+    RECEIPT_VALUES,
     REPLACE_RECEIPT,
-    Row,
     receipt_of,
     receipt_row,
     select_in,
 )
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.delivery import Receipt, Target
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import SHARDS, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Forget, apply
 from waypost.domain.status import DeliveryStatus, NotificationStatus, final_status
 from waypost.domain.time import Instant
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 _FIND = (
     "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
-_ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE seq = ?"
+_ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
-    "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE seq = ?"
+    "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
 _PENDING = DeliveryStatus.PENDING
 _LANES = {word.value: word for word in Lane}
@@ -149,13 +146,16 @@ class Case:
 
 
 class Cases:
-    """The notifications of one transaction by id."""
+    """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
 
     def __init__(self, transaction: Transaction, ids: Iterable[NotificationId]) -> None:
         self._transaction = transaction
         connection = transaction.connection
-        rows = select_in(connection, _FIND, list(dict.fromkeys(ids)))
-        self._cases = {case.id: case for case in map(Case, rows)}
+        rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
+        owned = transaction.owned
+        self._cases = {
+            case.id: case for case in map(Case, rows) if owned is None or case.shard in owned or case.shard >= SHARDS
+        }
         open_ids = [case.id for case in self._cases.values() if case.due_at is None and not case.is_final]
         for row in select_in(connection, _RECEIPTS, open_ids):
             receipt = receipt_of(row)
@@ -169,17 +169,18 @@ class Cases:
         """Write everything that changed."""
         routed: list[Row] = []
         finished: list[Row] = []
+        connection = self._transaction.connection
+        key = connection.dialect.row_key
         for case in self._cases.values():
             if case.finished:
-                row = (case.withdrawn, case.status, case.reason, self._transaction.now, case.seq)
+                row = (case.withdrawn, case.status, case.reason, self._transaction.now, getattr(case, key))
                 finished.append(row)
             elif case.moved:
-                routed.append((case.due_at, case.withdrawn, case.seq))
-        connection = self._transaction.connection
+                routed.append((case.due_at, case.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())
         for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
             if rows:
-                connection.executemany(sql, rows)
+                connection.executemany(sql.format(key=key), rows)
 
 
 def write_receipts(connection: Connection, cases: Iterable[Case]) -> None:
@@ -192,5 +193,4 @@ def write_receipts(connection: Connection, cases: Iterable[Case]) -> None:
         else:
             changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
     for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
-        if rows:
-            connection.executemany(sql, rows)
+        connection.insert_all(sql, RECEIPT_VALUES, rows)

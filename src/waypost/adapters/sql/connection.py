@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy.engine import make_url
 
+from waypost.adapters.sql.engine import Dialect, Row
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import ConfigurationError
@@ -23,9 +26,6 @@ try:
     from pysqlite3 import dbapi2 as dbapi
 except ImportError:
     import sqlite3 as dbapi
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _CONFIG_MULTITHREAD = 2
 _CONFIG_MEMSTATUS = 9
@@ -54,7 +54,47 @@ dbapi.register_adapter(type(None), lambda nothing: nothing)
 for _words in (Lane, Kind, Urgency, Guarantee, NotificationStatus, DeliveryStatus, FailureClass, ClaimKind):
     dbapi.register_adapter(_words, str.__str__)
 
-__all__ = ["SAFE_WITH_MANY_WORKERS", "connect", "database_path", "dbapi", "run_directory"]
+__all__ = ["SAFE_WITH_MANY_WORKERS", "SqliteConnection", "connect", "database_path", "dbapi", "run_directory"]
+
+DIALECT = Dialect(
+    row_key="seq",
+    locked="",
+    snapshot="BEGIN",
+    texts="SELECT value FROM json_each(?)",
+    users="(SELECT key AS place, value ->> 0 AS app, value ->> 1 AS user_id FROM json_each(?)) AS asked",
+    below_open_transactions="",
+    next_numbers="UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value",
+    blob="BLOB",
+)
+_LIST_SIZES = (1, 8, 64, 512)
+_ROWS_AT_ONCE = (64, 8)
+"""A row costs a third less than in a statement of its own."""
+
+
+class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two modules
+    """A connection with the few words that are SQLite's own (fulfils engine.Connection)."""
+
+    dialect = DIALECT
+
+    def lists(self, sql: str, keys: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+        """See Connection: lists of four sizes, filled up with their last key, so that few statements serve all."""
+        for start in range(0, len(keys), _LIST_SIZES[-1]):
+            chunk = list(keys[start : start + _LIST_SIZES[-1]])
+            size = next(size for size in _LIST_SIZES if len(chunk) <= size)
+            chunk += [chunk[-1]] * (size - len(chunk))
+            yield sql.format(keys=",".join("?" * size)), chunk
+
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
+        """See Connection."""
+        start = 0
+        for count in _ROWS_AT_ONCE:
+            sql = insert + ",".join([values] * count) if len(rows) - start >= count else ""
+            while len(rows) - start >= count:
+                self.execute(sql, list(chain.from_iterable(rows[start : start + count])))
+                start += count
+        if start < len(rows):
+            self.executemany(insert + values, rows[start:])
+
 
 SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
 """Whether this library may serve more than one process."""
@@ -74,7 +114,7 @@ def database_path(url: str) -> Path:
     """The file that *url* names; ConfigurationError where it names no SQLite file."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
-        raise ConfigurationError("store", "must be sqlite:///<path of a file>")
+        raise ConfigurationError("store", "must be sqlite:///<path of a file> or postgresql://<user>@<host>/<database>")
     return Path(parsed.database).resolve()
 
 
@@ -83,22 +123,27 @@ def run_directory(database: Path) -> Path:
 
     ConfigurationError where it cannot be: the database's own folder is missing, or is not ours to write.
     """
-    folder = database.with_name(database.name + ".run")
+    return made_folder(database.with_name(database.name + ".run"))
+
+
+def made_folder(folder: Path) -> Path:
+    """*folder*, made if it is not there; ConfigurationError where it cannot be."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as refused:
-        raise ConfigurationError("store", f"cannot write into {database.parent}: {refused.strerror}") from refused
+        raise ConfigurationError("store", f"cannot write into {folder.parent}: {refused.strerror}") from refused
     return folder
 
 
-def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = False) -> Connection:
+def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = False) -> SqliteConnection:
     """Open a connection without implicit transactions; usable by one thread at a time, not bound to one."""
-    connection: Any = dbapi.connect(
+    connection: SqliteConnection = dbapi.connect(
         str(database),
         timeout=busy_timeout_s,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
+        factory=SqliteConnection,
     )
     try:
         for pragma in _PRAGMAS:
@@ -109,5 +154,4 @@ def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = F
     except BaseException:
         connection.close()
         raise
-    opened: Connection = connection
-    return opened
+    return connection

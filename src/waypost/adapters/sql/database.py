@@ -1,4 +1,4 @@
-"""The database of one process: its writer, its readers and its folder of locks."""
+"""The database of one process: its writer and its readers."""
 
 from __future__ import annotations
 
@@ -6,43 +6,33 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from waypost.adapters.sql.connection import connect, database_path, run_directory
-from waypost.adapters.sql.faults import Fault, fault_of, refusal
+from waypost.adapters.sql.engine import Connection, Engine
+from waypost.adapters.sql.engines import engine_of
+from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.group_commit import GroupCommit
-from waypost.adapters.sql.migrate import migrate
-from waypost.adapters.sql.reserve import Reserve
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.state import StoreState
-from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
-from waypost.domain.errors import StorageBroken
+from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.telemetry.sink import Telemetry
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 T = TypeVar("T")
 
 _READERS = 2
-_MIGRATION_PATIENCE_S = 30.0
 
 
 class Database:
     """Writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
 
-    def __init__(self, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(self, engine: Engine, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+        self.engine = engine
         self.settings = settings
-        self.path: Path = database_path(settings.url)
-        self.run_dir: Path = run_directory(self.path)
-        self._lock = WriteLock(self.run_dir)
-        self._writer = connect(self.path, busy_timeout_s=settings.lock_timeout_s)
-        self.loop_reader: Connection = connect(self.path, read_only=True)
-        """For reads on the event loop that are proven short."""
-        reserve = reserve_of(settings)
-        self.commits = GroupCommit(self._writer, self._lock, reserve, settings, clock=clock, telemetry=telemetry)
+        self._writer = engine.open_writer()
+        self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
+        """For reads on the event loop that are proven short, where a read is no round trip."""
+        self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
         self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")
         self._local = threading.local()
@@ -62,28 +52,54 @@ class Database:
         """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
         return await asyncio.get_running_loop().run_in_executor(self._router, self._read, query)
 
-    def read_here(self, query: Callable[[Connection], T]) -> T:
-        """Run *query* on the event loop: for reads that are proven short."""
-        return self._guarded(query, self.loop_reader)
+    async def read_to_lease(self, query: Callable[[Connection], T]) -> T:
+        """Run *query* on the event loop, without a pause, or where that would be a round trip as ``read_to_route``.
+
+        What is leased or let go of may change during such a pause: ``Holdings.watching`` tells.
+        """
+        if self.loop_reader is None:
+            return await self.read_to_route(query)
+        try:
+            return query(self.loop_reader)
+        except Exception as error:
+            raise self._refusal_of(error) from error
 
     def _read(self, query: Callable[[Connection], T]) -> T:
+        if self.state is StoreState.AWAY:
+            raise refusal(Fault.LOST)
+        try:
+            return query(self._connection())
+        except Exception as error:
+            if self.engine.fault_of(error) is not Fault.LOST:
+                raise self._refusal_of(error) from error
+            self._forget_connection()
+        try:  # the server may have been started again since the last read: a read can be repeated
+            return query(self._connection())
+        except Exception as error:
+            self._forget_connection()
+            raise self._refusal_of(error) from error
+
+    def _connection(self) -> Connection:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = connect(self.path, read_only=True)
+            connection = self._local.connection = self.engine.open_reader()
             self._opened.append(connection)
-        return self._guarded(query, connection)
+        return connection
 
-    def _guarded(self, query: Callable[[Connection], T], connection: Connection) -> T:
-        """Turn what the disk raises into the error tree."""
-        try:
-            return query(connection)
-        except Exception as error:
-            fault = fault_of(error)
-            if fault is Fault.OPERATION:
-                raise
-            if fault is Fault.BROKEN:
-                self.commits.report_broken()
-            raise refusal(fault) from error
+    def _forget_connection(self) -> None:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._local.connection = None
+            self._opened.remove(connection)
+            connection.close()
+
+    def _refusal_of(self, error: Exception) -> Exception:
+        """What was raised, in the error tree; the error itself where it says nothing of the store."""
+        fault = self.engine.fault_of(error)
+        if fault is Fault.OPERATION:
+            return error
+        self.commits.report(fault)
+        return refusal(fault)
 
     async def close(self) -> None:
         """Write what is queued and close every connection; once more is harmless."""
@@ -93,47 +109,16 @@ class Database:
         await self.commits.stop()
         await asyncio.to_thread(self._readers.shutdown)
         await asyncio.to_thread(self._router.shutdown)
-        for connection in (*self._opened, self.loop_reader, self._writer):
+        for connection in self._opened:
             connection.close()
-        self._lock.close()
+        if self.loop_reader is not None:
+            self.loop_reader.close()
+        self._writer.close()
 
 
-def prepare(settings: SqlSettings) -> tuple[str | None, str]:
-    """Make the database have today's schema, and name the revisions before and after; blocking, under the write lock.
+def prepare(settings: SqlSettings, now: Instant) -> tuple[str | None, str]:
+    """Make the database have today's schema, and name the revisions before and after; blocking.
 
-    A full disk gives up its reserve, so that the store opens and can finish what was accepted. StorageBroken where the
-    file is no sound database or was made by a newer version.
+    StorageBroken where it is no sound database or was made by a newer version.
     """
-    reserve = reserve_of(settings)
-    try:
-        return _prepare(settings)
-    except StorageBroken as broken:
-        if not reserve.is_disk_full():
-            raise
-        reserve.drop()
-        if reserve.is_disk_full():
-            raise refusal(Fault.FULL) from broken
-    return _prepare(settings)
-
-
-def reserve_of(settings: SqlSettings) -> Reserve:
-    """The reserve of the store that *settings* name."""
-    run_dir = run_directory(database_path(settings.url))
-    return Reserve(run_dir, settings.reserve_bytes, settings.checkpoint_bytes)
-
-
-def _prepare(settings: SqlSettings) -> tuple[str | None, str]:
-    path = database_path(settings.url)
-    lock = WriteLock(run_directory(path))
-    try:
-        with lock.hold(_MIGRATION_PATIENCE_S):
-            return migrate(path)
-    except LockTimeout as timeout:
-        raise refusal(Fault.BUSY) from timeout
-    except Exception as error:
-        fault = fault_of(getattr(error, "orig", None) or error)
-        if fault is Fault.OPERATION:
-            raise
-        raise refusal(fault) from error
-    finally:
-        lock.close()
+    return engine_of(settings).prepare(now)

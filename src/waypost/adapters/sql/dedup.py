@@ -11,26 +11,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.rows import Row, insert_all, select_in
+from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import HOUR_MS, Instant
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 _MAKE = (
-    "CREATE TABLE IF NOT EXISTS dedup_{slice} (key BLOB PRIMARY KEY, kind TEXT NOT NULL, id BLOB NOT NULL,"
-    " body_hash BLOB NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID"
+    "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
+    " body_hash {blob} NOT NULL, until BIGINT NOT NULL) WITHOUT ROWID"
 )
 _NOTE = (
-    "INSERT INTO dedup_slice (slice, until) VALUES (?, ?) ON CONFLICT DO UPDATE SET until = max(until, excluded.until)"
+    "INSERT INTO dedup_slice (slice, until) VALUES (?, ?)"
+    " ON CONFLICT (slice) DO UPDATE SET until = excluded.until WHERE dedup_slice.until < excluded.until"
 )
 _LOOK_UP = "SELECT key, id, body_hash, until FROM dedup_{slice} WHERE key IN ({{keys}})"
 _CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES "
@@ -66,11 +64,11 @@ def claim(
     until = -(-max(made.until for made, _ in claims) // HOUR_MS) * HOUR_MS  # whole hours: the note changes seldom
     noted: Row | None = connection.execute("SELECT until FROM dedup_slice WHERE slice = ?", (number,)).fetchone()
     if noted is None:
-        connection.execute(_MAKE.format(slice=number))
+        connection.execute(_MAKE.format(slice=number, blob=connection.dialect.blob))
     if noted is None or noted[0] < until:
         connection.execute(_NOTE, (number, until))
     rows = [(made.key, held or made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
-    insert_all(connection, _CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
+    connection.insert_all(_CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
 
 
 class SqlDedup:
@@ -109,5 +107,5 @@ def _drop_over(transaction: Transaction, ops: Sequence[None]) -> list[int]:
     return [len(over)] * len(ops)
 
 
-_FORGET: Kind[Sequence[bytes], int] = Kind("forget keys", _forget, durable=True)
-_DROP_OVER: Kind[None, int] = Kind("drop keys", _drop_over, durable=False)
+_FORGET: Kind[Sequence[bytes], int] = Kind("forget keys", _forget, durable=True, ordered=True)
+_DROP_OVER: Kind[None, int] = Kind("drop keys", _drop_over, durable=False, ordered=True)

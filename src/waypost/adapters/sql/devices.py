@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.device import Device, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 DEVICE = (
     "device.app, device.user_id, device.device_id, platform, token, registered_at, last_seen_at, token_updated_at,"
@@ -28,9 +26,8 @@ DEVICE = (
 )
 """The columns that ``device_of`` reads."""
 _FOR_USERS = f"""\
-SELECT asked.key, {DEVICE}
-FROM json_each(?) AS asked CROSS JOIN device
-ON device.app = asked.value ->> 0 AND device.user_id = asked.value ->> 1
+SELECT asked.place, {DEVICE}
+FROM {{users}} CROSS JOIN device ON device.app = asked.app AND device.user_id = asked.user_id
 WHERE active = 1
 """  # noqa: S608 - a list of columns
 _OF_USER = f"""\
@@ -53,7 +50,8 @@ INSERT INTO device (
     token_use, registered_at, last_seen_at, token_updated_at, last_used_at, active
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13, ?13, 1)
 ON CONFLICT (app, user_id, device_id) DO UPDATE SET
-    token_updated_at = iif(token = excluded.token, token_updated_at, excluded.token_updated_at),
+    token_updated_at = CASE WHEN device.token = excluded.token THEN device.token_updated_at
+        ELSE excluded.token_updated_at END,
     platform = excluded.platform, token = excluded.token, token_hash = excluded.token_hash,
     p256dh = excluded.p256dh, auth = excluded.auth,
     app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
@@ -64,7 +62,7 @@ RETURNING {DEVICE.replace("device.", "")}
 _PUSH_OUT = """\
 UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
     SELECT device_id FROM device WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id != ?3
-    ORDER BY last_seen_at DESC, device_id DESC LIMIT -1 OFFSET ?4 - 1
+    ORDER BY last_seen_at DESC, device_id DESC LIMIT 1000000 OFFSET ?4 - 1
 )
 RETURNING last_seen_at, device_id
 """
@@ -88,7 +86,7 @@ class SqlDevices:
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices."""
         asked = json.dumps(users)
-        rows = await self._database.read_to_route(lambda reader: reader.execute(_FOR_USERS, (asked,)).fetchall())
+        rows = await self._database.read_to_route(lambda connection: _for_users(connection, asked))
         found: list[list[Device]] = [[] for _ in users]
         for position, *row in rows:
             found[position].append(device_of(row))
@@ -103,7 +101,7 @@ class SqlDevices:
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
-        return await self._read(_OF_USER, (app, user_id, not inactive))
+        return await self._read(_OF_USER, (app, user_id, int(not inactive)))
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
@@ -124,6 +122,10 @@ class SqlDevices:
     async def _read(self, query: str, arguments: tuple[Any, ...]) -> list[Device]:
         rows = await self._database.read(lambda connection: connection.execute(query, arguments).fetchall())
         return [device_of(row) for row in rows]
+
+
+def _for_users(connection: Connection, asked: str) -> list[Any]:
+    return connection.execute(_FOR_USERS.format(users=connection.dialect.users), (asked,)).fetchall()
 
 
 class _Call(Struct, frozen=True):

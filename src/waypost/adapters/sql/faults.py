@@ -16,6 +16,8 @@ class Fault(Enum):
     FULL = auto()  # no room on the disk
     BROKEN = auto()  # the file is not a sound database
     AWAY = auto()  # the disk did not answer properly
+    LOST = auto()  # the server does not answer
+    CLASH = auto()  # two transactions stood in each other's way: once more
     OPERATION = auto()  # nothing: the operation itself was wrong
 
 
@@ -54,5 +56,7 @@ def refusal(fault: Fault) -> Unavailable:
             return StorageBroken("the database is damaged; restore it from a backup", retry_after_s=60)
         case Fault.AWAY:
             return StorageBroken("the disk cannot be read or written", retry_after_s=5)
-        case Fault.BUSY | Fault.OPERATION:
+        case Fault.LOST:
+            return Unavailable("the database does not answer", ErrorCode.STORAGE_AWAY)
+        case Fault.BUSY | Fault.CLASH | Fault.OPERATION:
             return Unavailable("the store is busy", ErrorCode.STORAGE_BUSY)

@@ -9,23 +9,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from waypost.adapters.sql.checkpoint import Checkpoint
-from waypost.adapters.sql.faults import Fault, fault_of, refusal
-from waypost.adapters.sql.reserve import Reserve
-from waypost.adapters.sql.settings import Durability, SqlSettings
+from waypost.adapters.sql.engine import Busy, Fence, InDoubt, Writer
+from waypost.adapters.sql.faults import Fault, refusal
+from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.state import EVENT_OF, StoreState
 from waypost.adapters.sql.transaction import Kind, Op, Result, Transaction
-from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
+_UNWELL = (StoreState.FULL, StoreState.AWAY)
+_CLASHES = 3
+"""How often a transaction is repeated that stood in another's way."""
 _RETRY_PAUSE_S = 0.25
 """How long patient operations wait before the store is tried again."""
 
@@ -48,46 +46,53 @@ _Answer = tuple[asyncio.Future[Any], Any]
 """A future and its result; an exception is raised there."""
 
 
+class _InDoubt(NamedTuple):
+    """A commit of which nobody knows whether it was made; who is not patient was refused."""
+
+    transaction: str
+    waiting: list[_Queued]
+    answers: list[_Answer]
+    """What *waiting* is told if it was."""
+
+
 class GroupCommit:
     """Queues operations from the event loop and answers them after their commit, waking the loop once for each.
 
     A busy store (the write lock is taken for longer than the timeout) refuses what is not patient with
     ``Unavailable``; a full one with ``StorageFull``, dropping the reserve so that patient operations still fit; a
-    damaged one refuses everything with ``StorageBroken``.
+    damaged one refuses everything with ``StorageBroken``. One that is away refuses what is not patient at once, and is
+    tried again and again: nobody waits for a server that does not answer.
     """
 
     def __init__(
         self,
-        connection: Connection,
-        lock: WriteLock,
-        reserve: Reserve,
+        writer: Writer,
         settings: SqlSettings,
         *,
         clock: Clock,
         telemetry: Telemetry,
     ) -> None:
-        self._connection = connection
-        self._lock = lock
-        self._reserve = reserve
+        self._writer = writer
         self._settings = settings
         self._clock = clock
         self._telemetry = telemetry
-        self._checkpoint = Checkpoint(connection, settings.checkpoint_bytes)
         self._loop = asyncio.get_running_loop()
         self._wake = threading.Condition()
         self._queue: deque[_Queued] = deque()
         self._answers: list[_Answer] = []
         self._returned: list[_Queued] = []
         self._listeners: list[Callable[[StoreState], None]] = []
-        self._synchronous: str | None = None
         self._overtaking = False
         """The last commit was of what overtakes."""
+        self._in_doubt: _InDoubt | None = None
         self._held = 0
         self._seconds = 0.0
         self._operations = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
-        self.state = StoreState.OK if reserve.keep() else StoreState.FULL
+        self.state = StoreState.OK if writer.is_well() else StoreState.FULL
+        self.fence: Fence = lambda _: None
+        """What each transaction asks for the shards that are still this process's."""
 
     def start(self) -> None:
         """Begin to write."""
@@ -103,6 +108,8 @@ class GroupCommit:
 
     def submit(self, kind: Kind[Op, Result], op: Op, rows: int = 1) -> asyncio.Future[Result]:
         """Queue *op*; *rows* is its size. Shield the future where the caller may be cancelled."""
+        if self.state is StoreState.AWAY and not kind.patient:
+            raise refusal(Fault.LOST)
         future: asyncio.Future[Result] = self._loop.create_future()
         with self._wake:
             if self._stopping:
@@ -123,9 +130,14 @@ class GroupCommit:
         """Patient operations that are not written yet."""
         return self._held
 
-    def report_broken(self) -> None:
-        """A reader found the database damaged."""
-        self._enter(StoreState.BROKEN)
+    def report(self, fault: Fault) -> None:
+        """Somebody who reads found the store damaged or away."""
+        if fault is Fault.BROKEN:
+            self._enter(StoreState.BROKEN)
+        elif fault is Fault.LOST and self.state is not StoreState.AWAY:
+            self._enter(StoreState.AWAY)
+            with self._wake:
+                self._wake.notify()
 
     # What follows runs in the writer thread.
 
@@ -150,27 +162,26 @@ class GroupCommit:
             while not self._queue:
                 if self._stopping:
                     return False
-                self._wake.wait(_RETRY_PAUSE_S if self.state is StoreState.FULL else None)
-                if self.state is StoreState.FULL:
+                self._wake.wait(_RETRY_PAUSE_S if self.state in _UNWELL else None)
+                if self.state in _UNWELL:
                     return True
             return True
 
     def _round(self, started: float) -> None:
-        """One turn under the write lock."""
+        """One turn of this process to write."""
         try:
-            with self._lock.hold(self._patience_s(started)):
+            with self._writer.turn(self._patience_s(started)):
                 self._recover()
                 batch = self._take()
                 self._operations = len(batch)
                 if batch:
                     self._write(batch)
-                self._checkpoint.run_if_due()
-        except LockTimeout:
+        except Busy:
             self._refuse_late()
-        except Exception as error:  # noqa: BLE001 - whatever the disk raised: the operations wait, the thread lives on
-            self._note(self._fault_of(error))
+        except Exception as error:  # noqa: BLE001 - whatever the store raised: the operations wait, the thread lives on
+            self._note(self._writer.fault_of(error))
             self._refuse_late()
-            time.sleep(_RETRY_PAUSE_S)  # nothing tells when a disk answers again
+            time.sleep(_RETRY_PAUSE_S)  # nothing tells when a disk or a server answers again
 
     def _patience_s(self, now: float) -> float:
         with self._wake:
@@ -178,8 +189,22 @@ class GroupCommit:
         return max(0.0, oldest + self._settings.lock_timeout_s - now)
 
     def _recover(self) -> None:
-        if self.state is StoreState.FULL and self._reserve.keep():
+        if self._in_doubt is not None:
+            self._resolve_doubt(self._in_doubt)
+        if self.state in _UNWELL and self._writer.is_well():
             self._enter(StoreState.OK)
+
+    def _resolve_doubt(self, doubt: _InDoubt) -> None:
+        """Ask what became of the commit during which the connection was lost."""
+        was_committed = self._writer.was_committed(doubt.transaction)
+        if was_committed is None:
+            raise TimeoutError("the lost connection's transaction is still open")
+        if was_committed:
+            self._answers += doubt.answers
+        else:
+            with self._wake:
+                self._queue.extendleft(reversed(doubt.waiting))
+        self._in_doubt = None
 
     def _take(self) -> list[_Queued]:
         """What goes into the next commit; while the disk is full that is what is patient, the rest is refused."""
@@ -208,37 +233,46 @@ class GroupCommit:
         return batch
 
     def _write(self, batch: Sequence[_Queued]) -> None:
-        try:
-            answers = self._transact(batch)
-        except Exception as error:  # noqa: BLE001 - what an operation raises belongs to whoever submitted it
-            self._failed(batch, error)
-        else:
-            self._answers += answers
+        for again in range(_CLASHES, -1, -1):
+            try:
+                self._answers += self._transact(batch)
+            except Exception as error:  # noqa: BLE001 - what an operation raises belongs to whoever submitted it
+                if again and self._writer.fault_of(error) is Fault.CLASH:
+                    continue
+                self._failed(batch, error)
+            return
 
     def _transact(self, batch: Sequence[_Queued]) -> list[_Answer]:
         """All of *batch*, or an exception and nothing of it."""
-        self._set_synchronous(any(queued.kind.durable for queued in batch))
         kinds: dict[Kind[Any, Any], list[_Queued]] = {}
         for queued in batch:
             kinds.setdefault(queued.kind, []).append(queued)
         answers: list[_Answer] = []
-        self._connection.execute("BEGIN IMMEDIATE")
+        durable, ordered = any(kind.durable for kind in kinds), any(kind.ordered for kind in kinds)
+        self._writer.begin(durable=durable, ordered=ordered)
         try:
-            transaction = Transaction(self._connection, self._clock.now())
+            transaction = Transaction(self._writer.connection, self._clock.now(), self.fence)
             for kind, members in kinds.items():
                 results = kind.run(transaction, [queued.op for queued in members])
                 answers += zip((queued.future for queued in members), results, strict=True)
             transaction.finish()
-            self._connection.execute("COMMIT")
+            self._writer.commit()
+        except InDoubt as lost:
+            patient = [queued for queued in batch if queued.kind.patient]
+            waits = {queued.future for queued in patient}
+            self._in_doubt = _InDoubt(lost.transaction, patient, [each for each in answers if each[0] in waits])
+            raise
         except BaseException:
-            if self._connection.in_transaction:
-                with contextlib.suppress(Exception):  # the first error is the one to tell
-                    self._connection.execute("ROLLBACK")
+            self._writer.rollback()
             raise
         return answers
 
     def _failed(self, batch: Sequence[_Queued], error: Exception) -> None:
-        fault = self._fault_of(error)
+        if isinstance(error, InDoubt):
+            self._note(Fault.LOST)
+            self._refuse((queued for queued in batch if not queued.kind.patient), Fault.LOST)
+            return
+        fault = self._writer.fault_of(error)
         if fault is Fault.OPERATION and len(batch) > 1:
             for queued in batch:
                 self._write([queued])
@@ -250,14 +284,12 @@ class GroupCommit:
             self._returned += [queued for queued in batch if queued.kind.patient and waits]
             self._refuse((queued for queued in batch if not (queued.kind.patient and waits)), fault)
 
-    def _fault_of(self, error: Exception) -> Fault:
-        fault = fault_of(error)
-        return Fault.FULL if fault is Fault.AWAY and self._reserve.is_disk_full() else fault
-
     def _note(self, fault: Fault) -> None:
         if fault is Fault.FULL:
-            self._reserve.drop()
+            self._writer.use_reserve()
             self._enter(StoreState.FULL)
+        elif fault is Fault.LOST:
+            self._enter(StoreState.AWAY)
         elif fault is Fault.BROKEN:
             self._enter(StoreState.BROKEN)
 
@@ -265,19 +297,14 @@ class GroupCommit:
         self._answers += [(queued.future, refusal(fault)) for queued in refused]
 
     def _refuse_late(self) -> None:
-        """Refuse what has waited for the lock for as long as it may; when stopping, everything."""
-        latest = time.monotonic() - self._settings.lock_timeout_s
+        """Refuse what has waited for as long as it may; with the store away what is not patient, when stopping all."""
+        is_away = self.state is StoreState.AWAY
+        latest = time.monotonic() - (0.0 if is_away else self._settings.lock_timeout_s)
         with self._wake:
             queue = list(self._queue)
             late = {q for q in queue if self._stopping or (not q.kind.patient and q.since <= latest)}
             self._queue = deque(q for q in queue if q not in late)
-        self._refuse(late, Fault.BUSY)
-
-    def _set_synchronous(self, durable: bool) -> None:
-        wanted = "FULL" if durable and self._settings.durability is Durability.POWER else "NORMAL"
-        if wanted != self._synchronous:
-            self._connection.execute(f"PRAGMA synchronous = {wanted}")
-            self._synchronous = wanted
+        self._refuse(late, Fault.LOST if is_away else Fault.BUSY)
 
     def _enter(self, state: StoreState) -> None:
         if state is self.state or self.state is StoreState.BROKEN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from waypost.adapters.sql.straight import goes_straight
 from waypost.domain.delivery import OpenTarget
@@ -51,6 +52,20 @@ class Holdings:
         self._blocked: Counter[NotificationId] = Counter()
         self._withdrawn: set[NotificationId] = set()
         self._from_tail: dict[Lane, set[NotificationId]] = {lane: set() for lane in Lane}
+        self._touched: set[NotificationId] | None = None
+
+    @contextmanager
+    def watching(self) -> Iterator[set[NotificationId]]:
+        """Tell, while a read is under way, of what its rows are too old: let go of, or about to be withdrawn."""
+        self._touched = set()
+        try:
+            yield self._touched
+        finally:
+            self._touched = None
+
+    def _touch(self, notification_id: NotificationId) -> None:
+        if self._touched is not None:
+            self._touched.add(notification_id)
 
     def is_taken(self, notification_id: NotificationId, n: int | None = None) -> bool:
         """Whether the notification (or its target *n*) is leased, waits to be, or is just being withdrawn."""
@@ -157,6 +172,7 @@ class Holdings:
         *refused* are the targets whose change was stale: nobody goes on with those.
         """
         notification = settled.notification
+        self._touch(notification.id)
         ready = self._ready.get(notification.id)
         if ready:  # an outcome of what was given back before: it is not sent once more
             ready.difference_update(change.n for change in settled.changes)
@@ -191,6 +207,7 @@ class Holdings:
     def block(self, notification_id: NotificationId) -> None:
         """Keep it from being leased while its withdrawal is written; what was released of it is forgotten."""
         self._blocked[notification_id] += 1
+        self._touch(notification_id)
         self.forget_ready(notification_id)
 
     def forget_ready(self, notification_id: NotificationId) -> None:

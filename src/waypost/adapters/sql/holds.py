@@ -45,8 +45,8 @@ class SqlHolds:
             claim(transaction, [each for op in ops for each in op], slice_h)
             return [None] * len(ops)
 
-        self._hold = Kind("hold", hold, durable=True, overtakes=True)
-        self._confirm = Kind("confirm", confirm, durable=False, overtakes=True)
+        self._hold = Kind("hold", hold, durable=True, ordered=True, overtakes=True)
+        self._confirm = Kind("confirm", confirm, durable=False, ordered=True, overtakes=True)
 
     async def hold(self, arrivals: Sequence[Arrival]) -> list[Held]:
         """See Holds."""

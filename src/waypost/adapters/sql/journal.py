@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.ports.journal import JournalRow, Moved
 
-_READ = "SELECT position, moves FROM journal WHERE position > ? ORDER BY position LIMIT ?"
+_READ = "SELECT position, moves FROM journal WHERE position > ?{end} ORDER BY position LIMIT ?"
 _POSITION = "SELECT position FROM reader WHERE name = ?"
-_ADVANCE = "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT DO UPDATE SET position = excluded.position"
+_ADVANCE = (
+    "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
+)
 _DROP = """\
 DELETE FROM journal
 WHERE position IN (SELECT position FROM journal WHERE position < ? ORDER BY position LIMIT ?)
@@ -22,14 +25,14 @@ _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
 
 class SqlJournal:
-    """Rows in commit order: a single writer at a time allots the positions, so a tail misses none."""
+    """Rows in an order that never grows in the middle: what an open transaction may still come before is not read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""
-        rows = await self._database.read(lambda connection: connection.execute(_READ, (after, n)).fetchall())
+        rows = await self._database.read(lambda connection: _read(connection, after, n))
         return [JournalRow(position, _moves.decode(moves)) for position, moves in rows]
 
     async def position(self, reader: str) -> int:
@@ -44,6 +47,11 @@ class SqlJournal:
     async def drop_before(self, position: int, n: int) -> int:
         """See Journal."""
         return await self._database.commits.submit(_DROPPING, (position, n), rows=n)
+
+
+def _read(connection: Connection, after: int, n: int) -> list[Row]:
+    sql = _READ.format(end=connection.dialect.below_open_transactions)
+    return connection.execute(sql, (after, n)).fetchall()
 
 
 def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:

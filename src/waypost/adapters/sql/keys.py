@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import AppId
 from waypost.domain.time import Instant
 from waypost.ports.keys import ApiKey
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _READ = "SELECT prefix, secret_hash, app, caller, created_at, last_used_at, revoked_at FROM api_key"
 _ADD = "INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (prefix) DO NOTHING"
@@ -36,7 +34,7 @@ class SqlKeys:
 
     async def all(self, app: AppId | None = None) -> list[ApiKey]:
         """See Keys."""
-        chosen = f"{_READ} WHERE ?1 IS NULL OR app = ?1 ORDER BY created_at, prefix"
+        chosen = f"{_READ} WHERE CAST(?1 AS TEXT) IS NULL OR app = ?1 ORDER BY created_at, prefix"
         return await self._database.read(lambda connection: _fetch(connection, chosen, app))
 
     async def revoke(self, prefix: str, at: Instant) -> bool:

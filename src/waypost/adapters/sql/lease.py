@@ -11,15 +11,12 @@ the same interpreter lock; and nothing can be leased twice between a read and wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.ports.work import WorkItem
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
 _NEXT_APP = (
@@ -33,14 +30,14 @@ _READ = (
 )
 _DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
-    " WHERE lane = ? AND due_at = 0{shards} LIMIT ?)"
+    " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
 )
 
 
 _NO_SHARD = -1
 """For an empty list SQLite finds no plan on the index named."""
 
-_OPEN = "SELECT coalesce(sum(delta), 0) FROM counter WHERE lane = ? AND status = 'pending'"
+_OPEN = "SELECT CAST(coalesce(sum(delta), 0) AS BIGINT) FROM counter WHERE lane = ? AND status = 'pending'"
 
 
 def in_shards(shards: frozenset[int]) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, Row, notification_of, select_in
+from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
@@ -22,9 +22,6 @@ from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.ledger import Decided, LogEntry
 from waypost.ports.work import Arrival
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 PATIENCE_MS = MINUTE_MS
 """How long after its deadline an intent's outcome may still be on its way from another recorder's partition."""
@@ -46,7 +43,7 @@ class SqlLedger:
         self._database = database
         slice_h = database.settings.dedup_slice_h
         self._record: Kind[Sequence[LogEntry], None] = Kind(
-            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
+            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True, ordered=True
         )
 
     async def record(self, batch: Sequence[LogEntry]) -> None:

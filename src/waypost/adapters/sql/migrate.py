@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -18,22 +19,28 @@ from waypost.domain.errors import StorageBroken
 _SCRIPTS = Path(__file__).with_name("migrations")
 
 
-def engine_of(database: Path) -> Engine:
-    """An engine for migrations and ordinary queries on the one SQLite library."""
-    return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
-
-
-def migrate(database: Path) -> tuple[str | None, str]:
-    """Run the missing revisions and name the revisions before and after; the caller holds the write lock.
-
-    StorageBroken where the database is of a newer version than this program.
-    """
+@cache
+def _history() -> tuple[Config, ScriptDirectory, str]:
+    """The revisions of this version, and the last of them."""
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     scripts = ScriptDirectory.from_config(config)
     head = scripts.get_current_head()
     assert head is not None, "the package ships at least one revision"
-    engine = engine_of(database)
+    return config, scripts, head
+
+
+def sqlite_engine(database: Path) -> Engine:
+    """An engine for migrations and ordinary queries on the one SQLite library."""
+    return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
+
+
+def migrate(engine: Engine) -> tuple[str | None, str]:
+    """Run the missing revisions and name the revisions before and after; the caller sees to it that nobody else does.
+
+    StorageBroken where the database is of a newer version than this program.
+    """
+    config, scripts, head = _history()
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
         if found == head:

@@ -10,7 +10,7 @@ from waypost.domain.ids import AppId, UserId
 from waypost.domain.time import Instant
 
 _HAS = "SELECT 1 FROM opt_out WHERE app = ? AND user_id = ?"
-_PUT = "INSERT OR IGNORE INTO opt_out (app, user_id, at) VALUES (?, ?, ?)"
+_PUT = "INSERT INTO opt_out (app, user_id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _REMOVE = "DELETE FROM opt_out WHERE app = ? AND user_id = ?"
 
 

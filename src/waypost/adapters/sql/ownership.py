@@ -10,23 +10,13 @@ from pathlib import Path
 from waypost.domain.ids import SHARDS
 
 
-class Role:
-    """Something that exists once for all processes of a store (sweep, report); held until ``close``."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def close(self) -> None:
-        """Let somebody else have it."""
-        os.close(self._descriptor)
-
-
 class Shards:
-    """The shards of one process; a process that dies loses them at once, whatever it was doing."""
+    """The shards and roles of one process; one that dies loses them at once, whatever it was doing (engine.Locks)."""
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
         self._locks: dict[int, int] = {}
+        self._roles: dict[str, int] = {}
         self.version = 0
         """Moves whenever ``owned`` changes."""
 
@@ -35,7 +25,7 @@ class Shards:
         """What is this process's."""
         return frozenset(self._locks)
 
-    def acquire(self, wanted: int = SHARDS) -> list[int]:
+    async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """Take free shards until *wanted* are owned; those taken now.
 
         Each process begins its search elsewhere, so that starting together they do not all try the same files.
@@ -51,34 +41,31 @@ class Shards:
             self.version += 1
         return taken
 
-    def take(self, shard: int) -> bool:
-        """Take this shard; False where another process has it."""
-        if shard in self._locks:
-            return True
-        if not self._take(shard):
-            return False
-        self.version += 1
-        return True
+    async def release(self, shards: Iterable[int]) -> None:
+        """Let other processes have *shards*; nothing of them may be held any more."""
+        for shard in shards:
+            os.close(self._locks.pop(shard))
+            self.version += 1
 
-    def release(self, shard: int) -> None:
-        """Let another process have *shard*; nothing of it may be held any more."""
-        os.close(self._locks.pop(shard))
-        self.version += 1
-
-    def close(self) -> None:
-        """Let go of everything."""
-        for shard in list(self._locks):
-            self.release(shard)
-
-    def borrow(self, shards: Iterable[int]) -> Borrowed:
+    async def borrow(self, shards: Iterable[int]) -> Borrowed:
         """Take those of *shards* that nobody owns, for a moment."""
         locks = {shard: self._lock(f"shard-{shard:02}") for shard in shards if shard not in self._locks}
         return Borrowed({shard: lock for shard, lock in locks.items() if lock is not None})
 
-    def role(self, name: str) -> Role | None:
-        """Take a role; None where another process has it."""
-        lock = self._lock(f"role-{name}")
-        return None if lock is None else Role(lock)
+    async def take_role(self, name: str) -> bool:
+        """Own *name*, now or still."""
+        if name not in self._roles and (lock := self._lock(f"role-{name}")) is not None:
+            self._roles[name] = lock
+        return name in self._roles
+
+    def sharers(self) -> None:
+        """Those of this machine are all."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        await self.release(list(self._locks))
+        while self._roles:
+            os.close(self._roles.popitem()[1])
 
     def _take(self, shard: int) -> bool:
         lock = self._lock(f"shard-{shard:02}")
@@ -108,7 +95,7 @@ class Borrowed:
         """Those that could be had."""
         return frozenset(self._locks)
 
-    def close(self) -> None:
+    async def give_back(self) -> None:
         """Let them go."""
         for lock in self._locks.values():
             os.close(lock)

@@ -10,11 +10,12 @@ one short read transaction on the event loop: nothing can be leased between the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
 from waypost.adapters.sql.rows import (
     NOTIFICATION,
@@ -32,9 +33,6 @@ from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import Instant
 from waypost.ports.work import Settled, WorkItem
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 _PAGE = 512
 
@@ -76,6 +74,12 @@ class Due(Struct):
     intents: list[Settled] = field(default_factory=list)
     withdrawn: list[TakeBack] = field(default_factory=list)
 
+    def without(self, touched: Collection[NotificationId]) -> Due:
+        """What is left where these changed since it was read; they are found again if they are still due."""
+        items = [item for item in self.items if item.notification.id not in touched]
+        intents = [one for one in self.intents if one.notification.id not in touched]
+        return Due(items, _entries(items), intents, [order for order in self.withdrawn if order.id not in touched])
+
 
 def find_due(
     connection: Connection,
@@ -87,7 +91,7 @@ def find_due(
     is_taken: IsTaken,
 ) -> Due:
     """At most *n* due entries of *shards*: of each lane what *rooms* says, of each condition what *lifted* says."""
-    connection.execute("BEGIN")
+    connection.execute(connection.dialect.snapshot)
     try:
         found = _keys(connection, in_shards(shards), now, n, rooms, lifted, is_taken)
         return _load(connection, found)
@@ -169,8 +173,12 @@ def _load(connection: Connection, found: Mapping[NotificationId, set[int | None]
         if waiting and row[NOTIFICATION_WIDTH] is None:
             items[notification.id] = WorkItem(notification, waiting)
     due.items = [items[one] for one in found if one in items]
-    due.entries = sum(1 if item.open_targets is None else len(item.open_targets) for item in due.items)
+    due.entries = _entries(due.items)
     return due
+
+
+def _entries(items: Iterable[WorkItem]) -> int:
+    return sum(1 if item.open_targets is None else len(item.open_targets) for item in items)
 
 
 def _unsure(receipt: Receipt) -> Change:

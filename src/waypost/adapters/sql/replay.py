@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from waypost.adapters.sql.rows import RECEIPT, REPLACE_RECEIPT, receipt_of, receipt_row
+from waypost.adapters.sql.rows import RECEIPT, RECEIPT_VALUES, REPLACE_RECEIPT, receipt_of, receipt_row
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import SHARDS, UserId
@@ -45,7 +45,7 @@ class _Found(Struct, frozen=True):
 def replay(transaction: Transaction, order: Replay) -> Acceptance:
     """Start the round, or say that there is nothing to start."""
     connection = transaction.connection
-    row = connection.execute(_FIND, (order.notification_id, order.app)).fetchone()
+    row = connection.execute(_FIND + connection.dialect.locked, (order.notification_id, order.app)).fetchone()
     if row is None:
         return NotReplayable(known=False)
     found = _Found(row[0], row[1] % SHARDS, Lane(row[2]), NotificationStatus(row[3]), row[4])
@@ -64,7 +64,7 @@ def _reopen(transaction: Transaction, order: Replay, found: _Found, failed: list
     pending = NotificationStatus.PENDING
     reopened = [opened(receipt, order.at) for receipt in failed]
     rows = [receipt_row(receipt, order.app, found.shard, found.lane) for receipt in reopened]
-    transaction.connection.executemany(REPLACE_RECEIPT, rows)
+    transaction.connection.insert_all(REPLACE_RECEIPT, RECEIPT_VALUES, rows)
     due_at = None if failed else order.at
     transaction.connection.execute(_REOPEN, (due_at, order.expires_at, found.shard, order.notification_id))
     transaction.count(order.app, found.lane, found.status, -1, found.job)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import first_id_at
 from waypost.domain.time import Instant
@@ -43,9 +44,10 @@ def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
 def _drop_page(transaction: Transaction, page: _Page) -> int:
     connection = transaction.connection
     rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
-    connection.executemany("DELETE FROM receipt WHERE notification_id = ?", [(row[1],) for row in rows])
-    connection.executemany("DELETE FROM content WHERE seq = ?", [(row[0],) for row in rows])
-    connection.executemany("DELETE FROM notification WHERE seq = ?", [(row[0],) for row in rows])
+    ids = [row[1] for row in rows]
+    execute_in(connection, "DELETE FROM receipt WHERE notification_id IN ({keys})", ids)
+    execute_in(connection, "DELETE FROM content WHERE seq IN ({keys})", [row[0] for row in rows])
+    execute_in(connection, "DELETE FROM notification WHERE id IN ({keys})", ids)
     return len(rows)
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
 from waypost.domain.notification import UNREADABLE, Content, Guarantee, Kind, Lane, Notification, Urgency
 from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-Row = tuple[Any, ...]
 
 NOTIFICATION = (
     "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
@@ -35,8 +30,8 @@ RECEIPT = (
 """The columns that ``receipt_of`` reads and, followed by app, shard and lane, ``receipt_row`` writes."""
 RECEIPT_WIDTH = 20
 
-_RECEIPT_VALUES = ",".join("?" * (RECEIPT_WIDTH + 3))
-INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES ({_RECEIPT_VALUES})"  # noqa: S608 - columns
+RECEIPT_VALUES = f"({','.join('?' * (RECEIPT_WIDTH + 3))})"
+INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES "  # noqa: S608 - columns
 REPLACE_RECEIPT = INSERT_RECEIPT.replace("INSERT", "INSERT OR REPLACE", 1)
 
 _LANES = {word.value: word for word in Lane}
@@ -169,49 +164,19 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
     )
 
 
-_SEQUENCE = "UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value"
-
-
 def seqs(connection: Connection, count: int) -> range:
     """*count* new numbers of notifications, in commit order."""
-    last: int = connection.execute(_SEQUENCE, (count,)).fetchone()[0]
+    last: int = connection.execute(connection.dialect.next_numbers, (count,)).fetchone()[0]
     return range(last - count + 1, last + 1)
-
-
-_SIZES = (1, 8, 64, 512)
 
 
 def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:
     """Rows of *sql*, whose ``{keys}`` stands for a list of keys, for any number of *keys*."""
-    for marks, chunk in _lists(keys):
-        yield from connection.execute(sql.format(keys=marks), chunk).fetchall()
+    for statement, chunk in connection.lists(sql, keys):
+        yield from connection.execute(statement, chunk).fetchall()
 
 
 def execute_in(connection: Connection, sql: str, keys: Sequence[Any]) -> None:
     """The same for a statement without an answer."""
-    for marks, chunk in _lists(keys):
-        connection.execute(sql.format(keys=marks), chunk)
-
-
-def _lists(keys: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Lists of four sizes, filled up with their last key, so that few statements serve all."""
-    for start in range(0, len(keys), _SIZES[-1]):
-        chunk = list(keys[start : start + _SIZES[-1]])
-        size = next(size for size in _SIZES if len(chunk) <= size)
-        chunk += [chunk[-1]] * (size - len(chunk))
-        yield ",".join("?" * size), chunk
-
-
-_ROWS_AT_ONCE = (64, 8)
-"""A row costs a third less than in a statement of its own."""
-
-
-def insert_all(connection: Connection, insert: str, values: str, rows: Sequence[Row]) -> None:
-    """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
-    start = 0
-    for count in _ROWS_AT_ONCE:
-        sql = insert + ",".join([values] * count) if len(rows) - start >= count else ""
-        while len(rows) - start >= count:
-            connection.execute(sql, list(chain.from_iterable(rows[start : start + count])))
-            start += count
-    connection.executemany(insert + values, rows[start:])
+    for statement, chunk in connection.lists(sql, keys):
+        connection.execute(statement, chunk)

@@ -15,10 +15,14 @@ class Durability(StrEnum):
 
 
 class SqlSettings(Struct, frozen=True):
-    """The store on SQLite; *url* is ``sqlite:///relative.db`` or ``sqlite:////absolute.db``."""
+    """The store; *url* is ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/database``."""
 
     url: str
-    """Where everything is kept; a relative SQLite file lies beside the configuration file."""
+    """Where everything is kept; a relative SQLite file lies beside the configuration file. With `postgresql://` put the
+    password into `${ENV}`."""
+    run_dir: str = "waypost.run"
+    """On PostgreSQL the folder of what the workers of one machine share (locks, counters); with SQLite it lies beside
+    the database."""
     durability: Durability = Durability.POWER
     """What an answered request survives: the loss of power, or of the process alone."""
     lock_timeout_s: float = 2.0

@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from waypost.adapters.sql.ownership import Role, Shards
+from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.work import SqlWork
 
 
 class SqlOwnership:
     """The shards and roles of this process (fulfils ports.ownership.Ownership)."""
 
-    def __init__(self, shards: Shards, work: SqlWork) -> None:
-        self._shards = shards
+    def __init__(self, locks: Locks, work: SqlWork) -> None:
+        self._locks = locks
         self._work = work
         self._offered: set[int] = set()
-        self._roles: dict[str, Role] = {}
 
     def owned(self) -> int:
         """How many shards are this process's."""
-        return len(self._shards.owned)
+        return len(self._locks.owned)
 
-    def acquire(self, wanted: int) -> int:
-        """Take at most *wanted* free shards, without waiting; how many it got."""
-        return len(self._shards.acquire(self.owned() + wanted))
+    def sharers(self) -> int | None:
+        """How many processes share the shards; None where those of this machine are all."""
+        return self._locks.sharers()
+
+    async def acquire(self, wanted: int) -> int:
+        """Take at most *wanted* free shards; how many it got."""
+        return len(await self._locks.acquire(self.owned() + wanted))
 
     def offer(self, n: int) -> None:
         """Lease nothing more from *n* of the owned shards."""
-        chosen = sorted(self._shards.owned - self._offered)[:n]
+        chosen = sorted(self._locks.owned - self._offered)[:n]
         self._offered.update(chosen)
         self._work.stop_leasing(chosen)
 
-    def hand_over(self) -> int:
+    async def hand_over(self) -> int:
         """Let go of the offered shards that hold no leased item."""
+        self._offered &= self._locks.owned
         free = self._offered - self._work.busy_shards()
-        for shard in free:
-            self._shards.release(shard)
-        self._work.lease_again(free)
         self._offered -= free
+        await self._locks.release(free)
+        self._work.lease_again(free)
         return len(free)
 
     def offered(self) -> int:
         """How many offered shards are still held."""
         return len(self._offered)
 
-    def take_role(self, name: str) -> bool:
+    async def take_role(self, name: str) -> bool:
         """Own *name*, now or still."""
-        if name not in self._roles and (role := self._shards.role(name)) is not None:
-            self._roles[name] = role
-        return name in self._roles
-
-    def close(self) -> None:
-        """Let go of every shard and role."""
-        for role in self._roles.values():
-            role.close()
-        self._roles.clear()
-        self._shards.close()
+        return await self._locks.take_role(name)

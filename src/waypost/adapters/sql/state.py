@@ -8,16 +8,18 @@ from waypost.telemetry.events import Event
 
 
 class StoreState(StrEnum):
-    """What the store can do: everything; finish what was accepted; nothing."""
+    """What the store can do: everything; finish what was accepted; nothing for now; nothing."""
 
     OK = "ok"
     FULL = "full"
+    AWAY = "away"
     BROKEN = "broken"
 
 
 EVENT_OF: dict[StoreState, Event] = {
     StoreState.OK: Event.STORE_RECOVERED,
     StoreState.FULL: Event.STORE_FULL,
+    StoreState.AWAY: Event.STORE_AWAY,
     StoreState.BROKEN: Event.STORE_BROKEN,
 }
 """What is said when a store enters a state."""

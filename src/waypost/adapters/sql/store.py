@@ -6,15 +6,16 @@ import asyncio
 
 from waypost.adapters.sql.bulk import SqlBulk
 from waypost.adapters.sql.bulk_views import SqlBulkViews
-from waypost.adapters.sql.database import Database, prepare
+from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.dedup import SqlDedup
 from waypost.adapters.sql.devices import SqlDevices
+from waypost.adapters.sql.engine import Joined
+from waypost.adapters.sql.engines import engine_of
 from waypost.adapters.sql.holds import SqlHolds
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
 from waypost.adapters.sql.ledger import SqlLedger
 from waypost.adapters.sql.opt_outs import SqlOptOuts
-from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.retention import SqlRetention
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.views import SqlViews
@@ -27,11 +28,13 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(self, database: Database, clock: Clock, peers: Peers | None, *, with_devices: bool) -> None:
+    def __init__(self, database: Database, joined: Joined, clock: Clock, *, with_devices: bool) -> None:
         self.database = database
-        self.shards = Shards(database.run_dir)
+        self.peers = joined.peers
+        """The other workers, on whatever machine."""
+        self.shards = joined.locks
         """None is owned at first."""
-        self.work = SqlWork(database, self.shards, peers, with_devices=with_devices)
+        self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
         self.retention = SqlRetention(database)
         self.devices = SqlDevices(database)
@@ -47,7 +50,7 @@ class Store:
     async def close(self) -> None:
         """Write what is queued and let go of the files and locks."""
         await self.database.close()
-        self.shards.close()
+        await self.shards.close()
 
 
 async def open_store(
@@ -57,7 +60,10 @@ async def open_store(
 
     Not *with_devices*, the registry is kept elsewhere: recipients of bulk lists are leased without their devices.
     """
-    await asyncio.to_thread(prepare, settings)
-    database = Database(settings, clock=clock, telemetry=telemetry)
+    engine = engine_of(settings)
+    await asyncio.to_thread(engine.prepare, clock.now())
+    database = Database(engine, settings, clock=clock, telemetry=telemetry)
     database.commits.start()
-    return Store(database, clock, peers, with_devices=with_devices)
+    joined = await engine.join(peers, database.commits.report)
+    database.commits.fence = joined.fence
+    return Store(database, joined, clock, with_devices=with_devices)

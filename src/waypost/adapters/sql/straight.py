@@ -6,11 +6,12 @@ Most notifications go it; so their receipts are written without going through ev
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from waypost.adapters.sql.rows import Row, execute_in, insert_all
+from waypost.adapters.sql.engine import Row
+from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
@@ -25,7 +26,7 @@ _INSERT = (
     " code, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard) VALUES "
 )
 _VALUES = "(?, ?, ?, ?, 'sent', 1, 0, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)"
-_FINISHED = "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE seq IN ({{keys}})"
+_FINISHED = "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE {key} IN ({{keys}})"
 
 _PENDING = DeliveryStatus.PENDING
 _SENT = DeliveryStatus.SENT
@@ -49,15 +50,16 @@ class StraightWay:
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+        self._row_key = transaction.connection.dialect.row_key
         self._receipts: list[Row] = []
-        self._seqs: list[int] = []
+        self._keys: list[Any] = []
 
     def take(self, case: Case, settled: Settled) -> None:
         """Finish a notification of which nothing but its row is stored yet."""
         self.note(case, settled)
         case.finish(self._transaction, NotificationStatus.SENT)
         case.finished = False  # here, with the others that went straight
-        self._seqs.append(case.seq)
+        self._keys.append(getattr(case, self._row_key))
 
     def note(self, case: Case, settled: Settled) -> None:
         """Write the receipts of a notification."""
@@ -79,6 +81,6 @@ class StraightWay:
         """Write them all."""
         connection = self._transaction.connection
         if self._receipts:
-            insert_all(connection, _INSERT, _VALUES, self._receipts)
-        if self._seqs:
-            execute_in(connection, _FINISHED.format(now=self._transaction.now), self._seqs)
+            connection.insert_all(_INSERT, _VALUES, self._receipts)
+        if self._keys:
+            execute_in(connection, _FINISHED.format(now=self._transaction.now, key=self._row_key), self._keys)

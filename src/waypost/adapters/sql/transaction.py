@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from functools import cached_property
+from typing import Generic, TypeVar
 
 import msgspec
 
+from waypost.adapters.sql.engine import Connection, Fence
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.journal import Moved
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
 
 Op = TypeVar("Op")
 Result = TypeVar("Result")
@@ -25,22 +24,31 @@ _encode = msgspec.msgpack.Encoder().encode
 
 _COUNT = (
     "INSERT INTO counter (app, lane, hour, status, delta) VALUES (?, ?, ?, ?, ?)"
-    " ON CONFLICT DO UPDATE SET delta = delta + excluded.delta"
+    " ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta"
 )
-_COUNT_OF_JOB = "INSERT INTO bulk_count (job, status, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+_COUNT_OF_JOB = (
+    "INSERT INTO bulk_count (job, status, n) VALUES (?, ?, ?)"
+    " ON CONFLICT (job, status) DO UPDATE SET n = bulk_count.n + excluded.n"
+)
 
 
 class Transaction:
     """What the kinds of one commit write through; ``BEGIN`` and ``COMMIT`` are not theirs."""
 
-    def __init__(self, connection: Connection, now: Instant) -> None:
+    def __init__(self, connection: Connection, now: Instant, fence: Fence) -> None:
         self.connection = connection
         self.now = now
         """Wall time at the start of the transaction."""
+        self._fence = fence
         self.moves: list[Moved] = []
         """The journal row in the making: append to it."""
         self._deltas: Counter[tuple[AppId, Lane, NotificationStatus]] = Counter()
         self._of_jobs: Counter[tuple[int, NotificationStatus]] = Counter()
+
+    @cached_property
+    def owned(self) -> frozenset[int] | None:
+        """The shards of this process, which stay its own until the transaction ends; None where they all do anyway."""
+        return self._fence(self.connection)
 
     def count(self, app: AppId, lane: Lane, status: NotificationStatus, delta: int, job: int | None = None) -> None:
         """Note that *delta* more (or fewer) notifications are in *status*, also among those of bulk job *job*."""
@@ -49,12 +57,14 @@ class Transaction:
             self._of_jobs[job, status] += delta
 
     def finish(self) -> None:
-        """Write the counters and the journal row; the last statements before ``COMMIT``."""
+        """Write the counters, in one order for all, and the journal row; the last statements before ``COMMIT``."""
         hour = self.now // HOUR_MS
-        rows = [(app, lane, hour, status, delta) for (app, lane, status), delta in self._deltas.items() if delta]
+        rows = [
+            (app, lane, hour, status, delta) for (app, lane, status), delta in sorted(self._deltas.items()) if delta
+        ]
         if rows:
             self.connection.executemany(_COUNT, rows)
-        of_jobs = [(job, status, delta) for (job, status), delta in self._of_jobs.items() if delta]
+        of_jobs = [(job, status, delta) for (job, status), delta in sorted(self._of_jobs.items()) if delta]
         if of_jobs:
             self.connection.executemany(_COUNT_OF_JOB, of_jobs)
         if self.moves:
@@ -73,6 +83,8 @@ class Kind(Generic[Op, Result]):
     run: Callable[[Transaction, Sequence[Op]], Sequence[Result]]
     durable: bool
     """Answered only when it would survive a loss of power (where the settings ask for that)."""
+    ordered: bool = False
+    """It gives out numbers or claims keys: one such transaction at a time in the whole store."""
     patient: bool = False
     """Waits out a busy or full store; others are refused."""
     overtakes: bool = False

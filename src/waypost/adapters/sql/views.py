@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.bulk_views import waiting_recipient
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import (
     NOTIFICATION,
     NOTIFICATION_WIDTH,
     RECEIPT,
     WITH_CONTENT,
-    Row,
     notification_of,
     receipt_of,
     select_in,
@@ -29,12 +28,10 @@ from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Record, Story
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 _DUPLICATES_SHOWN = 100
 _PAGE = 1_000
 _BALANCE_PAGE = 20_000
+_FIRST_ID = NotificationId(bytes(16))
 _LAST_ID = NotificationId(b"\xff" * 16)
 
 _RECORDS = f"""\
@@ -56,11 +53,8 @@ SELECT {RECEIPT} FROM receipt INDEXED BY receipt_dead
 WHERE app = ? AND dead = 1 AND (notification_id, n) < (?, ?)
 ORDER BY notification_id DESC, n DESC LIMIT ?
 """  # noqa: S608 - a list of columns
-_BALANCE = """\
-SELECT app, status, count(*), max(seq)
-FROM (SELECT seq, app, status FROM notification WHERE seq > ? ORDER BY seq LIMIT ?)
-GROUP BY app, status
-"""
+_BALANCE_END = "SELECT id FROM notification WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?"
+_BALANCE = "SELECT app, status, count(*) FROM notification WHERE id > ? AND id <= ? GROUP BY app, status"
 
 
 class SqlViews:
@@ -88,10 +82,10 @@ class SqlViews:
     async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
         """See Views."""
         counts: Counter[NotificationStatus] = Counter()
-        after = 0
-        while rows := await self._database.read(_balance_page(after)):
-            after = max(row[3] for row in rows)
-            for of_app, status, count, _ in rows:
+        after, last = _FIRST_ID, False
+        while not last:
+            rows, after, last = await self._database.read(_balance_page(after))
+            for of_app, status, count in rows:
                 if app in (None, of_app):
                     counts[NotificationStatus(status)] += count
         return counts
@@ -163,8 +157,15 @@ def _is_asked_for(receipt: Receipt, query: DeadQuery) -> bool:
     return young and query.code in (None, receipt.code)
 
 
-def _balance_page(after: int) -> Callable[[Connection], list[Row]]:
-    return lambda connection: connection.execute(_BALANCE, (after, _BALANCE_PAGE)).fetchall()
+def _balance_page(after: NotificationId) -> Callable[[Connection], tuple[list[Row], NotificationId, bool]]:
+    """Counts of a page, where it ends, and whether it is the last."""
+
+    def read(connection: Connection) -> tuple[list[Row], NotificationId, bool]:
+        end = connection.execute(_BALANCE_END, (after, _BALANCE_PAGE - 1)).fetchone()
+        until = _LAST_ID if end is None else end[0]
+        return connection.execute(_BALANCE, (after, until)).fetchall(), until, end is None
+
+    return read
 
 
 def _records(connection: Connection, ids: Sequence[NotificationId], now: Instant) -> dict[NotificationId, Record]:

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
-from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.withdraw import CLOSE, WITHDRAW, TakeBack
 from waypost.domain.errors import Unavailable
@@ -59,7 +59,7 @@ class Withdrawals:
     def __init__(
         self,
         database: Database,
-        shards: Shards,
+        shards: Locks,
         peers: Peers | None,
         holdings: Holdings,
         look_again: Callable[[], None],
@@ -79,9 +79,9 @@ class Withdrawals:
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str) -> list[Withdrawal]:
         """One answer per id; Unavailable where the owner did not say: ask again."""
-        shard_of = self._shards_of(ids)
+        shard_of = await self._shards_of(ids)
         owned = self._shards.owned
-        borrowed = self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
+        borrowed = await self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
         try:
             decidable = owned | borrowed.shards
             elsewhere = [one for one, shard in shard_of.items() if shard not in decidable]
@@ -89,11 +89,11 @@ class Withdrawals:
             here = {one: shard for one, shard in shard_of.items() if shard in decidable}
             answers |= await self._decide(app, here, why)
         finally:
-            borrowed.close()
+            await borrowed.give_back()
         return [answers.get(one, NotOpen(None)) for one in ids]
 
-    def _shards_of(self, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
-        rows = self._database.read_here(lambda connection: list(select_in(connection, _FIND, ids)))
+    async def _shards_of(self, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+        rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
         return {row[0]: row[1] for row in rows}
 
     def busy_shards(self) -> set[int]:
@@ -150,15 +150,16 @@ class Withdrawals:
 
     def _on_question(self, body: bytes) -> None:
         question = msgspec.msgpack.decode(body, type=_Question)
-        shard_of = self._shards_of(question.ids)
-        mine = {one: shard for one, shard in shard_of.items() if shard in self._shards.owned}
-        if mine:
-            task = asyncio.get_running_loop().create_task(self._reply(question, mine))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        task = asyncio.get_running_loop().create_task(self._reply(question))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _reply(self, question: _Question, mine: Mapping[NotificationId, int]) -> None:
+    async def _reply(self, question: _Question) -> None:
         try:
+            shard_of = await self._shards_of(question.ids)
+            mine = {one: shard for one, shard in shard_of.items() if shard in self._shards.owned}
+            if not mine:
+                return
             answers = await self._decide(question.app, mine, question.why)
         except Unavailable:
             return  # silence: the asker refuses its request, which is to be repeated

@@ -1,6 +1,6 @@
-"""The transactional boundary on SQLite: writes are group-committed transactions, leases a memory of this process.
+"""The transactional boundary on SQL: writes are group-committed transactions, leases a memory of this process.
 
-Ownership of a shard is the lease: what is leased ends with the process and not with a time.
+Ownership of a shard is the lease: what is leased ends with the process, or when another takes its shard over.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import itertools
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from waypost.adapters.sql.accept import accept_kind
-from waypost.adapters.sql.bulk_pieces import Pieces
+from waypost.adapters.sql.bulk_pieces import Pieces, running_jobs
 from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.lease import FreshTail, open_in
-from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.release import Due, find_due
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
@@ -30,9 +30,6 @@ from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, WorkItem
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 WORK_TOPIC = "work"
 """Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
 
@@ -40,12 +37,13 @@ _DEPTH_COUNTED = 10_000
 _READY_LIMIT = 2_000
 """Released items of a lane that wait in memory to be leased; the others wait in their index."""
 _NO_LEASE = 0
+_NO_VERSION = -1
 
 
 class SqlWork:
     """The work of the shards that this process owns; it accepts for all of them."""
 
-    def __init__(self, database: Database, shards: Shards, peers: Peers | None, *, with_devices: bool) -> None:
+    def __init__(self, database: Database, shards: Locks, peers: Peers | None, *, with_devices: bool) -> None:
         self._database = database
         self._shards = shards
         self._peers = peers
@@ -59,7 +57,10 @@ class SqlWork:
         self._lanes = deque(Lane)
         self._stopped: frozenset[int] = frozenset()
         self._leasing: frozenset[int] = frozenset()
-        self._version = -1
+        self._version = _NO_VERSION
+        self._reading = asyncio.Lock()
+        """What is read of what can be leased is taken in before the next read begins."""
+        database.commits.on_state_change(self._store_changed)
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """See Work."""
@@ -70,12 +71,13 @@ class SqlWork:
         return answers
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
-        """See Work; *until* is not needed: a dead worker's shards are free at once."""
-        self._follow_shards()
+        """See Work; *until* is not needed: a dead worker's shards become free by themselves."""
         token = next(self._tokens)
         items: list[WorkItem] = []
         try:
-            self._database.read_here(lambda connection: self._lease(connection, lane, n, token, items))
+            async with self._reading:
+                self._follow_shards()
+                await self._lease(lane, n, token, items)
             if lane is Lane.BULK:
                 await self._lease_recipients(n - len(items), items)
         except BaseException:
@@ -85,6 +87,8 @@ class SqlWork:
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Work; only a process that lost its shards is overtaken."""
+        if self._version == self._shards.version:
+            return True
         mine: frozenset[int | None] = self._shards.owned | {None}
         return all(self._holdings.shard_of(item.notification.id) in mine for item in lease.items)
 
@@ -94,15 +98,21 @@ class SqlWork:
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        self._follow_shards()
-        if not self._leasing:
-            return 0
-        rooms = self._rooms()
-        due = self._database.read_here(
-            lambda connection: find_due(connection, self._leasing, now, n, rooms, lifted, self._holdings.is_taken)
-        )
-        for item in due.items:
-            self._holdings.release(item)
+        async with self._reading:
+            self._follow_shards()
+            if not self._leasing:
+                return 0
+            rooms = self._rooms()
+            with self._holdings.watching() as touched:
+                due = await self._database.read_to_lease(
+                    lambda connection: find_due(
+                        connection, self._leasing, now, n, rooms, lifted, self._holdings.is_taken
+                    )
+                )
+            if touched:
+                due = due.without(touched)
+            for item in due.items:
+                self._holdings.release(item)
         await self._end(due)
         return due.entries
 
@@ -112,12 +122,14 @@ class SqlWork:
 
     async def depth(self, lane: Lane) -> int:
         """See Work; counts the shards of this process, and from 10,000 up what is open in the lane altogether."""
-        self._follow_shards()
-        rows = self._database.read_here(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
+        read = self._database.read_to_lease
+        async with self._reading:
+            self._follow_shards()
+            rows = await read(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
         if rows == _DEPTH_COUNTED:
-            return max(rows, self._database.read_here(lambda connection: open_in(connection, lane)))
+            return max(rows, await read(lambda connection: open_in(connection, lane)))
         if lane is Lane.BULK:
-            rows += self._database.read_here(lambda connection: self._pieces.depth(connection, self._leasing))
+            rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
 
     def busy_shards(self) -> set[int]:
@@ -151,7 +163,12 @@ class SqlWork:
         self._tail.start_over(self._leasing)
 
     def _look_again(self) -> None:
-        self._version = -1
+        self._version = _NO_VERSION
+
+    def _store_changed(self, state: StoreState) -> None:
+        """A server that was away may have lost what was answered without being durable: look at everything again."""
+        if state is StoreState.OK:
+            self._look_again()
 
     def _let_go(self, token: int, items: Sequence[WorkItem]) -> None:
         """Nobody will hear of a lease that failed half way: what it holds becomes leasable again."""
@@ -161,9 +178,10 @@ class SqlWork:
         self._give_back(token, [Settled(item.notification, given_back=True) for item in items], ())
         self._look_again()
 
-    def _lease(self, connection: Connection, lane: Lane, n: int, token: int, items: list[WorkItem]) -> None:
+    async def _lease(self, lane: Lane, n: int, token: int, items: list[WorkItem]) -> None:
         """Fill *items*; apps take turns: each its share, then again those that have more."""
-        waiting = self._in_turn(lane, self._tail.apps(connection, lane) | self._holdings.apps(lane))
+        with_fresh = await self._database.read_to_lease(lambda connection: self._tail.apps(connection, lane))
+        waiting = self._in_turn(lane, with_fresh | self._holdings.apps(lane))
         while waiting and len(items) < n:
             share = -(-(n - len(items)) // len(waiting))
             unsatisfied: list[AppId] = []
@@ -171,7 +189,7 @@ class SqlWork:
                 before = len(items)
                 wanted = min(share, n - before)
                 if wanted:
-                    self._lease_of_app(connection, lane, app, before + wanted, token, items)
+                    await self._lease_of_app(lane, app, before + wanted, token, items)
                 if len(items) > before:
                     self._last_app[lane] = app
                 if len(items) == before + wanted:
@@ -182,19 +200,23 @@ class SqlWork:
         last = self._last_app.get(lane, "")
         return sorted(apps, key=lambda app: (app <= last, app))
 
-    def _lease_of_app(
-        self, connection: Connection, lane: Lane, app: AppId, until_n: int, token: int, items: list[WorkItem]
-    ) -> None:
+    async def _lease_of_app(self, lane: Lane, app: AppId, until_n: int, token: int, items: list[WorkItem]) -> None:
         """Fill *items* up to *until_n*."""
         items += self._holdings.take(lane, app, until_n - len(items), token)
-        for item, shard in self._tail.read(connection, lane, app, until_n - len(items), self._holdings.is_taken):
-            self._holdings.hold_fresh(item, shard, token)
-            items.append(item)
+        wanted, is_taken = until_n - len(items), self._holdings.is_taken
+        with self._holdings.watching() as touched:
+            rows = await self._database.read_to_lease(
+                lambda connection: self._tail.read(connection, lane, app, wanted, is_taken)
+            )
+        for item, shard in rows:
+            if item.notification.id not in touched:
+                self._holdings.hold_fresh(item, shard, token)
+                items.append(item)
 
     async def _lease_recipients(self, n: int, items: list[WorkItem]) -> None:
         """Add at most *n* recipients of bulk jobs to *items*."""
         while n > 0:
-            found = self._database.read_here(partial(self._pieces.take, n=n))
+            found = self._pieces.take(await self._database.read_to_lease(running_jobs), n)
             items += found
             n -= len(found)
             if n == 0 or (read := await self._pieces.load(self._leasing)) is None:

@@ -34,6 +34,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     _E.BACKLOG_FULL: 429,
     _E.STORAGE_BUSY: 503,
     _E.STORAGE_FULL: 503,
+    _E.STORAGE_AWAY: 503,
     _E.STORAGE_BROKEN: 503,
     _E.SHUTTING_DOWN: 503,
     _E.INTERNAL: 500,

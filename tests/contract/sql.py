@@ -1,14 +1,17 @@
-"""The SQLite store under test: each worker is a store of its own on one file, as each process has one."""
+"""The SQL stores under test: each worker is a store of its own on one database, as each process has one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
+from waypost.adapters.sql.connection import SqliteConnection
+from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.ids import SHARDS
@@ -24,17 +27,36 @@ from waypost.ports.work import Work
 from waypost.telemetry.sink import Silent
 
 
-def settings_of(database: Path) -> SqlSettings:
+def settings_of(url: str) -> SqlSettings:
     """Fast settings: what a test ends is processes, not power."""
-    return SqlSettings(f"sqlite:///{database}", durability=Durability.PROCESS, reserve_bytes=1 << 16)
+    return SqlSettings(url, durability=Durability.PROCESS, reserve_bytes=1 << 16)
 
 
-class SqliteUnderTest:
-    """The SQL adapters on a SQLite file."""
+def trace(raw: psycopg.Connection[Any], statement: Callable[[str], None]) -> None:
+    """Call *statement* before each statement of a connection to PostgreSQL."""
 
-    def __init__(self, database: Path) -> None:
+    class Traced(psycopg.RawCursor[Any]):
+        def execute(self, query: Any, *arguments: Any, **how: Any) -> Any:
+            statement(query if isinstance(query, str) else query.decode())
+            return super().execute(query, *arguments, **how)
+
+        def executemany(self, query: Any, *arguments: Any, **how: Any) -> None:
+            statement(query if isinstance(query, str) else query.decode())
+            super().executemany(query, *arguments, **how)
+
+        def copy(self, query: Any, *arguments: Any, **how: Any) -> Any:  # type: ignore[override]  # passed on
+            statement(query.decode())
+            return super().copy(query, *arguments, **how)
+
+    raw.cursor_factory = Traced
+
+
+class SqlUnderTest:
+    """The SQL adapters on the database of a URL."""
+
+    def __init__(self, url: str) -> None:
         self.clock = StoppedClock()
-        self._settings = settings_of(database)
+        self._settings = settings_of(url)
         self._party = Party()
         self._front: Store | None = None
         self._workers: dict[int, Store] = {}
@@ -75,15 +97,15 @@ class SqliteUnderTest:
             for _ in range(count)
         ]
         for store in stores:
-            store.shards.acquire(SHARDS // count)
+            await store.shards.acquire(SHARDS // count)
             self._workers[id(store.work)] = store
         return [store.work for store in stores]
 
     async def crash(self, worker: Work) -> None:
-        """The locks of a dead process are free at once, and nothing else of it is left."""
+        """What a dead process owned is free at once, and nothing else of it is left."""
         store = self._workers.pop(id(worker))
-        store.shards.close()
-        await store.close()
+        await store.shards.close()
+        await store.database.close()
 
     def watch_writer(self, worker: Work, statement: Callable[[str], None], answer: Callable[[], None]) -> None:
         """Call *statement* before each statement that a worker's writer makes, *answer* after each COMMIT returned.
@@ -97,7 +119,12 @@ class SqliteUnderTest:
             answer()
             deliver(*measured)
 
-        database._writer.set_trace_callback(statement)
+        connection = database._writer.connection
+        if isinstance(connection, SqliteConnection):
+            connection.set_trace_callback(statement)
+        else:
+            assert isinstance(connection, PostgresConnection)
+            trace(connection.raw, statement)
         setattr(database.commits, deliver.__name__, answering)
 
     async def balance_of_counters(self) -> dict[str, int]:

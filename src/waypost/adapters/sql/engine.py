@@ -1,0 +1,234 @@
+"""What the two engines have in common: connections, one writer each, and the few words they say differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from waypost.adapters.sql.faults import Fault
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+
+Row = tuple[Any, ...]
+
+
+class Dialect(Struct, frozen=True):
+    """What one statement cannot say to both engines."""
+
+    row_key: str
+    """The column by which a row of ``notification`` is changed: the one that its table is laid out by."""
+    locked: str
+    """Ends a SELECT of rows that are decided about: locks them, in one order for all, where there are other writers."""
+    snapshot: str
+    """Begins a read of several statements."""
+    texts: str
+    """The rows of a JSON array of texts."""
+    users: str
+    """The rows of a JSON array of pairs (app, user id), as ``asked (place, app, user_id)`` from 0."""
+    below_open_transactions: str
+    """Limits ``journal`` to what no transaction that is still open can come before."""
+    next_numbers: str
+    """Moves ``sequence`` on by a count and returns the last number."""
+    blob: str
+    """The type of a column of bytes."""
+
+
+class Cursor(Protocol):
+    """The answer of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection; statements are written as SQLite has them."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """What is said differently."""
+        ...
+
+    def execute(self, sql: str, bound: Sequence[Any] = ..., /) -> Cursor:
+        """Run one statement; what it binds stands for ``?`` or ``?<n>``."""
+        ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Cursor:
+        """Run one statement for each row."""
+        ...
+
+    def lists(self, sql: str, keys: Sequence[Any], /) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
+        ...
+
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
+        """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Busy(Exception):
+    """Somebody else held the store for too long."""
+
+
+class InDoubt(Exception):
+    """The connection was lost in COMMIT; *transaction* is what to ask for when the store is back."""
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__("the connection was lost while it committed")
+        self.transaction = transaction
+
+
+class Writer(Protocol):
+    """The connection that writes, in one thread."""
+
+    @property
+    def connection(self) -> Connection:
+        """What it writes through."""
+        ...
+
+    def turn(self, patience_s: float) -> AbstractContextManager[None]:
+        """The right to write one transaction; Busy after *patience_s*, or what the engine raises."""
+        ...
+
+    def begin(self, *, durable: bool, ordered: bool) -> None:
+        """Begin a transaction; *ordered* ones are alone in the store until they end, so that their numbers are too."""
+        ...
+
+    def commit(self) -> None:
+        """Commit; InDoubt where nobody can say whether it was."""
+        ...
+
+    def rollback(self) -> None:
+        """Undo what was begun, if anything; it raises nothing."""
+        ...
+
+    def was_committed(self, transaction: str) -> bool | None:
+        """What became of one that was in doubt; None while it is still open."""
+        ...
+
+    def is_well(self) -> bool:
+        """Whether new work may be taken: there is room, and the store answers."""
+        ...
+
+    def use_reserve(self) -> None:
+        """The disk is full: free what was kept for this."""
+        ...
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """What *error* says about the store."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Borrowed(Protocol):
+    """Shards without an owner, held while something is decided about them."""
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """Those that could be had."""
+        ...
+
+    async def give_back(self) -> None:
+        """Let them go."""
+        ...
+
+
+class Locks(Protocol):
+    """The shards and roles of one process."""
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """The shards that are this process's."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Moves whenever ``owned`` changes."""
+        ...
+
+    async def acquire(self, wanted: int = ...) -> Sequence[int]:
+        """Take free shards until *wanted* are owned; those taken now."""
+        ...
+
+    async def release(self, shards: Iterable[int]) -> None:
+        """Let other processes have *shards*; nothing of them may be held any more."""
+        ...
+
+    async def borrow(self, shards: Iterable[int]) -> Borrowed:
+        """Take those of *shards* that nobody owns, for a moment."""
+        ...
+
+    async def take_role(self, name: str) -> bool:
+        """Own what exists once for all processes of a store (sweep, report), now or still."""
+        ...
+
+    def sharers(self) -> int | None:
+        """How many processes share the work, on any machine; None where those of this one are all."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+Fence = Callable[[Connection], frozenset[int] | None]
+"""The shards that the process still owns in this very transaction; None where that cannot change behind its back."""
+
+
+class Joined(NamedTuple):
+    """A process's place among those who share the work."""
+
+    locks: Locks
+    peers: Peers | None
+    """The others, on whatever machine."""
+    fence: Fence
+
+
+class Engine(Protocol):
+    """One database, and how it is opened."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read is a round trip: not for the event loop."""
+        ...
+
+    def prepare(self, now: Instant) -> tuple[str | None, str]:
+        """Bring it to today's schema; the revisions before and after. Blocking."""
+        ...
+
+    def open_writer(self) -> Writer:
+        """The connection that writes."""
+        ...
+
+    def open_reader(self) -> Connection:
+        """A connection that reads, for one thread at a time."""
+        ...
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """What *error* of a reader says about the store."""
+        ...
+
+    async def join(self, peers: Peers | None, report: Callable[[Fault], None]) -> Joined:
+        """Become one of those who share the work; *report* is told when the store does not answer."""
+        ...

@@ -1,0 +1,162 @@
+"""How every connection to PostgreSQL is opened, and what its failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.abc import PQGen
+from psycopg.types.numeric import Int8BinaryDumper
+
+from waypost.adapters.sql.engine import Cursor, Row
+from waypost.adapters.sql.faults import Fault
+from waypost.adapters.sql.postgres.statements import DIALECT, Copy, insertion, over_list, translated
+
+CONNECT_TIMEOUT_S = 2
+STATEMENT_TIMEOUT_MS = 2_500
+IDLE_TRANSACTION_MS = 2_000
+"""A transaction whose process stands still is ended by the server, and lets go of what it locked."""
+ANSWER_TIMEOUT_S = 4.0
+"""A server that does not answer for so long, although it promised to give up before, is away."""
+
+_SESSION = {
+    "statement_timeout": STATEMENT_TIMEOUT_MS,
+    "idle_in_transaction_session_timeout": IDLE_TRANSACTION_MS,
+    # Statements are planned for what they bind: that prunes partitions, and no plan turns bad after its fifth use.
+    "plan_cache_mode": "force_custom_plan",
+    "enable_seqscan": "off",  # every statement here has its index; a new partition has no statistics yet
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+_TIMEOUTS: dict[str, Any] = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    "tcp_user_timeout": 3_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+
+
+class Texts(list[Any]):
+    """A bound list of texts: lists of the client's own would be asked for the type of each element."""
+
+
+class Numbers(list[Any]):
+    """A bound list of numbers."""
+
+
+class Blobs(list[Any]):
+    """A bound list of bytes."""
+
+
+LISTS: dict[str, type[list[Any]]] = {"text": Texts, "int8": Numbers, "bytea": Blobs}
+_LIST_OF: dict[type, type[list[Any]]] = {str: Texts, int: Numbers, bytes: Blobs}
+
+
+class _Bounded(psycopg.Connection[Row]):
+    """A connection that waits for no answer for ever."""
+
+    answer_timeout_s = ANSWER_TIMEOUT_S
+
+    def wait(self, gen: PQGen[Any], interval: float = 0.1, timeout: float | None = None) -> Any:
+        """See psycopg; a server that stands still is a connection lost."""
+        try:
+            return super().wait(gen, interval, self.answer_timeout_s if timeout is None else timeout)
+        except errors._WaitTimeout:
+            self.pgconn.finish()
+            raise psycopg.OperationalError("the server did not answer in time") from None
+
+
+def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -> PostgresConnection:
+    """Open a connection without implicit transactions, for one thread at a time."""
+    options = _SESSION | {"lock_timeout": round(lock_timeout_s * 1000)}
+    if read_only:
+        options["default_transaction_read_only"] = "on"
+    raw = _Bounded.connect(
+        url,
+        autocommit=True,
+        prepare_threshold=1,
+        cursor_factory=psycopg.RawCursor,
+        application_name="waypost",
+        options=" ".join(f"-c {name}={value}" for name, value in options.items()),
+        **_TIMEOUTS,
+    )
+    raw.prepared_max = 1_000
+    raw.adapters.register_dumper(int, Int8BinaryDumper)  # one width, so that one prepared statement serves all numbers
+    for kind, of_kind in LISTS.items():
+        dumper = raw.adapters.get_dumper_by_oid(raw.adapters.types[kind].array_oid, pq.Format.BINARY)
+        raw.adapters.register_dumper(of_kind, dumper)
+    return PostgresConnection(raw)
+
+
+class PostgresConnection:
+    """A connection that takes statements as SQLite has them (fulfils engine.Connection)."""
+
+    dialect = DIALECT
+
+    def __init__(self, raw: psycopg.Connection[Row]) -> None:
+        self.raw = raw
+
+    def execute(self, sql: str, bound: Sequence[Any] = ()) -> Cursor:
+        """See Connection."""
+        return self.raw.execute(translated(sql), bound, binary=True)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Cursor:
+        """See Connection: one round trip."""
+        cursor = self.raw.cursor()
+        cursor.executemany(translated(sql), rows)
+        return cursor
+
+    def lists(self, sql: str, keys: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
+        """See Connection: one list is bound, however long."""
+        if keys:
+            yield over_list(sql), (_LIST_OF[type(keys[0])](keys),)
+
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
+        """See Connection."""
+        if not rows:
+            return
+        how = insertion(insert, values)
+        if not isinstance(how, Copy):
+            last = {how.key(row): row for row in rows}.values()  # one statement changes no row twice
+            columns = zip(how.types, zip(*last, strict=True), strict=True)
+            self.raw.execute(how.sql, [LISTS[kind](column) for kind, column in columns])
+            return
+        with self.raw.cursor() as cursor, cursor.copy(how.sql) as copy:
+            copy.set_types(how.types)
+            for row in map(how.row, rows):
+                copy.write_row(row)
+
+    def close(self) -> None:
+        """See Connection."""
+        self.raw.close()
+
+
+_BUSY = ("55P03", "57014")  # lock_not_available, query_canceled: its time was over
+_CLASH = ("40P01", "40001")  # deadlock_detected, serialization_failure
+_LOST_CLASSES = ("08", "53", "57", "58")
+"""Connection exceptions, insufficient resources, operator intervention, system errors."""
+_READ_ONLY = "25006"  # the server became a standby
+_IDLE = "25P03"  # idle_in_transaction_session_timeout: this process stood still
+_CORRUPT = ("XX001", "XX002")  # data_corrupted, index_corrupted
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Classify what psycopg raised, by SQLSTATE (PostgreSQL's appendix A)."""
+    if isinstance(error, OSError):
+        return Fault.LOST
+    if not isinstance(error, psycopg.Error):
+        return Fault.OPERATION
+    state = error.sqlstate
+    if state is None:
+        return Fault.LOST if isinstance(error, psycopg.OperationalError) else Fault.OPERATION
+    if state in _BUSY:
+        return Fault.BUSY
+    if state in _CLASH:
+        return Fault.CLASH
+    if state[:2] in _LOST_CLASSES or state in (_READ_ONLY, _IDLE):
+        return Fault.LOST
+    return Fault.BROKEN if state in _CORRUPT else Fault.OPERATION

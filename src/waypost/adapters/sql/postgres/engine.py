@@ -1,0 +1,73 @@
+"""PostgreSQL as the engine: one database, any number of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from waypost.adapters.sql.engine import Joined
+from waypost.adapters.sql.faults import Fault, refusal
+from waypost.adapters.sql.migrate import migrate
+from waypost.adapters.sql.postgres import partitions
+from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.membership import Membership
+from waypost.adapters.sql.postgres.peers import NotifyPeers
+from waypost.adapters.sql.postgres.writer import PostgresWriter
+from waypost.adapters.sql.settings import SqlSettings
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+
+MIGRATION_LOCK = 0x5759_7002
+"""The advisory lock of whoever changes the schema."""
+_MIGRATION_PATIENCE = b"SET lock_timeout = '30s'"
+
+
+class PostgresEngine:
+    """See engine.Engine."""
+
+    is_remote = True
+
+    def __init__(self, settings: SqlSettings) -> None:
+        self._settings = settings
+
+    def prepare(self, now: Instant) -> tuple[str | None, str]:
+        """See Engine; of several processes that start together one changes the schema and the others wait."""
+        try:
+            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                connection.execute(_MIGRATION_PATIENCE)
+                connection.execute(sql.SQL("SELECT pg_advisory_lock({})").format(MIGRATION_LOCK))
+                made = migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+                partitions.ensure(connection, now)
+                return made
+        except Exception as error:
+            fault = fault_of(getattr(error, "orig", None) or error)
+            if fault is Fault.OPERATION:
+                raise
+            raise refusal(fault) from error
+
+    def open_writer(self) -> PostgresWriter:
+        """See Engine."""
+        return PostgresWriter(self._settings)
+
+    def open_reader(self) -> PostgresConnection:
+        """See Engine."""
+        return connect(self._settings.url, read_only=True)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See Engine."""
+        return fault_of(error)
+
+    async def join(self, peers: Peers | None, report: Callable[[Fault], None]) -> Joined:
+        """See Engine."""
+        membership = Membership(self._settings.url, report)
+        notifying = NotifyPeers(self._settings.url, peers, report)
+        await notifying.start()
+        membership.on_close = notifying.stop
+        return Joined(membership, notifying, membership.fence)
+
+    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        return psycopg.connect(self._settings.url, connect_timeout=CONNECT_TIMEOUT_S)

@@ -1,0 +1,287 @@
+"""Who shares the work, on whatever machine: each process is a row that it renews, and shards and roles are its.
+
+    member      one row a process, with the time until which it counts as alive, on the server's clock
+    ownership   one row a shard or a role, with its member; free where that is NULL
+
+A row that is over is deleted by whoever looks for free shards, and with it everything that it owned becomes free: a
+process is alive or dead as a whole. A process of this machine that is gone is deleted at once. What a process settles
+locks its own row, so that it writes nothing of what is another's by then; without renewals it stops a margin before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.faults import Fault, refusal
+from waypost.adapters.sql.postgres.connection import Numbers, PostgresConnection, connect, fault_of
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import SHARDS
+
+LEASE_S = 10.0
+"""How long a process that is not heard of keeps what it owns."""
+RENEW_S = 2.0
+MARGIN_S = 2.0
+"""It stops so long before its lease ends."""
+ROLE_PATIENCE_S = 1.0
+"""How often a role is asked for that another process has."""
+
+_UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
+_JOIN = f"INSERT INTO member (place, pid, started, until) VALUES (?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
+_RENEW = f"UPDATE member SET until = {_UNTIL}, shares = ? WHERE id = ?"  # noqa: S608 - a constant
+_SHARERS = "SELECT count(*) FROM member WHERE shares AND until > clock_timestamp()"
+_OVER = "DELETE FROM member WHERE id IN (SELECT id FROM member WHERE until < clock_timestamp() FOR UPDATE SKIP LOCKED)"
+_BESIDE = "SELECT id, pid, started FROM member WHERE place = ?"
+_LEAVE = "DELETE FROM member WHERE id = ?"
+_TAKE = """\
+UPDATE ownership SET member = ? WHERE name IN (
+    SELECT name FROM ownership WHERE member IS NULL AND shard IS NOT NULL ORDER BY (shard + ?) % 64 LIMIT ?
+    FOR UPDATE SKIP LOCKED
+) RETURNING shard
+"""
+_TAKE_THESE = """\
+UPDATE ownership SET member = ? WHERE name IN (
+    SELECT name FROM ownership WHERE member IS NULL AND shard = ANY(?) FOR UPDATE SKIP LOCKED
+) RETURNING shard
+"""
+_LET_GO = "UPDATE ownership SET member = NULL WHERE member = ? AND shard = ANY(?)"
+_TAKE_ROLE = """\
+INSERT INTO ownership (name, member) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET member = excluded.member
+WHERE ownership.member IS NULL OR ownership.member = excluded.member RETURNING name
+"""
+_FENCE = "SELECT id FROM member WHERE id = ? FOR SHARE"
+_OWNED = "SELECT shard FROM ownership WHERE member = ? AND shard IS NOT NULL"
+
+T = TypeVar("T")
+
+
+class Membership:
+    """This process's row, shards and roles (fulfils engine.Locks)."""
+
+    def __init__(self, url: str, report: Callable[[Fault], None]) -> None:
+        self._url = url
+        self._report = report
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-member")
+        self._connection: PostgresConnection | None = None
+        self._id: int | None = None
+        self._shards: frozenset[int] = frozenset()
+        self._roles: dict[str, float] = {}
+        """Those that are held, under infinity; of the others when they were asked for."""
+        self._version = 0
+        self._valid_until_s = 0.0
+        self._unbroken_since_s = 0.0
+        self._sharers = 1
+        self._shares = False
+        self._renewing: asyncio.Task[None] | None = None
+        self.on_close: Callable[[], Awaitable[None]] | None = None
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """See Locks; nothing a margin before the lease ends."""
+        return self._shards if _now_s() < self._valid_until_s else frozenset()
+
+    @property
+    def version(self) -> int:
+        """See Locks; another one while the lease is over."""
+        return 2 * self._version + (_now_s() < self._valid_until_s)
+
+    def sharers(self) -> int:
+        """See Locks."""
+        return self._sharers
+
+    def fence(self, connection: Connection) -> frozenset[int]:
+        """The shards that are this process's until the transaction of *connection* ends."""
+        if self._id is None or connection.execute(_FENCE, (self._id,)).fetchone() is None:
+            return frozenset()
+        return frozenset(row[0] for row in connection.execute(_OWNED, (self._id,)).fetchall())
+
+    async def acquire(self, wanted: int = SHARDS) -> list[int]:
+        """See Locks."""
+        self._shares = True
+        return await self._taken(partial(self._take_free, wanted - len(self._shards)))
+
+    async def release(self, shards: Iterable[int]) -> None:
+        """See Locks."""
+        gone = frozenset(shards)
+        if gone:
+            self._shards -= gone
+            self._version += 1
+            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(gone))))
+
+    async def borrow(self, shards: Iterable[int]) -> Borrowed:
+        """See Locks."""
+        wanted = [shard for shard in shards if shard not in self._shards]
+        if not wanted:
+            return Borrowed(self, frozenset())
+        await self._join()
+
+        def take(connection: PostgresConnection) -> frozenset[int]:
+            self._bury(connection)
+            rows = connection.execute(_TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
+            return frozenset(row[0] for row in rows)
+
+        return Borrowed(self, await self._run(take))
+
+    async def give_back(self, shards: frozenset[int]) -> None:
+        """Let go of what was borrowed."""
+        if shards:
+            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(shards))))
+
+    async def take_role(self, name: str) -> bool:
+        """See Locks."""
+        asked_s = self._roles.get(name, 0.0)
+        if asked_s == _HELD:
+            return _now_s() < self._valid_until_s
+        if _now_s() - asked_s < ROLE_PATIENCE_S:
+            return False
+        await self._join()
+        self._roles[name] = _now_s()
+
+        def take(connection: PostgresConnection) -> bool:
+            return connection.execute(_TAKE_ROLE, (f"role-{name}", self._id)).fetchone() is not None
+
+        if await self._run(take):
+            self._roles[name] = _HELD
+        return self._roles[name] == _HELD
+
+    async def close(self) -> None:
+        """See Locks."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        if self.on_close is not None:
+            await self.on_close()
+        if self._id is not None:
+            with contextlib.suppress(Unavailable):  # the row ends by itself
+                await self._run(lambda connection: connection.execute(_LEAVE, (self._id,)))
+        self._id, self._shards, self._valid_until_s = None, frozenset(), 0.0
+        await asyncio.to_thread(self._thread.shutdown)
+        if self._connection is not None:
+            self._connection.close()
+
+    async def _taken(self, take: Callable[[PostgresConnection], list[int]]) -> list[int]:
+        await self._join()
+        member = self._id
+        found = await self._run(take)
+        if found and member == self._id:
+            self._shards |= frozenset(found)
+            self._version += 1
+        return found
+
+    def _take_free(self, wanted: int, connection: PostgresConnection) -> list[int]:
+        self._bury(connection)
+        if wanted <= 0:
+            return []
+        start = os.getpid() * 7 % SHARDS  # processes that start together do not all want the same
+        return [row[0] for row in connection.execute(_TAKE, (self._id, start, wanted)).fetchall()]
+
+    def _bury(self, connection: PostgresConnection) -> None:
+        """Delete who is gone. After an outage of the server everybody has a lease's time to be heard of first."""
+        if _now_s() - self._unbroken_since_s > LEASE_S:
+            connection.execute(_OVER)
+        for member, pid, started in connection.execute(_BESIDE, (_place(),)).fetchall():
+            if _started(pid) != started:
+                connection.execute(_LEAVE, (member,))
+
+    async def _join(self) -> None:
+        """Become a member, now or still."""
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew_for_ever())
+        if self._id is not None:
+            return
+        asked_s = _now_s()
+        me = (_place(), os.getpid(), _started(os.getpid()))
+        member = await self._run(lambda connection: connection.execute(_JOIN, me).fetchone())
+        if self._id is None:
+            self._id = member[0]
+            self._unbroken_since_s = asked_s
+            self._valid_until_s = asked_s + LEASE_S - MARGIN_S
+
+    async def _renew_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            with contextlib.suppress(Unavailable):  # it was reported; the next time tries again
+                await self._renew()
+
+    async def _renew(self) -> None:
+        member, asked_s = self._id, _now_s()
+        if member is None:
+            return
+
+        def renew(connection: PostgresConnection) -> tuple[bool, int]:
+            still = connection.execute(_RENEW, (self._shares, member)).rowcount > 0
+            return still, connection.execute(_SHARERS).fetchone()[0]
+
+        still, sharers = await self._run(renew)
+        if self._valid_until_s < asked_s:
+            self._unbroken_since_s = asked_s
+        self._sharers = max(1, sharers)
+        if still:
+            self._valid_until_s = asked_s + LEASE_S - MARGIN_S
+        else:
+            self._id, self._shards = None, frozenset()
+            self._roles.clear()
+            self._version += 1
+            await self._join()
+
+    async def _run(self, act: Callable[[PostgresConnection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._act, act)
+
+    def _act(self, act: Callable[[PostgresConnection], T]) -> T:
+        try:
+            if self._connection is None or self._connection.raw.closed:
+                self._connection = connect(self._url)
+            return act(self._connection)
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is Fault.OPERATION:
+                raise
+            if fault is Fault.LOST:
+                self._report(fault)
+                if self._connection is not None:
+                    self._connection.close()
+            raise refusal(fault) from error
+
+
+class Borrowed:
+    """Shards without an owner, held while something is decided about them (fulfils engine.Borrowed)."""
+
+    def __init__(self, membership: Membership, shards: frozenset[int]) -> None:
+        self._membership = membership
+        self.shards = shards
+
+    async def give_back(self) -> None:
+        """Let them go."""
+        await self._membership.give_back(self.shards)
+
+
+_HELD = float("inf")
+
+
+def _now_s() -> float:
+    """Goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _place() -> str:
+    """Where process ids mean the same: this boot of the machine, and this container."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+
+
+def _started(pid: int) -> int:
+    """When a process of this place started, in ticks; 0 where there is none (proc(5), field 22 of stat)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[19])

@@ -1,0 +1,77 @@
+"""Partitions by month: made ahead, so that no insert waits for one, and each with what lies outside of all in a rest.
+
+``notification`` and ``receipt`` are cut by id, which begins with its time, ``content`` by its number, which does so
+too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import psycopg
+from psycopg import sql
+
+from waypost.adapters.sql.postgres.statements import MS_IN_NUMBER
+from waypost.domain.ids import first_id_at
+from waypost.domain.time import Instant
+
+BY_ID = ("notification", "receipt")
+BY_NUMBER = "content"
+MONTHS_AHEAD = 2
+
+_LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
+_EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
+
+
+def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> int:
+    """Make those of the month of *now* and the months ahead; how many were missing.
+
+    A table is made by itself and then attached, which stops neither reads nor inserts of the others.
+    """
+    wanted = list(_months(now))
+    names = [f"{table}_{name}" for name, *_ in wanted for table in (*BY_ID, BY_NUMBER)]
+    existing = {row[0] for row in connection.execute(_EXISTING, (names,)).fetchall()}
+    made = 0
+    for name, start, end in wanted:
+        for table in (*BY_ID, BY_NUMBER):
+            if f"{table}_{name}" not in existing:
+                low, high = _bounds(table, start, end)
+                _make(connection, table, f"{table}_{name}", low, high)
+                made += 1
+    return made
+
+
+def _make(
+    connection: psycopg.Connection[tuple[object, ...]], table: str, name: str, low: sql.Literal, high: sql.Literal
+) -> None:
+    parent, made = sql.Identifier(table), sql.Identifier(name)
+    with connection.transaction():
+        connection.execute(_LOCK_TIMEOUT)
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)"
+                " WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02)"
+            ).format(made, parent)
+        )
+        attach = sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES FROM ({}) TO ({})")
+        connection.execute(attach.format(parent, made, low, high))
+
+
+def _months(now: Instant) -> Iterator[tuple[str, Instant, Instant]]:
+    """Name, start and end of each month that must be there."""
+    first = datetime.fromtimestamp(now / 1000, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    for _ in range(1 + MONTHS_AHEAD):
+        following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
+        yield f"{first:%Y_%m}", _instant(first), _instant(following)
+        first = following
+
+
+def _instant(moment: datetime) -> Instant:
+    return Instant(int(moment.timestamp()) * 1000)
+
+
+def _bounds(table: str, start: Instant, end: Instant) -> tuple[sql.Literal, sql.Literal]:
+    if table == BY_NUMBER:
+        return sql.Literal(start * MS_IN_NUMBER), sql.Literal(end * MS_IN_NUMBER)
+    return sql.Literal(bytes(first_id_at(start))), sql.Literal(bytes(first_id_at(end)))

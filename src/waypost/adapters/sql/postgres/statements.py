@@ -1,0 +1,147 @@
+"""Statements as SQLite has them, said to PostgreSQL.
+
+Both engines read the same SQL but for a few words: marks are numbered, hints for SQLite's planner go, a table needs no
+``WITHOUT ROWID``, and ``INSERT OR REPLACE`` names its key. What differs in more than words is in the dialect.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import BLOB, Integer
+
+from waypost.adapters.sql.engine import Dialect, Row
+from waypost.adapters.sql.schema import metadata
+
+DIALECT = Dialect(
+    row_key="id",
+    locked=" ORDER BY id FOR UPDATE",
+    snapshot="BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    texts="SELECT json_array_elements_text(CAST(? AS json))",
+    users=(
+        "(SELECT place - 1 AS place, pair ->> 0 AS app, pair ->> 1 AS user_id"
+        " FROM json_array_elements(CAST(? AS json)) WITH ORDINALITY AS pairs (pair, place)) AS asked"
+    ),
+    below_open_transactions=(" AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"),
+    # From a clock, so that the bounds of a month are known before it begins: partitions of ``content`` are cut by it.
+    next_numbers=(
+        "UPDATE sequence SET value = greatest(value + ?,"
+        " CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) << 20)"
+        " WHERE name = 'notification' RETURNING value"
+    ),
+    blob="bytea",
+)
+MS_IN_NUMBER = 1 << 20
+"""Numbers of rows in one millisecond of the sequence."""
+
+_HINT = re.compile(r" INDEXED BY \w+")
+_UNPLANNED = re.compile(r"\+shard\b")
+_FORCED_ORDER = re.compile(r"CROSS JOIN (\w+) ON")
+_WITHOUT_ROW_ID = re.compile(r"\) WITHOUT ROWID")
+_REPLACE = re.compile(r"INSERT OR REPLACE INTO (\w+) \(([^)]*)\)")
+_MARK = re.compile(r"\?(\d*)")
+_INSERT = re.compile(r"INSERT (?:OR REPLACE )?INTO (\w+) \(([^)]*)\) VALUES ")
+
+_DEDUP_KEY = ("key",)
+_DEDUP_TYPES = {"key": "bytea", "kind": "text", "id": "bytea", "body_hash": "bytea", "until": "int8"}
+
+
+@lru_cache(4096)
+def translated(sql: str) -> bytes:
+    """*sql* for PostgreSQL."""
+    text = _WITHOUT_ROW_ID.sub(")", _FORCED_ORDER.sub(r"JOIN \1 ON", _UNPLANNED.sub("shard", _HINT.sub("", sql))))
+    replaced = _REPLACE.search(text)
+    if replaced is not None:
+        text = text.replace("INSERT OR REPLACE", "INSERT") + _on_conflict(replaced[1], _columns(replaced[2]))
+    numbers = itertools.count(1)
+    return _MARK.sub(lambda mark: f"${mark[1] or next(numbers)}", text).encode()
+
+
+@lru_cache(256)
+def over_list(sql: str) -> str:
+    """*sql* with one bound list in the place of ``{keys}``."""
+    return sql.replace(" IN ({keys})", " = ANY({keys})").format(keys="?")
+
+
+class Copy(Struct, frozen=True):
+    """Rows that are new for certain: they travel as COPY, which costs a third of anything else."""
+
+    sql: bytes
+    types: tuple[str, ...]
+    row: Callable[[Row], Row]
+    """A row with its constants in their places."""
+
+
+class Upsert(Struct, frozen=True):
+    """Rows that may replace others: one statement with a list for each column."""
+
+    sql: bytes
+    types: tuple[str, ...]
+    key: Callable[[Row], Any]
+
+
+@lru_cache(64)
+def insertion(insert: str, values: str) -> Copy | Upsert:
+    """How rows are inserted that SQLite takes as *insert* and *values*."""
+    parsed = _INSERT.fullmatch(insert)
+    assert parsed is not None, "an insert ends with VALUES"
+    table, columns = parsed[1], _columns(parsed[2])
+    given = [_constant(each.strip()) for each in values.strip("()").split(",")]
+    if insert.startswith("INSERT OR REPLACE"):
+        types = tuple(_type(table, column) for column in columns)
+        lists = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(types, start=1))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({lists})"  # noqa: S608 - names of ours
+        key = itemgetter(*(columns.index(name) for name in _key(table)))
+        return Upsert((sql + _on_conflict(table, columns)).encode(), types, key)
+    named = [(column, value) for column, value in zip(columns, given, strict=True) if value is not None]
+    width = sum(value is _BOUND for _, value in named)
+    constants = tuple(value for _, value in named if value is not _BOUND)
+    bound, fixed = itertools.count(), itertools.count(width)
+    places = [next(bound) if value is _BOUND else next(fixed) for _, value in named]
+    pick = itemgetter(*places)
+    row: Callable[[Row], Row] = (lambda given: pick(given + constants)) if constants else tuple
+    names = [column for column, _ in named]
+    sql = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+    return Copy(sql.encode(), tuple(_type(table, name) for name in names), row)
+
+
+_BOUND = object()
+
+
+def _constant(text: str) -> Any:
+    if text == "?":
+        return _BOUND
+    if text == "NULL":
+        return None
+    return text.strip("'") if text.startswith("'") else int(text)
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _on_conflict(table: str, columns: Sequence[str]) -> str:
+    key = _key(table)
+    rest = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {rest}"
+
+
+def _key(table: str) -> tuple[str, ...]:
+    return _DEDUP_KEY if _is_slice(table) else tuple(metadata.tables[table].primary_key.columns.keys())
+
+
+def _type(table: str, column: str) -> str:
+    if _is_slice(table):
+        return _DEDUP_TYPES[column]
+    of = metadata.tables[table].columns[column].type
+    return "bytea" if isinstance(of, BLOB) else "int8" if isinstance(of, Integer) else "text"
+
+
+def _is_slice(table: str) -> bool:
+    return table.removeprefix("dedup_").isdigit()

@@ -1,0 +1,95 @@
+"""The connection that writes to PostgreSQL: opened again when it was lost, and never in doubt for long."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from waypost.adapters.sql.engine import InDoubt
+from waypost.adapters.sql.faults import Fault
+from waypost.adapters.sql.postgres.connection import PostgresConnection, connect, fault_of
+from waypost.adapters.sql.settings import Durability, SqlSettings
+
+ORDERED_LOCK = 0x5759_7001
+"""The advisory lock of transactions that give out numbers or claim keys."""
+_COMMITTED = "SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))"
+_TRANSACTION = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
+_MEANS_IT = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+
+
+class PostgresWriter:
+    """See engine.Writer."""
+
+    def __init__(self, settings: SqlSettings) -> None:
+        self._settings = settings
+        self._survives_power = settings.durability is Durability.POWER
+        self.connection = self._connect()
+
+    @contextmanager
+    def turn(self, patience_s: float) -> Iterator[None]:
+        """See Writer: nothing to wait for, except that a lost connection is opened again."""
+        if self.connection.raw.closed:
+            self.connection = self._connect()
+        yield
+
+    def begin(self, *, durable: bool, ordered: bool) -> None:
+        """See Writer; one round trip."""
+        sql = "BEGIN"
+        if not (durable and self._survives_power):
+            sql += "; SET LOCAL synchronous_commit = off"
+        if ordered:
+            sql += f"; SELECT pg_advisory_xact_lock({ORDERED_LOCK})"
+        self.connection.raw.execute(sql.encode())
+
+    def commit(self) -> None:
+        """See Writer; the server is asked for the transaction's number first, by which it can be asked again."""
+        (transaction,) = self.connection.execute(_TRANSACTION).fetchone()
+        try:
+            self.connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if fault_of(error) is not Fault.LOST or transaction is None:
+                raise
+            self.connection.close()
+            raise InDoubt(transaction) from error
+
+    def rollback(self) -> None:
+        """See Writer; a connection that cannot is given up, and with it the server gives up what it did."""
+        try:
+            self.connection.raw.execute(b"ROLLBACK")
+        except psycopg.Error:
+            self.connection.close()
+
+    def was_committed(self, transaction: str) -> bool | None:
+        """See Writer."""
+        (status,) = self.connection.execute(_COMMITTED, (transaction,)).fetchone()
+        return None if status == "in progress" else status == "committed"
+
+    def is_well(self) -> bool:
+        """See Writer."""
+        self.connection.execute("SELECT 1")
+        return True
+
+    def use_reserve(self) -> None:
+        """The room on its disk is the server's to keep."""
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See Writer; after a fault of the connection it is opened again."""
+        fault = fault_of(error)
+        if fault is Fault.LOST:
+            self.connection.close()
+        return fault
+
+    def close(self) -> None:
+        """See Writer."""
+        self.connection.close()
+
+    def _connect(self) -> PostgresConnection:
+        connection = connect(self._settings.url, lock_timeout_s=self._settings.lock_timeout_s)
+        with contextlib.ExitStack() as undo:
+            undo.callback(connection.close)
+            connection.execute(_MEANS_IT)  # what is answered is durable, whatever the server's own default is
+            undo.pop_all()
+        return connection

@@ -1,0 +1,143 @@
+"""SQLite as the engine: a file, Waypost's own lock around each write, and room kept on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from waypost.adapters.sql.checkpoint import Checkpoint
+from waypost.adapters.sql.connection import SqliteConnection, connect, database_path, run_directory
+from waypost.adapters.sql.engine import Busy, Joined
+from waypost.adapters.sql.faults import Fault, fault_of, refusal
+from waypost.adapters.sql.migrate import migrate, sqlite_engine
+from waypost.adapters.sql.ownership import Shards
+from waypost.adapters.sql.reserve import Reserve
+from waypost.adapters.sql.settings import Durability, SqlSettings
+from waypost.adapters.sql.write_lock import LockTimeout, WriteLock
+from waypost.domain.errors import StorageBroken
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+
+_MIGRATION_PATIENCE_S = 30.0
+
+
+class SqliteWriter:
+    """The connection that writes (fulfils engine.Writer)."""
+
+    def __init__(self, settings: SqlSettings, reserve: Reserve) -> None:
+        path = database_path(settings.url)
+        self.connection: SqliteConnection = connect(path, busy_timeout_s=settings.lock_timeout_s)
+        self.lock = WriteLock(run_directory(path))
+        self._reserve = reserve
+        self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes)
+        self._survives_power = settings.durability is Durability.POWER
+        self._synchronous: str | None = None
+
+    @contextmanager
+    def turn(self, patience_s: float) -> Iterator[None]:
+        """See Writer: the write lock; whoever holds it copies what is due of the log."""
+        try:
+            with self.lock.hold(patience_s):
+                yield
+                self._checkpoint.run_if_due()
+        except LockTimeout:
+            raise Busy from None
+
+    def begin(self, *, durable: bool, ordered: bool) -> None:
+        """See Writer; under the write lock every transaction is alone."""
+        wanted = "FULL" if durable and self._survives_power else "NORMAL"
+        if wanted != self._synchronous:
+            self.connection.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """See Writer."""
+        self.connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """See Writer."""
+        if self.connection.in_transaction:
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                self.connection.execute("ROLLBACK")
+
+    def was_committed(self, transaction: str) -> bool | None:
+        """Nothing is ever in doubt: the log is a file."""
+        raise NotImplementedError(transaction)
+
+    def is_well(self) -> bool:
+        """See Writer."""
+        return self._reserve.keep()
+
+    def use_reserve(self) -> None:
+        """See Writer."""
+        self._reserve.drop()
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See Writer; SQLite does not always say that the disk was full."""
+        fault = fault_of(error)
+        return Fault.FULL if fault is Fault.AWAY and self._reserve.is_disk_full() else fault
+
+    def close(self) -> None:
+        """See Writer."""
+        self.connection.close()
+        self.lock.close()
+
+
+class SqliteEngine:
+    """One SQLite file (fulfils engine.Engine)."""
+
+    is_remote = False
+
+    def __init__(self, settings: SqlSettings) -> None:
+        self._settings = settings
+        self.path = database_path(settings.url)
+        self._reserve = Reserve(run_directory(self.path), settings.reserve_bytes, settings.checkpoint_bytes)
+
+    def prepare(self, now: Instant) -> tuple[str | None, str]:
+        """See Engine; under the write lock.
+
+        A full disk gives up its reserve, so that the store opens and can finish what was accepted. StorageBroken where
+        the file is no sound database or was made by a newer version.
+        """
+        try:
+            return self._prepare()
+        except StorageBroken as broken:
+            if not self._reserve.is_disk_full():
+                raise
+            self._reserve.drop()
+            if self._reserve.is_disk_full():
+                raise refusal(Fault.FULL) from broken
+        return self._prepare()
+
+    def _prepare(self) -> tuple[str | None, str]:
+        lock = WriteLock(run_directory(self.path))
+        try:
+            with lock.hold(_MIGRATION_PATIENCE_S):
+                return migrate(sqlite_engine(self.path))
+        except LockTimeout as timeout:
+            raise refusal(Fault.BUSY) from timeout
+        except Exception as error:
+            fault = fault_of(getattr(error, "orig", None) or error)
+            if fault is Fault.OPERATION:
+                raise
+            raise refusal(fault) from error
+        finally:
+            lock.close()
+
+    def open_writer(self) -> SqliteWriter:
+        """See Engine."""
+        return SqliteWriter(self._settings, self._reserve)
+
+    def open_reader(self) -> SqliteConnection:
+        """See Engine."""
+        return connect(self.path, read_only=True)
+
+    def fault_of(self, error: BaseException) -> Fault:
+        """See Engine."""
+        return fault_of(error)
+
+    async def join(self, peers: Peers | None, report: Callable[[Fault], None]) -> Joined:
+        """See Engine; everybody is on this machine, and a lock is lost with its process alone."""
+        return Joined(Shards(run_directory(self.path)), peers, lambda _: None)
