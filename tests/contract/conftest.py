@@ -25,9 +25,9 @@ from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, run_sql
-from waypost.adapters.sql.database import prepare
 from waypost.adapters.kafka.topics import Topics
 from waypost.adapters.kafka.topics import prepare as prepare_topics
+from waypost.adapters.sql.database import prepare
 
 
 @pytest.fixture(scope="session")

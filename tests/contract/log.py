@@ -50,7 +50,7 @@ class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
     def __init__(self, database: Path, bootstrap: str, prefix: str) -> None:
-        super().__init__(database)
+        super().__init__(f"sqlite:///{database}")
         self._kafka = settings_of(bootstrap, prefix, f"{prefix}{uuid.uuid4().hex}")
         self.topics = Topics(self._kafka)
         self._logs: dict[int, Log] = {}

@@ -106,7 +106,7 @@ async def under_test(
 ) -> AsyncIterator[HoldsUnderTest]:
     """With nothing held."""
     if request.param == "sqlite":
-        async with empty_store("sqlite", tmp_path, empty_database) as store:
+        async with empty_store("sqlite", tmp_path, request, empty_database) as store:
             assert isinstance(store, SqlUnderTest)
             yield SqliteHolds(store)
         return
