@@ -63,8 +63,9 @@ def _disturbed(stack: Stack, numbers: Iterator[int], name: str, usual: Noise, no
 
 
 def _critical(stack: Stack, first: int) -> Latency:
+    every = int(PER_S * SECONDS)  # each user of these has one device, which takes everything
     fields = '"urgency":"critical"'
-    return latency(stack, first, rate=PER_S, seconds=SECONDS, users=VIPS, prefix="vip-", fields=fields)
+    return latency(stack, first, rate=PER_S, seconds=SECONDS, least=every, users=VIPS, prefix="vip-", fields=fields)
 
 
 def _calm(stack: Stack) -> None:

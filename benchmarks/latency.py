@@ -28,8 +28,11 @@ class Latency:
     p99_ms: float
 
 
-def latency(stack: Stack, first: int, *, rate: float, seconds: float, **wishes: Any) -> Latency:
-    """Submit *rate* notifications a second, on time whatever the answers do, and wait until all have arrived."""
+def latency(stack: Stack, first: int, *, rate: float, seconds: float, least: int = 1, **wishes: Any) -> Latency:
+    """Submit *rate* notifications a second, on time whatever the answers do, and wait until all have arrived.
+
+    *least* is how many requests there must be, where that is known: the last are not left out however long they take.
+    """
     stack.gateway.forget_marks()
     count = int(rate * seconds)
     with tempfile.NamedTemporaryFile() as marks:
@@ -38,19 +41,19 @@ def latency(stack: Stack, first: int, *, rate: float, seconds: float, **wishes: 
         due_us = {
             start + n: due for start, many, due, _ in struct.iter_unpack("<QQQQ", marks.read()) for n in range(many)
         }
-    waited = sorted(at - due_us[mark] for mark, at in _all_of(stack.gateway, due_us))
+    waited = sorted(at - due_us[mark] for mark, at in _all_of(stack.gateway, due_us, least))
     p50, p95, p99 = (waited[int(len(waited) * share)] / 1000 for share in (0.5, 0.95, 0.99))
     return Latency(count, p50, p95, p99)
 
 
-def _all_of(gateway: Gateway, wanted: Container[int]) -> list[tuple[int, int]]:
-    """The marks *wanted*, once nothing more of them comes; TimeoutError where none has come."""
+def _all_of(gateway: Gateway, wanted: Container[int], least: int) -> list[tuple[int, int]]:
+    """The marks *wanted*, once nothing more of them comes; TimeoutError where fewer than *least* have come."""
     until = time.monotonic() + TIMEOUT_S
     before = -1
     while time.monotonic() < until:
         seen = [each for each in gateway.marks() if each[0] in wanted]
-        if seen and len(seen) == before:
+        if len(seen) >= least and len(seen) == before:
             return seen
         before = len(seen)
         time.sleep(PAUSE_S)
-    raise TimeoutError("the gateway has had none of them")
+    raise TimeoutError(f"the gateway has had {before} of them, not {least}")
