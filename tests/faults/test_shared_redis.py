@@ -36,6 +36,8 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 APP = AppId("demo")
 USERS = [(APP, UserId(f"u{n}")) for n in range(50)]
+FAILOVER_S = 15
+"""Requirement S1-122."""
 NOW = Instant(1_800_000_000_000)
 
 
@@ -84,6 +86,7 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(redis_sentinel
     await wire.stop()
     bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
     assert bypassed > 0
+    assert took_s < FAILOVER_S
     table(
         "faults on Redis",
         fault="the primary killed under the cache of devices",

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.services.redis import Redis
 from tests.adapters.redis.noted import Noted
+from tests.contract.registries import Keyspace, cassandra_under_test
 from tests.contract.stores import MemoryUnderTest
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.redis import devices as cache_module
@@ -20,7 +21,7 @@ from waypost.adapters.redis.wire import Wire
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import HOUR_MS, Instant, later
-from waypost.ports.devices import Eviction, Use
+from waypost.ports.devices import Devices, Eviction, Use
 from waypost.telemetry import Event, Metric
 
 pytestmark = pytest.mark.asyncio
@@ -88,9 +89,7 @@ def cache(registry: Registry, link: Counted, noted: Noted) -> CachedDevices:
     return CachedDevices(registry, link, SETTINGS, noted)
 
 
-async def register(
-    devices: MemoryDevices | CachedDevices, user: tuple[AppId, UserId], device: str, token: str = ""
-) -> None:
+async def register(devices: Devices, user: tuple[AppId, UserId], device: str, token: str = "") -> None:
     """A call of one device."""
     said = Registration(*user, DeviceId(device), Platform("ios"), token or f"token of {device}")
     await devices.upsert(said, NOW, 0)
@@ -119,6 +118,25 @@ async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
     assert lookups(noted) == {"hit": 2, "miss": 2, "bypassed": 0}
     (ttl,) = await wire.execute([("PTTL", "waypost:devices:demo:bob")])
     assert 299_000 < ttl <= 300_000
+
+
+@pytest.mark.engines
+async def test_a_miss_is_read_from_cassandra_and_kept(
+    cassandra_hosts: tuple[str, ...], wire: Wire, noted: Noted
+) -> None:
+    """Requirement S1-36."""
+    async with cassandra_under_test(Keyspace(cassandra_hosts)) as kept:
+        cache = CachedDevices(kept.devices, wire, SETTINGS, noted)
+        for device, user in (("phone", ANN), ("tablet", ANN), ("watch", BOB)):
+            await register(cache, user, device)
+        for _ in range(3):
+            assert await names(cache, ANN, BOB) == [["phone", "tablet"], ["watch"]]
+        assert lookups(noted) == {"hit": 4, "miss": 2, "bypassed": 0}
+        assert await cache.for_users([ANN]) == await kept.devices.for_users([ANN])
+        await register(cache, BOB, "watch", "token of phone")
+        assert await names(cache, ANN, BOB) == [["tablet"], ["watch"]]
+    (ttl,) = await wire.execute([("PTTL", "waypost:devices:demo:ann")])
+    assert 0 < ttl <= 300_000
 
 
 async def test_what_is_cached_is_what_was_stored(cache: CachedDevices, registry: Registry) -> None:

@@ -13,7 +13,7 @@ class Outage:
         self._is_on = False
 
     def began(self, why: str) -> None:
-        """Redis did not answer; *why* holds neither addresses nor secrets."""
+        """Redis did not answer; *why* holds no secret."""
         if not self._is_on:
             self._is_on = True
             self._telemetry.event(Event.REDIS_AWAY, why=why)
