@@ -109,16 +109,30 @@ def log_prefix(kafka_bootstrap: str) -> str:
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
     if request.param == "log":
-        database = Path(shutil.copy(empty_database, tmp_path / "waypost.db"))
-        under_test = LogUnderTest(
-            database, request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("log_prefix")
-        )
-        await under_test.open()
-        yield under_test
-        await under_test.close()
+        kafka = request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("log_prefix")
+        async with empty_log(tmp_path, empty_database, *kafka) as under_test:
+            yield under_test
         return
     async with empty_store(request.param, tmp_path, request, empty_database) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture
+async def log_store(
+    tmp_path: Path, empty_database: Path, kafka_bootstrap: str, log_prefix: str
+) -> AsyncIterator[LogUnderTest]:
+    """An empty log, for what is its alone."""
+    async with empty_log(tmp_path, empty_database, kafka_bootstrap, log_prefix) as under_test:
+        yield under_test
+
+
+@asynccontextmanager
+async def empty_log(folder: Path, empty_database: Path, bootstrap: str, prefix: str) -> AsyncIterator[LogUnderTest]:
+    """A group that begins at the end of the topics, and an empty ledger."""
+    under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), bootstrap, prefix)
+    await under_test.open()
+    yield under_test
+    await under_test.close()
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ ledger has recorded, all that is in the log by then. That is all that tells it f
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ class LogUnderTest(SqlUnderTest):
         self._kafka = settings_of(bootstrap, prefix, f"{prefix}{uuid.uuid4().hex}")
         self.topics = Topics(self._kafka)
         self._logs: dict[int, Log] = {}
+        self._forgotten: list[Log] = []
         self._reader = Consumer(
             {
                 **self._kafka.client(),
@@ -98,6 +100,27 @@ class LogUnderTest(SqlUnderTest):
         await log.stop()
         await super().crash(worker)
 
+    async def leave(self, worker: Work) -> None:
+        """A worker ends as it should: its partitions are finished first."""
+        await self._logs[id(worker)].stop()
+        self.forget(worker)
+        await super().crash(worker)
+
+    def freeze(self, worker: Work, thaw: threading.Event) -> None:
+        """The worker's consumer does nothing until *thaw*; its transactions are its own affair."""
+        consumer = self._logs[id(worker)]._consumer
+        receive = consumer._receive
+
+        def frozen() -> None:
+            thaw.wait()
+            receive()
+
+        setattr(consumer, receive.__name__, frozen)
+
+    def forget(self, worker: Work) -> None:
+        """Wait for this worker no more."""
+        self._forgotten.append(self._logs.pop(id(worker)))
+
     @property
     def views(self) -> Views:
         """The ledger, once it has recorded all that is in the log."""
@@ -110,7 +133,7 @@ class LogUnderTest(SqlUnderTest):
 
     async def close(self) -> None:
         """See StoreUnderTest."""
-        for log in self._logs.values():
+        for log in (*self._logs.values(), *self._forgotten):
             log._holdings.lost(list(log._holdings._parts))
             await log.stop()
         await asyncio.to_thread(self._reader.close)
