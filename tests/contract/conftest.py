@@ -126,6 +126,15 @@ async def log_store(
         yield under_test
 
 
+@pytest_asyncio.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.engines)])
+async def ledger_store(
+    request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path
+) -> AsyncIterator[StoreUnderTest]:
+    """An empty store that can be the ledger of a log."""
+    async with empty_store(request.param, tmp_path, request, empty_database) as opened:
+        yield opened
+
+
 @asynccontextmanager
 async def empty_log(folder: Path, empty_database: Path, bootstrap: str, prefix: str) -> AsyncIterator[LogUnderTest]:
     """A group that begins at the end of the topics, and an empty ledger."""

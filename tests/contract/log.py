@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do not say what it exports
     AdminClient,
@@ -151,6 +152,21 @@ class LogUnderTest(SqlUnderTest):
                 await asyncio.sleep(_LOOK_S)
                 continue
             return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
+
+    async def said(self, topic: str, since: Mapping[Place, int]) -> list[dict[str, Any]]:
+        """The JSON messages of a topic for others, since these offsets."""
+        places = [place for place in since if place.topic == topic]
+        reader = Consumer({**self._kafka.client(), "group.id": self._kafka.group, "enable.partition.eof": True})
+        reader.assign([TopicPartition(place.topic, place.partition, since[place]) for place in places])
+        ended, found = 0, []
+        while ended < len(places):
+            message = await asyncio.to_thread(reader.poll, 0.1)
+            if message is not None and message.error() is None:
+                found.append(msgspec.json.decode(message.value() or b""))
+            elif message is not None:
+                ended += 1
+        await asyncio.to_thread(reader.close)
+        return found
 
     async def caught_up(self) -> None:
         """Return when the workers have received all that is in the log by now."""

@@ -6,7 +6,7 @@ settlements as transactions, replacements, retry topics, intents. What is handed
 | promise | on the log |
 |---|---|
 | schedules, replays and bulk jobs are work | the store has them: leased in turn with the log's, never together |
-| an intent becomes ``unknown`` at its deadline | a minute after it, when the recorder has nothing more to read |
+| an intent becomes ``unknown`` at its deadline | 15 s after it, when the recorder has nothing more to read |
 | a content duplicate leaves a record | it is answered, and leaves none |
 | ``withdraw`` says what was taken back | ``TooLate``: nobody knows yet whether a worker has begun |
 | a batch is accepted whole or not at all | what of it is the store's and what the log's, each for itself |

@@ -9,9 +9,11 @@ from collections import Counter
 
 import pytest
 
-from tests.contract.bench import APP, Bench, notification, sent, targets
+from tests.contract.bench import APP, Bench, notification, sent, targets, tried
 from tests.contract.log import LogUnderTest
-from waypost.domain.ids import NotificationId
+from waypost.domain.delivery import FailureClass
+from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.settlement import Change, Dead, Forget
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Settled, Stale, Work
 
@@ -74,3 +76,23 @@ async def test_workers_coming_and_going_lose_nothing_and_repeat_nothing_settled(
     assert set(sends) == {one.id for one in made}, "nothing is lost"
     known = await log_store.views.statuses(APP, [one.id for one in made])
     assert set(known.values()) == {NotificationStatus.SENT}
+
+
+async def test_dead_letters_and_dead_tokens_are_told_to_others_once_each(log_store: LogUnderTest) -> None:
+    """In the transaction that settles them, by names and codes, never with a token or content."""
+    bench = Bench(log_store, (await log_store.open_workers(1))[0])
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    dead = Dead("BadTopic", "bad topic", FailureClass.TERMINAL, letter=True)
+    gone = Forget("Unregistered", bench.now, letter=False)
+    before = await log_store.ends([log_store.topics.dead, log_store.topics.evictions])
+    refused = tried(bench.now, "refused")
+    ends = Change(0, 1, dead, bench.now, refused), Change(1, 1, gone, bench.now, refused)
+    assert await bench.settle_first(lease, item, 2, *ends) == []
+    ((letter,), (eviction,)) = [
+        await log_store.said(topic, before) for topic in (log_store.topics.dead, log_store.topics.evictions)
+    ]
+    named = {"notification_id": format_id(made.id), "app": APP, "user_id": made.user_id, "attempt": 1, "format": 1}
+    assert letter.items() >= (named | {"device_id": "d0", "code": "BadTopic", "reason": "bad topic"}).items()
+    assert eviction.items() >= (named | {"device_id": "d1", "code": "Unregistered"}).items()
+    assert set(eviction) == {*named, "device_id", "at", "code", "since"}

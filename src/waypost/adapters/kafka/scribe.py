@@ -138,9 +138,9 @@ class Scribe:
                 self.is_away = True
                 await asyncio.sleep(_AWAY_S)
                 continue
-            self.is_away = False
             self._land(draft)
-            return
+            break
+        self.is_away = False  # also where all of it is somebody else's by now: whoever leases next finds out
 
     def _draft(self, orders: Sequence[Order]) -> _Draft:
         draft = _Draft()

@@ -19,11 +19,11 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
-from waypost.domain.time import MINUTE_MS, later
+from waypost.domain.time import SECOND_MS, later
 from waypost.ports.ledger import Decided, LogEntry
 from waypost.ports.work import Arrival
 
-PATIENCE_MS = MINUTE_MS
+PATIENCE_MS = 15 * SECOND_MS
 """How long after its deadline an intent's outcome may still be on its way from another recorder's partition."""
 
 _OPEN = (
@@ -60,7 +60,7 @@ class SqlLedger:
         return {each.id: each for each in found if each.app == app}
 
     async def close_intents(self, n: int) -> int:
-        """See Ledger; the last ones a minute after their deadline."""
+        """See Ledger; some seconds after their deadline."""
         if not await self._database.read(_has_intents):
             return 0
         return await asyncio.shield(self._database.commits.submit(_CLOSE, n, 2 * n))
