@@ -217,6 +217,10 @@ class Engine(Protocol):
         """Bring it to today's schema; the revisions before and after. Blocking."""
         ...
 
+    def keep_up(self, now: Instant) -> None:
+        """Make what will be needed as time goes on. Blocking."""
+        ...
+
     def open_writer(self) -> Writer:
         """The connection that writes."""
         ...

@@ -14,7 +14,8 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import first_id_at
-from waypost.domain.time import Instant
+from waypost.domain.time import DAY_MS, Instant
+from waypost.ports.clock import Clock
 
 _OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 
@@ -29,11 +30,16 @@ class _Page(Struct, frozen=True):
 class SqlRetention:
     """See Retention."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
+        self._day = -1
 
     async def drop_before(self, before: Instant, n: int) -> int:
-        """See Retention."""
+        """See Retention; whoever clears away behind makes room ahead."""
+        if before // DAY_MS != self._day:
+            await asyncio.to_thread(self._database.engine.keep_up, self._clock.now())
+            self._day = before // DAY_MS
         return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
 
 

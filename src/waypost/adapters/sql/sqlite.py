@@ -126,6 +126,9 @@ class SqliteEngine:
         finally:
             lock.close()
 
+    def keep_up(self, now: Instant) -> None:
+        """Nothing is made ahead."""
+
     def open_writer(self) -> SqliteWriter:
         """See Engine."""
         return SqliteWriter(self._settings, self._reserve)

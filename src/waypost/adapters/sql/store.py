@@ -36,7 +36,7 @@ class Store:
         """None is owned at first."""
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
-        self.retention = SqlRetention(database)
+        self.retention = SqlRetention(database, clock)
         self.devices = SqlDevices(database)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)

@@ -49,6 +49,14 @@ class PostgresEngine:
                 raise
             raise refusal(fault) from error
 
+    def keep_up(self, now: Instant) -> None:
+        """See Engine: months ahead."""
+        try:
+            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                partitions.ensure(connection, now)
+        except psycopg.Error as error:
+            raise refusal(fault_of(error)) from error
+
     def open_writer(self) -> PostgresWriter:
         """See Engine."""
         return PostgresWriter(self._settings)

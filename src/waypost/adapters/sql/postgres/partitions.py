@@ -6,11 +6,12 @@ too.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
 from waypost.adapters.sql.postgres.statements import MS_IN_NUMBER
 from waypost.domain.ids import first_id_at
@@ -25,9 +26,10 @@ _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(
 
 
 def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> int:
-    """Make those of the month of *now* and the months ahead; how many were missing.
+    """Make those of the month of *now* and the months ahead; how many were made.
 
-    A table is made by itself and then attached, which stops neither reads nor inserts of the others.
+    A table is made by itself and then attached, which stops neither reads nor inserts of the others. One that would
+    have to wait is made another time; a month of which rows are in the rest already stays there.
     """
     wanted = list(_months(now))
     names = [f"{table}_{name}" for name, *_ in wanted for table in (*BY_ID, BY_NUMBER)]
@@ -37,8 +39,9 @@ def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> 
         for table in (*BY_ID, BY_NUMBER):
             if f"{table}_{name}" not in existing:
                 low, high = _bounds(table, start, end)
-                _make(connection, table, f"{table}_{name}", low, high)
-                made += 1
+                with contextlib.suppress(errors.LockNotAvailable, errors.CheckViolation, errors.DuplicateTable):
+                    _make(connection, table, f"{table}_{name}", low, high)
+                    made += 1
     return made
 
 

@@ -1,0 +1,173 @@
+"""What PostgreSQL alone must be asked: plans, partitions, updates in place, lost ownership, commits in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from tests.contract.bench import Bench, by_key, notification, sent, targets
+from tests.contract.sql import SqlUnderTest, settings_of
+from tests.journeys.harness import until
+from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
+from waypost.adapters.sql.engine import InDoubt
+from waypost.adapters.sql.postgres.connection import connect
+from waypost.adapters.sql.postgres.statements import over_list, translated
+from waypost.adapters.sql.postgres.writer import PostgresWriter
+from waypost.domain.time import HOUR_MS
+from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
+
+pytestmark = pytest.mark.engines
+
+HOT = {
+    "newest id": accept._NEWEST,
+    "fresh rows": lease._READ,
+    "apps with fresh rows": lease._NEXT_APP,
+    "scheduled": release._WHOLE,
+    "due receipts": release._DUE,
+    "lifted receipts": release._LIFTED,
+    "notifications": release._NOTIFICATIONS,
+    "receipts": release._RECEIPTS,
+    "what is settled": cases._FIND + " ORDER BY id FOR UPDATE",
+    "what went straight": straight._FINISHED.format(now=1, key="id"),
+    "get": views._RECORDS,
+    "history of a user": views._OF_USER,
+    "devices of users": devices._FOR_USERS,
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postgres: str) -> None:
+    connection = connect(emptied_postgres)
+    sql = HOT[name].replace("{users}", connection.dialect.users).replace("{shards}", lease.in_shards(frozenset({3, 5})))
+    if "{keys}" in sql:
+        sql = sql.replace(" IN ({keys})", " = ANY('{\\x01}'::bytea[])")
+    text = translated(sql).decode()
+    marks = text.count("$")
+    connection.raw.execute(f"PREPARE hot AS {text}".encode())
+    bound = ", ".join(["NULL"] * marks)
+    plan = connection.raw.execute(f"EXPLAIN EXECUTE hot{f'({bound})' if marks else ''}".encode()).fetchall()
+    connection.close()
+    steps = [row[0] for row in plan]
+    assert not any("Seq Scan" in step for step in steps), steps
+
+
+def test_a_get_looks_into_one_month(emptied_postgres: str) -> None:
+    made = notification(SqlUnderTest("").clock.now())
+    connection = connect(emptied_postgres)
+    sql = translated(over_list(cases._FIND)).decode().replace("$1", f"'{{\\\\x{made.id.hex()}}}'::bytea[]")
+    steps = [row[0] for row in connection.raw.execute(f"EXPLAIN {sql}".encode()).fetchall()]
+    connection.close()
+    assert sum(" on notification_" in step for step in steps) == 1, steps
+    assert any("notification_2027_01" in step for step in steps), steps
+
+
+@pytest_asyncio.fixture
+async def store(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
+    """An empty store."""
+    opened = SqlUnderTest(emptied_postgres)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def asked(url: str, sql: str) -> list[tuple[object, ...]]:
+    """The answer to a question beside the store."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(sql.encode()).fetchall()
+
+
+@pytest.mark.asyncio
+async def test_rows_lie_in_their_month(store: SqlUnderTest, emptied_postgres: str) -> None:
+    bench = Bench(store, (await store.open_workers(1))[0])
+    made = await bench.accepted()
+    lease_, item = await bench.take_one()
+    await bench.settle(lease_, Settled(item.notification, (sent(0, bench.now),), targets(1)))
+    assert (await bench.story(made)).receipts
+    found = "SELECT tableoid::regclass::text FROM notification UNION SELECT tableoid::regclass::text FROM receipt"
+    assert asked(emptied_postgres, f"{found} ORDER BY 1") == [("notification_2027_01",), ("receipt_2027_01",)]
+
+
+@pytest.mark.asyncio
+async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
+    store: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """The first worker was frozen for longer than its lease; it wakes with an outcome in its hands."""
+    (frozen,) = await store.open_workers(1)
+    slow = Bench(store, frozen)
+    made = await slow.accepted()
+    held, item = await slow.take_one()
+    asked(emptied_postgres, "DELETE FROM member RETURNING id")
+    (successor,) = await store.open_workers(1)
+    fast = Bench(store, successor)
+    taken, again = await fast.take_one()
+    assert again.notification.id == made.id
+    late = Settled(item.notification, (sent(0, slow.now),), targets(1))
+    assert await slow.settle(held, late) == [Stale(made.id, 0, 1)]
+    assert (await fast.receipts(made)) == ()
+    assert await fast.settle(taken, Settled(again.notification, (sent(0, fast.now),), targets(1))) == []
+
+
+@pytest.mark.asyncio
+async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store: SqlUnderTest) -> None:
+    """Two processes at one moment, whose clocks lie on either side of it."""
+    before, after = await store.open_workers(2)
+    slice_ms = settings_of("").dedup_slice_h * HOUR_MS
+    store.clock.advance(slice_ms - store.clock.now() % slice_ms - 1)
+    first = notification(store.clock.now())
+    early = asyncio.ensure_future(before.accept([Arrival(first, (by_key(first, "k"),))]))
+    await asyncio.sleep(0)
+    store.clock.advance(2)
+    second = notification(store.clock.now())
+    answers = [*(await after.accept([Arrival(second, (by_key(first, "k"),))])), *(await early)]
+    accepted = [each.id for each in answers if isinstance(each, Accepted)]
+    assert len(accepted) == 1
+    assert [each.first_id for each in answers if isinstance(each, Duplicate)] == accepted
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_commit_whose_connection_is_lost_can_be_asked_for(durable: bool, emptied_postgres: str) -> None:
+    writer = PostgresWriter(settings_of(emptied_postgres))
+    writer.begin(durable=durable, ordered=True)
+    writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
+    pid = writer.connection.raw.info.backend_pid
+    ask = writer.connection.execute
+
+    def lost(sql: str, bound: tuple[object, ...] = ()) -> object:
+        if sql == "COMMIT":
+            asked(emptied_postgres, f"SELECT pg_terminate_backend({pid}, 5000)")
+        return ask(sql, bound)
+
+    writer.connection.execute = lost  # type: ignore[method-assign, assignment]  # the server goes in this very moment
+    with pytest.raises(InDoubt) as doubt:
+        writer.commit()
+    with writer.turn(1.0):
+        assert writer.was_committed(doubt.value.transaction) is False
+        writer.begin(durable=durable, ordered=False)
+        writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
+        (transaction,) = writer.connection.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()
+        writer.commit()
+        assert writer.was_committed(transaction) is True
+    writer.close()
+
+
+@pytest.mark.asyncio
+async def test_what_changes_all_the_time_is_changed_in_place(store: SqlUnderTest, emptied_postgres: str) -> None:
+    """Counters, the sequence and members: no index learns of a new version (pg_stat_user_tables)."""
+    asked(emptied_postgres, "SELECT pg_stat_reset()")
+    (worker,) = await store.open_workers(1)
+    for n in range(20):
+        made = notification(store.clock.now(), user=f"u{n}")
+        await worker.accept([Arrival(made)])
+    await store.close()
+
+    async def told() -> list[tuple[object, ...]]:
+        found = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname IN ('counter', 'sequence')"
+        rows = asked(emptied_postgres, found)
+        return rows if all(int(str(row[0])) >= 15 for row in rows) else []
+
+    rows = await until(told, "the server tells of the updates")
+    assert all(int(str(in_place)) >= 0.9 * int(str(all_)) for all_, in_place in rows), rows
