@@ -24,7 +24,7 @@ STEPS: Final = (
             app_version text, os_version text, locale text, token_use text, active boolean,
             registered_at bigint, last_seen_at bigint, token_updated_at bigint, used_at bigint,
             PRIMARY KEY ((app, user_id), platform, device_id)
-        ) WITH caching = {{'keys': 'ALL', 'rows_per_partition': 'NONE'}}""",
+        ) WITH speculative_retry = 'MIN(99p,20ms)'""",
         """CREATE TABLE IF NOT EXISTS {keyspace}.token_owner (
             app text, token_hash blob, user_id text, claim blob, PRIMARY KEY ((app, token_hash))
         )""",
