@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import shutil
 import signal
+from collections.abc import Callable
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from waypost.ports.work import Work
 TABLE = "killed between every two steps"
 MOST_STEPS = 200
 PATIENCE_S = 30
+ON_POSTGRES = ("accept", "settle part")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,28 @@ def test_sqlite_killed_before_every_statement(
     assert victim.ANSWER in steps
     assert steps[-1] == victim.ANSWER, "walked to the end"
     table(TABLE, engine="sqlite", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ON_POSTGRES)
+def test_postgres_killed_before_every_statement(
+    name: str, postgres_database: str, empty_postgres: Callable[[], None], victims: ForkServerContext, table: AddRow
+) -> None:
+    """The same, of what differs there: how it begins, writes and commits; the rest is the same code."""
+    found: list[str] = []
+    steps: list[str] = []
+    for n in range(1, MOST_STEPS):
+        empty_postgres()
+        asyncio.run(_prepare(SCENARIOS[name], postgres_database))
+        killed_before = _play(victims, postgres_database, name, n)
+        found.append(asyncio.run(_find(SCENARIOS[name], postgres_database)))
+        if killed_before is None:
+            break
+        steps.append(killed_before)
+    assert "COMMIT" in steps, "the last statement of a transaction is a step too"
+    assert steps[-1] == victim.ANSWER, "walked to the end"
+    table(TABLE, engine="postgres", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
