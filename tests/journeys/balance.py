@@ -11,6 +11,8 @@ from datetime import datetime
 from tests.journeys.harness import DEADLINE_S, Json, Kill, Service, until
 from tests.journeys.load import Entry, Ledger
 
+PATIENCE_S = 5.0
+"""No request is given up sooner; the providers' answers take 10 s at most, counted from before it arrived there."""
 OPEN = frozenset({"scheduled", "pending", "processing"})
 
 
@@ -105,15 +107,25 @@ async def _sent_tokens(service: Service, entry: Entry) -> list[str]:
 
 
 async def _explain_copies(service: Service, notification_id: str, kills: Sequence[Kill]) -> None:
-    """Each second copy follows a kill, and the outcome on record is that of the last copy."""
+    """Each second copy follows a kill, or an answer on record that took too long, as on a machine that is overloaded.
+
+    The outcome on record is that of the last copy.
+    """
     arrived: dict[str, list[float]] = {}
     for push in await service.lab.arrivals(notification_id):
         arrived.setdefault(push["token"], []).append(push["at"])
     status, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
     assert status == 200, story
+    unanswered = [
+        datetime.fromisoformat(attempt["at"]).timestamp()
+        for receipt in story["receipts"]
+        for attempt in receipt["attempts"]
+        if attempt["status"] == "unanswered"
+    ]
     for times in arrived.values():
         for first, second in itertools.pairwise(times):
             explained = any(first <= kill.after and kill.before <= second for kill in kills)
+            explained |= second - first >= PATIENCE_S and any(first <= at <= second for at in unanswered)
             assert explained, f"{notification_id} was sent twice, and nobody died between {first} and {second}"
     last = max(max(times) for times in arrived.values() if len(times) > 1)
     settled = max(datetime.fromisoformat(each["resolved_at"]).timestamp() for each in story["receipts"])
