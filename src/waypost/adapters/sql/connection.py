@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy.engine import make_url
 
 from waypost.adapters.sql.engine import Dialect, Row
 from waypost.domain.dedup import ClaimKind
@@ -99,6 +98,8 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
 SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
 """Whether this library may serve more than one process."""
 
+_FILE = re.compile(r"sqlite:///([^?]+)")
+
 _WRITER_CACHE_KIB = 32 * 1024
 _READER_CACHE_KIB = 8 * 1024
 _PRAGMAS = (
@@ -112,10 +113,10 @@ _PRAGMAS = (
 
 def database_path(url: str) -> Path:
     """The file that *url* names; ConfigurationError where it names no SQLite file."""
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
+    named = _FILE.fullmatch(url)
+    if named is None or named[1] == ":memory:":
         raise ConfigurationError("store", "must be sqlite:///<path of a file> or postgresql://<user>@<host>/<database>")
-    return Path(parsed.database).resolve()
+    return Path(named[1]).resolve()
 
 
 def run_directory(database: Path) -> Path:
