@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import convert
 
 from scripts.services.shared import ROOT
+from tests.contract.registries import wake_ups_closed
 from tests.journeys.balance import listed
 from tests.journeys.harness import running, until
 from tests.journeys.load import Audience, Load
+from waypost.adapters.cassandra.schema import migrate
+from waypost.adapters.cassandra.settings import CassandraSettings
 
 COMPOSE = ROOT / "deploy" / "compose"
 STACKS = sorted(path.stem for path in COMPOSE.glob("*.yaml") if path.stem != "common")
@@ -33,6 +37,9 @@ def read(stack: str) -> Any:
 async def test_a_stack_sends_what_it_accepted(stack: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Only the addresses of the servers are others here."""
     settings = pointed_here(yaml.safe_load(read(stack)["configs"]["waypost"]["content"]), request)
+    if "cassandra" in settings:
+        with wake_ups_closed():
+            await migrate(convert(settings["cassandra"], CassandraSettings))  # tables take longer than a start may
     async with running(tmp_path, workers=2, **settings) as service:
         audience = Audience(service)
         await audience.register(4)
