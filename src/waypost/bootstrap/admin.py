@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
 from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.engines import engine_of
 from waypost.adapters.sql.place import is_postgres
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of
@@ -33,7 +34,10 @@ def migrate_store(config: Config) -> tuple[str | None, str]:
 def store_engine(config: Config) -> str:
     """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
     if is_postgres(config.store.url):
-        return "PostgreSQL"
+        engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
+        from waypost.adapters.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - as above
+
+        return f"PostgreSQL {PostgresEngine(config.store).version()}"
     database_path(config.store.url)
     engine = f"SQLite {dbapi.sqlite_version}"
     if config.workers > 1 and not SAFE_WITH_MANY_WORKERS:

@@ -49,6 +49,14 @@ class PostgresEngine:
                 raise
             raise refusal(fault) from error
 
+    def version(self) -> str:
+        """The server's, such as 15.18; Unavailable where it does not answer."""
+        try:
+            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                return connection.info.parameter_status("server_version") or "of unknown version"
+        except psycopg.Error as error:
+            raise refusal(fault_of(error)) from error
+
     def keep_up(self, now: Instant) -> None:
         """See Engine: months ahead."""
         try:
