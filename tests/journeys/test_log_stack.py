@@ -7,12 +7,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, running, until
 from tests.journeys.load import Audience, Load
 from tests.tables import AddRow
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import Topics, prepare
 
 pytestmark = pytest.mark.asyncio
 
@@ -21,8 +24,8 @@ DEADLINE_S = 150.0
 """For what a dead worker held: its session, an intent's deadline, and a busy machine."""
 
 
-def log_stack(bootstrap: str, prefix: str) -> dict[str, Any]:
-    """Settings of a small log on one broker."""
+async def log_stack(bootstrap: str, prefix: str) -> dict[str, Any]:
+    """Settings of a small log on one broker; its topics are made first, which a busy broker takes its time for."""
     kafka = {
         "bootstrap": bootstrap,
         "prefix": prefix,
@@ -32,12 +35,14 @@ def log_stack(bootstrap: str, prefix: str) -> dict[str, Any]:
         "trial": True,
         "session_timeout_s": 6,
     }
+    settings = msgspec.convert(kafka, KafkaSettings)
+    await asyncio.to_thread(prepare, settings, Topics(settings))
     return {"stack": "log", "kafka": kafka}
 
 
 async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str) -> None:
     """Accepted, delivered, settled and recorded: what was answered 202 reads ``sent``."""
-    async with running(tmp_path, workers=1, **log_stack(kafka_bootstrap, kafka_prefix)) as service:
+    async with running(tmp_path, workers=1, **await log_stack(kafka_bootstrap, kafka_prefix)) as service:
         audience = Audience(service)
         await audience.register(1, (("ios", "android"),))
         status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
@@ -59,7 +64,7 @@ async def test_kill_9_under_load_loses_nothing(
     tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, table: AddRow
 ) -> None:
     """Workers die at random: everything accepted is final, sent twice only where it was in flight."""
-    async with running(tmp_path, workers=2, **log_stack(kafka_bootstrap, kafka_prefix)) as service:
+    async with running(tmp_path, workers=2, **await log_stack(kafka_bootstrap, kafka_prefix)) as service:
         audience = Audience(service)
         await audience.register(30)
         load = Load(service, audience, rng)
