@@ -39,7 +39,7 @@ async def balance(
     """
     stories = await final_stories(service, ledger, deadline_s)
     assert stories.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
-    await _compare_with_lab(service, list(ledger.entries.values()), stories)
+    await compare_with_lab(service, list(ledger.entries.values()), stories)
     copies = await service.lab.copies()
     repeated = {id_: tokens for id_, tokens in copies.items() if any(count > 1 for count in tokens.values())}
     for id_ in repeated:
@@ -75,7 +75,7 @@ async def listed(service: Service) -> dict[str, Json]:
         cursor = f"&cursor={page['next']}"
 
 
-async def _compare_with_lab(service: Service, entries: list[Entry], stories: dict[str, Json]) -> None:
+async def compare_with_lab(service: Service, entries: list[Entry], stories: dict[str, Json]) -> None:
     """Every device saw what it was promised; at_most_once may have missed what the service calls unknown."""
     expected = []
     for entry in entries:
