@@ -65,7 +65,7 @@ async def test_the_log_knows_what_was_said_before_by_redis_and_goes_on_without_i
     tmp_path: Path, redis_alone: Redis, kafka_bootstrap: str, kafka_prefix: str
 ) -> None:
     """Requirement S1-122: while Redis is away a caller's own key gets 503, everything else is accepted and flagged."""
-    settings = log_stack(kafka_bootstrap, kafka_prefix) | {"redis": {"url": redis_alone.url}, "dedup": "redis"}
+    settings = await log_stack(kafka_bootstrap, kafka_prefix) | {"redis": {"url": redis_alone.url}, "dedup": "redis"}
     async with running(tmp_path, workers=1, **settings) as service:
         said = {"user_id": "nobody", "title": "Said before", "idempotency_key": "k"}
         status, first = await service.ask("POST", "/v1/notifications", said)
