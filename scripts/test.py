@@ -47,7 +47,7 @@ class Group:
     folders: tuple[str, ...]
     side_by_side: tuple[str, ...] = ("-n", "2", "--dist", "loadfile")
     """Two files at a time, for two cores; tests that mostly wait for processes of their own may be more."""
-    select: str = ""
+    select: str = "not long"
     """Which tests of the folders: pytest's expression over marks."""
 
 
@@ -62,7 +62,7 @@ ENGINES = (
 GROUPS = (
     Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
-    Group("engines", 300, ENGINES, select="adapters or engines"),
+    Group("engines", 300, ENGINES, select="(adapters or engines) and not long"),
     Group("doors", 120, ("tests/adapters/rest", "tests/adapters/telemetry")),
     Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )

@@ -4,7 +4,7 @@ from scripts.test import GROUPS
 from tests.architecture.trees import ROOT
 
 LONG = {"tests/faults"}
-"""`make faults`."""
+"""`make faults`; it also runs what is marked `long`."""
 
 
 def test_each_folder_of_tests_belongs_to_a_group() -> None:

@@ -61,6 +61,7 @@ async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
 
 
 @pytest.mark.asyncio
+@pytest.mark.long
 async def test_the_log_knows_what_was_said_before_by_redis_and_goes_on_without_it(
     tmp_path: Path, redis_alone: Redis, kafka_bootstrap: str, kafka_prefix: str
 ) -> None:

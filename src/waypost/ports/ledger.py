@@ -51,7 +51,7 @@ class Ledger(Protocol):
 
 
 class RecordedLog(Protocol):
-    """The log as a recorder reads it, each entry at least once, by as many recorders as there are."""
+    """The log as a recorder reads it, each entry at least once, by one recorder at a time."""
 
     async def read(self) -> Sequence[LogEntry]:
         """What comes next; empty after a moment in which nothing came. Unavailable while the log is away."""

@@ -37,6 +37,8 @@ BATCH = 500
 SLICE = 10
 """Items routed and handed over in one turn of the loop: the other lanes have their turns between."""
 LEASE_MS = 60_000
+EXTEND_S = 0.5
+"""How long a lease counts as ours without asking."""
 STORE_AWAY_S = 0.5
 
 
@@ -73,6 +75,7 @@ class LaneLoop:
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
         self._attempts: Counter[tuple[AppId, Channel, type[Outcome]]] = Counter()
         self._leased_s = 0.0
+        self._ours_s = 0.0
         self._tells_rounds = crew.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._wake = asyncio.Event()
         self._all_landed = asyncio.Event()
@@ -120,6 +123,7 @@ class LaneLoop:
         self._is_starved = room <= 0
         if self._stopping or self._is_starved:
             return False
+        self._ours_s = self._crew.clock.monotonic()
         lease = await self._crew.work.lease(self.lane, room, self._until())
         if not lease.items:
             return False
@@ -128,16 +132,29 @@ class LaneLoop:
         groups = [part for group in self._crew.poison.split(lease.items) for part in slices(group, SLICE)]
         try:
             found = await self._devices(lease.items)
-            while groups:
+            while groups and await self._is_ours(lease):
                 with self._crew.poison.noting(self.lane, groups[0]):
                     await self._start(lease, groups[0], found)
                 del groups[0]
                 await asyncio.sleep(0)
         except Unavailable:
-            back = [Settled(item.notification, given_back=True) for items in groups for item in items]
-            await self._crew.work.settle(lease, back)
+            await self._give_back(lease, groups)
             raise
+        if groups:
+            await self._give_back(lease, groups)
         return True
+
+    async def _give_back(self, lease: Lease, groups: Iterable[Sequence[WorkItem]]) -> None:
+        back = [Settled(item.notification, given_back=True) for items in groups for item in items]
+        await self._crew.work.settle(lease, back)
+
+    async def _is_ours(self, lease: Lease) -> bool:
+        """Whether nobody has taken over; asked now and then, so after a freeze before anything more goes out."""
+        now_s = self._crew.clock.monotonic()
+        if now_s - self._ours_s < EXTEND_S:
+            return True
+        self._ours_s = now_s
+        return await self._crew.work.extend(lease, self._until())
 
     def _room(self) -> int:
         """How much may be leased now."""

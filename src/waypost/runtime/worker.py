@@ -223,10 +223,11 @@ class Worker:
                 self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
 
     async def _record(self) -> None:
-        """Write down what the log says, until there is no more."""
-        if self._chores.record is not None:
-            while await self._chores.record():
-                pass
+        """Write down what the log says, if that is this worker's role, until there is no more."""
+        if self._chores.record is None or not await self._place.ownership.take_role("record"):
+            return
+        while await self._chores.record():
+            pass
 
     async def _expand(self) -> None:
         """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""

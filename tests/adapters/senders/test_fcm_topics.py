@@ -148,7 +148,18 @@ async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -
     config.write_bytes(msgspec.yaml.encode({"apps": {"demo": {"fcm": account | {"endpoint": lab.urls.fcm}}}}))
 
     async def run(*arguments: str) -> tuple[int, str]:
-        command = ["fcm", "topics", *arguments, "--app", "demo", "--config", str(config)]
+        verb, *named = arguments
+        command = [
+            "fcm",
+            "topics",
+            verb,
+            "--app",
+            "demo",
+            "--config",
+            str(config),
+            "--",
+            *named,
+        ]  # a token may begin so
         ended = await asyncio.to_thread(CliRunner().invoke, waypost, command)
         return ended.exit_code, ended.output.strip()
 

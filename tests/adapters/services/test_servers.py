@@ -23,10 +23,11 @@ def alone(request: pytest.FixtureRequest, servers: object) -> Service:
     return service
 
 
-def test_each_test_has_an_empty_database(postgres_url: str) -> None:
+@pytest.mark.parametrize("_time", [1, 2])
+def test_each_test_has_a_database_of_its_own(postgres_url: str, _time: int) -> None:
     """What one test creates, no other sees."""
     with psycopg.connect(postgres_url) as connection:
-        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+        connection.execute("CREATE TABLE made_by_one_test (n integer)")
 
 
 def test_each_test_has_an_empty_redis(redis_url: str) -> None:

@@ -9,11 +9,14 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
+from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Channel, Guarantee, Lane
 from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
 from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import Instant, later
 from waypost.ports.work import Lease, Settled, Stale, Work
+from waypost.runtime.lane import LEASE_MS
 
 pytestmark = pytest.mark.asyncio
 
@@ -200,6 +203,45 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
         await bench.settled(loop)
     for each in (told, second):
         assert (await bench.story(each)).record.status is NotificationStatus.SENT
+
+
+class _Frozen:
+    """A worker that stands still after it has leased, until another one has taken over."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.others: list[Lease] = []
+        self.bench: LaneBench
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """Lease, and wake up too late."""
+        lease = await self._work.lease(lane, n, until)
+        if lease.items:
+            self.bench.clock.advance(LEASE_MS)
+            other = MemoryWork(self.bench.store, self.bench.clock)
+            self.others.append(await other.lease(lane, n, later(self.bench.clock.now(), LEASE_MS)))
+        return lease
+
+
+async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_over(tmp_path: Path) -> None:
+    frozen: list[_Frozen] = []
+
+    def wrap(work: Work) -> Work:
+        frozen.append(_Frozen(work))
+        return cast(Work, frozen[0])
+
+    bench = LaneBench(tmp_path / "board", wrap)
+    frozen[0].bench = bench
+    await bench.register("ann", Channel("apns"))
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await until(lambda: bool(frozen[0].others))
+        await bench.settled(loop)
+    assert [item.notification.id for item in frozen[0].others[0].items] == [told]
+    assert bench.apns.sent == []
 
 
 async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: LaneBench) -> None:

@@ -81,7 +81,7 @@ class Log:
         self._holdings.on_arrival = tell
 
     async def start(self) -> None:
-        """Join the workers and the recorders; Unavailable where the cluster cannot be reached."""
+        """Join the workers; Unavailable where the cluster cannot be reached."""
         self._open.push_async_callback(self._producer.stop)
         self._open.push_async_callback(self._withdrawn.stop)
         await self._withdrawn.start()
@@ -91,10 +91,9 @@ class Log:
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
         self._open.push_async_callback(self.records.stop)
-        await self.records.start()
 
     async def stop(self) -> None:
-        """Settle what can be settled, leave both groups and let go of everything."""
+        """Settle what can be settled, leave the group and let go of everything."""
         await self._open.aclose()
 
     def _is_stalled(self) -> bool:

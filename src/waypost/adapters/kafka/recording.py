@@ -1,4 +1,9 @@
-"""The log as the recorder reads it: the lanes say what arrived, the records what was settled."""
+"""The log as the recorder reads it: the lanes say what arrived, the records what was settled.
+
+One process reads all of it, whichever has the role: nothing is handed over while it lives, and whoever comes after it
+begins where it had advanced to. (As a group of recorders, a member that came while another died could be given every
+partition and receive nothing of them, for minutes; seen with confluent-kafka 2.16.)
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from waypost.adapters.kafka.messages import Newer, Unreadable, decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
@@ -16,10 +21,11 @@ from waypost.telemetry import Event, Telemetry
 
 _WAIT_S = 0.25
 _BATCH = 1_000
+_ASK_S = 15.0
 
 
 class KafkaRecords:
-    """A member of the recorders' group; its position is what the group has committed."""
+    """Its position is what its group, which has no members, has committed."""
 
     def __init__(self, settings: KafkaSettings, topics: Topics, telemetry: Telemetry) -> None:
         self._topics = topics
@@ -28,8 +34,6 @@ class KafkaRecords:
             {
                 **settings.client(),
                 "group.id": f"{settings.group}.recorder",
-                "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": int(settings.session_timeout_s * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
@@ -40,14 +44,11 @@ class KafkaRecords:
             }
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-recorder")
+        self._has_begun = False
         self._read: list[Message] = []
 
-    async def start(self) -> None:
-        """Join the recorders."""
-        self._consumer.subscribe([*self._topics.lanes, self._topics.records])
-
     async def stop(self) -> None:
-        """Leave them; what was not advanced past is read again."""
+        """Read no more; what was not advanced past is read again."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._consumer.close)
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -68,7 +69,18 @@ class KafkaRecords:
         except KafkaException as failed:
             raise unavailable(failed) from failed
 
+    def _begin(self) -> None:
+        """Go to where the last recorder was."""
+        found = self._consumer.list_topics(timeout=_ASK_S).topics
+        topics = (*self._topics.lanes, self._topics.records)
+        every = [TopicPartition(topic, number) for topic in topics for number in found[topic].partitions]
+        committed = self._consumer.committed(every, _ASK_S)
+        self._consumer.assign([_place_to_begin(each) for each in committed])
+        self._has_begun = True
+
     def _next(self) -> list[Message]:
+        if not self._has_begun:
+            self._begin()
         first = self._consumer.poll(_WAIT_S)
         if first is None:
             return []
@@ -77,15 +89,11 @@ class KafkaRecords:
 
     def _commit(self, read: Sequence[Message]) -> None:
         for message in read:
-            try:
-                self._consumer.store_offsets(message)
-            except KafkaException as failed:
-                if failed.args[0].code() != KafkaError._STATE:  # another recorder's by now: it records it again
-                    raise
+            self._consumer.store_offsets(message)
         try:
             self._consumer.commit(asynchronous=False)
         except KafkaException as failed:
-            if failed.args[0].code() not in _NOT_OURS:
+            if failed.args[0].code() != KafkaError._NO_OFFSET:
                 raise
 
     def _entry(self, message: Message) -> LogEntry | None:
@@ -104,10 +112,7 @@ class KafkaRecords:
         return Arrived(task.notification) if task.targets is None else None
 
 
-_NOT_OURS = (
-    KafkaError._NO_OFFSET,
-    KafkaError.ILLEGAL_GENERATION,
-    KafkaError.UNKNOWN_MEMBER_ID,
-    KafkaError.REBALANCE_IN_PROGRESS,
-)
-"""Nothing to commit, or partitions that moved: who has them now records them again, which changes nothing."""
+def _place_to_begin(committed: TopicPartition) -> TopicPartition:
+    """Where nothing was committed yet, the beginning."""
+    offset = committed.offset if committed.offset >= 0 else OFFSET_BEGINNING
+    return TopicPartition(committed.topic, committed.partition, offset)
