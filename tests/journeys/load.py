@@ -149,7 +149,7 @@ class Load:
                 async with self._grew:
                     self._grew.notify_all()
                 return entry
-            assert status in (0, 429, 503) or answer["code"] == "in_progress", answer
+            assert status in (0, 408, 429, 503) or answer["code"] == "in_progress", answer
             code = answer["code"]
             self.ledger.refusals[code] = self.ledger.refusals.get(code, 0) + 1
             await asyncio.sleep(RETRY_PAUSE_S)
