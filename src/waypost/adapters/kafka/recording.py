@@ -1,8 +1,7 @@
 """The log as the recorder reads it: the lanes say what arrived, the records what was settled.
 
 One process reads all of it, whichever has the role: nothing is handed over while it lives, and whoever comes after it
-begins where it had advanced to. (As a group of recorders, a member that came while another died could be given every
-partition and receive nothing of them, for minutes; seen with confluent-kafka 2.16.)
+begins where it had advanced to.
 """
 
 from __future__ import annotations
