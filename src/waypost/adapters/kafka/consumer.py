@@ -46,6 +46,10 @@ class Committed(Struct, frozen=True):
     offset: int
     metadata: str | None
 
+    def as_partition(self) -> TopicPartition:
+        """As the client is told where to begin."""
+        return TopicPartition(self.place.topic, self.place.partition, self.offset)
+
 
 class Incoming(Struct, frozen=True):
     """A message; without a *value* the end of its partition, for now."""
@@ -181,10 +185,9 @@ class GroupConsumer:
         self._owner.received(batch)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        begun = [_begun(each) for each in _committed(consumer, partitions)]
+        begun = beginnings(consumer, partitions)
         self._loop.call_soon_threadsafe(self._owner.assigned, begun)
-        at = [TopicPartition(each.place.topic, each.place.partition, each.offset) for each in begun]
-        consumer.incremental_assign(at)
+        consumer.incremental_assign([each.as_partition() for each in begun])
         self._group = consumer.consumer_group_metadata()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -228,6 +231,11 @@ _statistics = msgspec.json.Decoder(_Statistics)
 
 async def _whole(leaving: Awaitable[None]) -> None:
     await leaving
+
+
+def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
+    """Where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
+    return [_begun(each) for each in _committed(consumer, partitions)]
 
 
 def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from waypost.adapters.kafka.consumer import beginnings
 from waypost.adapters.kafka.messages import Newer, Unreadable, decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, unavailable
@@ -52,13 +53,17 @@ class KafkaRecords:
         await asyncio.to_thread(self._thread.shutdown)
 
     async def read(self) -> Sequence[LogEntry]:
-        """See RecordedLog; a batch that was not advanced past is given again."""
-        try:
-            if not self._read:
-                self._read = await asyncio.get_running_loop().run_in_executor(self._thread, self._next)
-        except KafkaException as failed:
-            raise unavailable(failed) from failed
-        return [entry for message in self._read if (entry := self._entry(message)) is not None]
+        """See RecordedLog; a batch that was not advanced past is given again, one that says nothing is passed over."""
+        while True:
+            try:
+                if not self._read:
+                    self._read = await asyncio.get_running_loop().run_in_executor(self._thread, self._next)
+            except KafkaException as failed:
+                raise unavailable(failed) from failed
+            entries = [entry for message in self._read if (entry := self._entry(message)) is not None]
+            if entries or not self._read:
+                return entries
+            await self.advance()
 
     async def advance(self) -> None:
         """See RecordedLog."""
@@ -73,8 +78,7 @@ class KafkaRecords:
         found = self._consumer.list_topics(timeout=_ASK_S).topics
         topics = (*self._topics.lanes, self._topics.records)
         every = [TopicPartition(topic, number) for topic in topics for number in found[topic].partitions]
-        committed = self._consumer.committed(every, _ASK_S)
-        self._consumer.assign([_place_to_begin(each) for each in committed])
+        self._consumer.assign([each.as_partition() for each in beginnings(self._consumer, every)])
         self._has_begun = True
 
     def _next(self) -> list[Message]:
@@ -109,9 +113,3 @@ class KafkaRecords:
                 raise
             return None
         return Arrived(task.notification) if task.targets is None else None
-
-
-def _place_to_begin(committed: TopicPartition) -> TopicPartition:
-    """Where nothing was committed yet, the beginning."""
-    offset = committed.offset if committed.offset >= 0 else OFFSET_BEGINNING
-    return TopicPartition(committed.topic, committed.partition, offset)
