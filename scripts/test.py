@@ -92,6 +92,8 @@ class Result:
     seconds: float
     ok: bool
     counts: Counts = field(default_factory=Counts)
+    covered: frozenset[tuple[str, str]] = frozenset()
+    """What its passed tests say they cover (tests/survival.py): (`adapter`, `log: work`), (`fault`, …)."""
     last_line: str = ""
 
     @property
@@ -171,8 +173,8 @@ def run_group(group: Group) -> Result:
         record = Path(scratch) / "results.xml"
         how = ["-q", *group.side_by_side, "-m", group.select, f"--junitxml={record}"]
         code, last_line = pass_on([PYTHON, "-m", "pytest", *how, *present])
-        counts = read_counts(record)
-    return Result(group, time.monotonic() - started, code == 0 and not absent, counts, last_line)
+        counts, covered = read_counts(record), read_covered(record)
+    return Result(group, time.monotonic() - started, code == 0 and not absent, counts, covered, last_line)
 
 
 def pass_on(command: list[str | Path]) -> tuple[int, str]:
@@ -202,8 +204,31 @@ def read_counts(record: Path) -> Counts:
     return counts
 
 
+def read_covered(record: Path) -> frozenset[tuple[str, str]]:
+    """What the passed tests of a run said of themselves."""
+    if not record.exists():
+        return frozenset()
+    cases = ET.parse(record).getroot().iter("testcase")  # noqa: S314 - as above
+    passed = (case for case in cases if not {part.tag for part in case} & {"failure", "error", "skipped"})
+    said = (each for case in passed for each in case.iter("property"))
+    return frozenset((each.get("name", ""), each.get("value", "")) for each in said)
+
+
+def print_covered(covered: set[tuple[str, str]]) -> None:
+    """Print each adapter with its suites, then the faults."""
+    suites: dict[str, list[str]] = {}
+    for adapter, suite in sorted(value.split(": ") for name, value in covered if name == "adapter"):
+        suites.setdefault(adapter, []).append(suite)
+    print("\n== adapters and faults covered ==")
+    for adapter, found in suites.items():
+        print(f"{adapter:14} {', '.join(found)}")
+    for fault in sorted(value for name, value in covered if name == "fault"):
+        print(f"fault          {fault}")
+
+
 def report(results: list[Result]) -> None:
-    """Print the table of costs, pytest's summary of each group, and the sum as the last line."""
+    """Print what was covered, the table of costs, pytest's summary of each group, and the sum as the last line."""
+    print_covered({said for result in results for said in result.covered})
     print("\n== time and budget ==")
     for result in results:
         state = "FAILED" if not result.ok else "OVER BUDGET" if result.late else "ok"

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import survival
+from tests.survival import Survived
 from tests.tables import AddRow, adder, collected, drawn
 
 TESTS = Path(__file__).parent
@@ -17,6 +19,7 @@ settings.load_profile("waypost")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with the name of its folder, so that `-m unit` selects by kind."""
     for item in items:
+        survival.note(item)
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
             item.add_marker(getattr(pytest.mark, folder))
@@ -28,15 +31,20 @@ def table(request: pytest.FixtureRequest) -> AddRow:
     return adder(request.node)
 
 
+@pytest.fixture
+def survived(request: pytest.FixtureRequest) -> Survived:
+    """Notes what a test with the mark `survives` counted."""
+    return survival.counter(request.node)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the tables."""
-    reports = [
-        report
-        for found in terminalreporter.stats.values()
-        for report in found
-        if isinstance(report, pytest.TestReport) and report.when == "call"
-    ]
-    for title, rows in collected(reports).items():
+    told = terminalreporter.stats.values()
+    reports = [report for found in told for report in found if isinstance(report, pytest.TestReport)]
+    tables = collected(report for report in reports if report.when == "call")
+    for title, rows in (tables | {"faults survived": survival.rows(reports)}).items():
+        if not rows:
+            continue
         terminalreporter.section(title)
         for line in drawn(rows):
             terminalreporter.write_line(line)

@@ -102,7 +102,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames:
         engines: list[Any] = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.engines)]
         if metafunc.function.__name__ in ON_LOG:
-            engines.append(pytest.param("log", marks=(pytest.mark.engines, pytest.mark.long)))
+            engines.append(pytest.param("log", marks=pytest.mark.engines))
         metafunc.parametrize("store", engines, indirect=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,7 +76,7 @@ class LogUnderTest(SqlUnderTest):
         await super().open()
         work = await self.ends(self.topics.work)
         at = [TopicPartition(place.topic, place.partition, end) for place, end in work.items()]
-        await asyncio.to_thread(lambda: self._reader.commit(offsets=at, asynchronous=False))
+        await asyncio.to_thread(self._begin_at, at)
         self._recorded = await self.ends([*self.topics.lanes, self.topics.records])
         self._reader.assign([TopicPartition(each.topic, each.partition, at) for each, at in self._recorded.items()])
 
@@ -193,6 +194,17 @@ class LogUnderTest(SqlUnderTest):
                 elif (task := task_in(value)).targets is None:
                     entries.append(Arrived(task.notification))
             await self._opened.ledger.record(entries)
+
+    def _begin_at(self, offsets: list[TopicPartition]) -> None:
+        """Let the group begin there; its coordinator may just have started, and then says so for a while."""
+        while True:
+            try:
+                self._reader.commit(offsets=offsets, asynchronous=False)
+                return
+            except KafkaException as failed:
+                if failed.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                    raise
+            time.sleep(_LOOK_S)
 
     def _is_moving(self) -> bool:
         """Whether partitions are about to go from one worker to another."""

@@ -17,12 +17,15 @@ from waypost.domain.settlement import Change, Dead, Forget
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Settled, Stale, Work
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.engines, pytest.mark.long]
+pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 NOTIFICATIONS = 200
 COMINGS_AND_GOINGS = 2
 
 
+@pytest.mark.survives(
+    "a worker frozen past its session, then awake", on="log", so="it settles nothing that it no longer holds"
+)
 async def test_a_frozen_worker_settles_nothing_when_it_wakes(log_store: LogUnderTest) -> None:
     """Its consumer stands still for longer than it may: the group goes on without it; its transaction is refused."""
     frozen = Bench(log_store, (await log_store.open_workers(1))[0])

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from scripts.services.kafka import Kafka
-from tests.tables import AddRow
+from tests.survival import Survived
 
 pytestmark = pytest.mark.timeout(900)
 TOPIC = "faults"
@@ -57,8 +57,11 @@ class Sending:
             self.refused.append(error)
 
 
+@pytest.mark.survives(
+    "the leading broker of three killed", on="a producer of Kafka", so="what was acknowledged is there, once"
+)
 def test_a_broker_killed_while_it_leads_loses_and_repeats_nothing(
-    kafka_three: Kafka, topic: str, table: AddRow
+    kafka_three: Kafka, topic: str, survived: Survived
 ) -> None:
     """The producer waits for the next leader and goes on; the broker comes back as a follower."""
     sending = Sending(kafka_three)
@@ -72,10 +75,13 @@ def test_a_broker_killed_while_it_leads_loses_and_repeats_nothing(
     assert sending.refused == []
     found = numbers_in(kafka_three, topic, MESSAGES)
     assert found == Counter(range(MESSAGES))
-    row(table, "the leading broker of three killed", sending, found)
+    survived(**figures(sending, found))
 
 
-def test_all_brokers_killed_at_once_keep_what_they_acknowledged(kafka_three: Kafka, topic: str, table: AddRow) -> None:
+@pytest.mark.survives("all three brokers killed", on="a producer of Kafka", so="what was acknowledged is there, once")
+def test_all_brokers_killed_at_once_keep_what_they_acknowledged(
+    kafka_three: Kafka, topic: str, survived: Survived
+) -> None:
     """What was on its way is sent when they are back, once."""
     sending = Sending(kafka_three)
     sending.send(range(MESSAGES // 2))
@@ -87,7 +93,7 @@ def test_all_brokers_killed_at_once_keep_what_they_acknowledged(kafka_three: Kaf
     assert sending.refused == []
     found = numbers_in(kafka_three, topic, MESSAGES)
     assert found == Counter(range(MESSAGES))
-    row(table, "all three brokers killed", sending, found)
+    survived(**figures(sending, found))
 
 
 def leader_of(kafka: Kafka, topic: str) -> int:
@@ -122,13 +128,11 @@ def numbers_in(kafka: Kafka, topic: str, expected: int) -> Counter[int]:
         consumer.close()
 
 
-def row(table: AddRow, fault: str, sending: Sending, found: Counter[int]) -> None:
+def figures(sending: Sending, found: Counter[int]) -> dict[str, int]:
     """What was seen."""
-    table(
-        "faults on Kafka",
-        fault=fault,
-        sent=MESSAGES,
-        acknowledged=len(sending.kept),
-        lost=len(set(sending.kept) - set(found)),
-        twice=sum(found.values()) - len(found),
-    )
+    return {
+        "sent": MESSAGES,
+        "lost": len(set(sending.kept) - set(found)),
+        "twice": sum(found.values()) - len(found),
+        "acknowledged": len(sending.kept),
+    }

@@ -11,13 +11,16 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from scripts.services.redis import RedisCluster, RedisSentinel
 from tests.journeys.harness import until
-from tests.tables import AddRow
+from tests.survival import Survived
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 KEYS = 300
 
 
-async def test_a_replica_takes_over_from_a_killed_primary(redis_sentinel: RedisSentinel, table: AddRow) -> None:
+@pytest.mark.survives(
+    "the primary killed, sentinels choose another", on="a client of Redis", so="what waited for both replicas is there"
+)
+async def test_a_replica_takes_over_from_a_killed_primary(redis_sentinel: RedisSentinel, survived: Survived) -> None:
     """A write that waited for both replicas is there afterwards; the old primary comes back as a replica."""
     addresses = [("127.0.0.1", port) for port in redis_sentinel.ports[redis_sentinel.size :]]
     sentinels = Sentinel(addresses, socket_timeout=2)  # type: ignore[no-untyped-call]  # redis-py's
@@ -45,11 +48,14 @@ async def test_a_replica_takes_over_from_a_killed_primary(redis_sentinel: RedisS
 
     await until(is_replica, "the old primary as a replica", deadline_s=60)
     client.close()
-    table("faults on Redis", fault="the primary killed, sentinels choose another", written=KEYS, lost=KEYS - found)
+    survived(lost=KEYS - found, written=KEYS)
 
 
+@pytest.mark.survives(
+    "a primary of a cluster killed, and back", on="a client of Redis", so="its slots come back with their data"
+)
 async def test_a_killed_primary_of_a_cluster_comes_back_with_its_slots(
-    redis_cluster: RedisCluster, table: AddRow
+    redis_cluster: RedisCluster, survived: Survived
 ) -> None:
     """Without replicas its slots are away meanwhile, and answers say so; what was appended to its file is there."""
     client = ClusterClient(host="127.0.0.1", port=redis_cluster.port(redis_cluster.node(1)), socket_timeout=2)
@@ -75,4 +81,4 @@ async def test_a_killed_primary_of_a_cluster_comes_back_with_its_slots(
     found = await until(is_back, "every slot", deadline_s=60)
     assert found == KEYS
     client.close()
-    table("faults on Redis", fault="a primary of a cluster killed, and back", written=KEYS, lost=KEYS - found)
+    survived(lost=KEYS - found, written=KEYS)

@@ -12,7 +12,7 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.bench import by_content
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
-from tests.tables import AddRow
+from tests.survival import Survived
 from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.check import look
 from waypost.adapters.redis.cluster import Cluster
@@ -61,7 +61,12 @@ class Registrations:
             ]
 
 
-async def test_the_cache_follows_the_sentinels_to_the_new_primary(redis_sentinel: RedisSentinel, table: AddRow) -> None:
+@pytest.mark.survives(
+    "the primary killed, sentinels choose another", on="cache of devices", so="never wrong, back within 15 s"
+)
+async def test_the_cache_follows_the_sentinels_to_the_new_primary(
+    redis_sentinel: RedisSentinel, survived: Survived
+) -> None:
     sentinels = tuple(f"127.0.0.1:{port}" for port in redis_sentinel.ports[redis_sentinel.size :])
     settings = RedisSettings(url=f"redis://{redis_sentinel.NAME}/0", sentinels=sentinels)
     noted = Noted()
@@ -87,18 +92,16 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(redis_sentinel
     bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
     assert bypassed > 0
     assert took_s < FAILOVER_S
-    table(
-        "faults on Redis",
-        fault="the primary killed under the cache of devices",
-        looked_up=2 * len(USERS) * world.rounds,
-        wrong=0,
-        bypassed=bypassed,
-        back_after_s=f"{took_s:.1f}",
-    )
+    survived(looked_up=2 * len(USERS) * world.rounds, wrong=0, bypassed=bypassed, back_after=f"{took_s:.1f} s")
 
 
+@pytest.mark.survives(
+    "a node of a Redis Cluster killed, and back",
+    on="cache, keys, limits, streams",
+    so="never wrong, recovery by itself",
+)
 async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_it_back(
-    redis_cluster: RedisCluster, table: AddRow
+    redis_cluster: RedisCluster, survived: Survived
 ) -> None:
     """Two instances, as two processes have them: keys lie on all nodes, those of one lane together."""
     settings = RedisSettings(url=redis_cluster.url, cluster=True)
@@ -127,9 +130,7 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
         await two.stop()
     bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
     looked_up = 2 * len(USERS) * world.rounds
-    table(
-        "faults on Redis", fault="a node of a cluster killed, and back", looked_up=looked_up, wrong=0, bypassed=bypassed
-    )
+    survived(looked_up=looked_up, wrong=0, bypassed=bypassed)
 
 
 async def held_once(*instances: Redis) -> None:

@@ -26,7 +26,7 @@ class Balance:
 
     def row(self) -> dict[str, object]:
         """As columns of a table."""
-        return {"accepted": self.statuses.total(), **self.statuses, "duplicates": self.duplicates, "lost": 0}
+        return {"accepted": self.statuses.total(), **self.statuses, "lost": 0, "twice": self.duplicates}
 
 
 async def balance(

@@ -14,12 +14,15 @@ import pytest
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
-from tests.tables import AddRow
+from tests.survival import Survived
 
 
+@pytest.mark.survives(
+    "a worker frozen inside a write", on="embedded", so="killed after 10 s of silence, its work taken over once"
+)
 @pytest.mark.asyncio
 async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
-    tmp_path: Path, rng: random.Random, table: AddRow
+    tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """It holds the write lock; once the supervisor has killed it the others write on, and nothing is lost."""
     async with running(tmp_path, workers=2) as service:
@@ -40,11 +43,7 @@ async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
         load.stop()
         await callers
         result = await balance(service, load.ledger, kills=[killed])
-        table(
-            "frozen inside a write",
-            killed_after_s=f"{silence_s:.1f}",
-            **result.row(),
-        )
+        survived(**result.row(), killed_after=f"{silence_s:.1f} s")
 
 
 @pytest.mark.asyncio

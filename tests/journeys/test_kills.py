@@ -13,7 +13,7 @@ import pytest
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
-from tests.tables import AddRow
+from tests.survival import Survived
 
 KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "12"))
 """In all; half of them with one worker, half with two."""
@@ -22,10 +22,15 @@ PAUSE_S = 0.02
 SUPERVISOR_SHARE = 0.3
 
 
+@pytest.mark.survives(
+    "workers and the supervisor killed", on="embedded", so="taken over once, copies only of what was in flight"
+)
 @pytest.mark.timeout(120 + 20 * KILLS)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.asyncio
-async def test_kill_9_under_load_loses_nothing(workers: int, tmp_path: Path, rng: random.Random, table: AddRow) -> None:
+async def test_kill_9_under_load_loses_nothing(
+    workers: int, tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
     """Workers and supervisors die at random; everything accepted is final within seconds, once for each device."""
     async with running(tmp_path, workers=workers) as service:
         audience = Audience(service)
@@ -50,12 +55,11 @@ async def test_kill_9_under_load_loses_nothing(workers: int, tmp_path: Path, rng
         began_s = time.monotonic()
         result = await balance(service, load.ledger, kills=kills)
         of_worker = len(kills) - supervisors
-        table(
-            "kill -9 under load",
-            workers=workers,
-            kills=f"{of_worker} of a worker, {supervisors} of the supervisor",
+        survived(
             **result.row(),
-            settled_s=f"{time.monotonic() - began_s:.1f}",
+            workers=workers,
+            kills=f"{of_worker} of a worker and {supervisors} of the supervisor",
+            settled_after=f"{time.monotonic() - began_s:.1f} s",
         )
 
 

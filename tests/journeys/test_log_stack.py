@@ -14,7 +14,7 @@ import pytest
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
-from tests.tables import AddRow
+from tests.survival import Survived
 from waypost.adapters.kafka.consumer import HAND_OVER_S
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
@@ -27,15 +27,15 @@ DEADLINE_S = 150.0
 """For what a dead worker held: its session, an intent's deadline, and a busy machine."""
 
 
-async def log_stack(bootstrap: str, prefix: str) -> dict[str, Any]:
-    """Settings of a small log on one broker; its topics are made first, which a busy broker takes its time for."""
+async def log_stack(bootstrap: str, prefix: str, copies: int = 1) -> dict[str, Any]:
+    """Settings of a small log; its topics are made first, which a busy broker takes its time for."""
     kafka = {
         "bootstrap": bootstrap,
         "prefix": prefix,
         "group": f"{prefix}workers",
         "partitions": 2,
-        "replication": 1,
-        "trial": True,
+        "replication": copies,
+        "trial": copies < 3,
         "session_timeout_s": 6,
     }
     settings = msgspec.convert(kafka, KafkaSettings)
@@ -62,10 +62,10 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
         assert len((await service.lab.copies())[answer["id"]]) == 2
 
 
-@pytest.mark.long
+@pytest.mark.survives("workers killed", on="log", so="taken over once, copies only of what was in flight")
 @pytest.mark.timeout(240)
 async def test_kill_9_under_load_loses_nothing(
-    tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, table: AddRow
+    tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, survived: Survived
 ) -> None:
     """Workers die at random: what comes twice was in flight when one died, or when a partition went to another."""
     async with running(tmp_path, workers=2, **await log_stack(kafka_bootstrap, kafka_prefix)) as service:
@@ -81,12 +81,12 @@ async def test_kill_9_under_load_loses_nothing(
         load.stop()
         await callers
         await final_stories(service, load.ledger, DEADLINE_S)
-        result = await balance(service, load.ledger, kills=[*kills, *_moves(service)])
+        result = await balance(service, load.ledger, kills=[*kills, *moves(service)])
         assert service.log("message.unreadable", "stage.failed") == []
-        table("kill -9 under load", stack="log", workers=2, kills=KILLS, **result.row())
+        survived(**result.row(), kills=KILLS)
 
 
-def _moves(service: Service) -> list[Kill]:
+def moves(service: Service) -> list[Kill]:
     """When a worker let partitions go, or noticed that they were gone: the next owner sends what was in flight."""
     left = [datetime.fromisoformat(each["timestamp"]).timestamp() for each in service.log("partitions.left")]
     return [Kill(at - HAND_OVER_S, at + EXTEND_S) for at in left]

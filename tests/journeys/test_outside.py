@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tests.journeys.balance import balance
 from tests.journeys.harness import DEADLINE_S, Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Load
+from tests.survival import Survived
 from tests.tables import AddRow
 
 EVERYWHERE = (("ios", "android", "web"),)
@@ -145,9 +146,12 @@ time.time_ns = lambda: real() + int(Path({offset!r}).read_text() or "0") * 1_000
 """
 
 
+@pytest.mark.survives("the wall clock 2 minutes back", on="embedded", so="nothing stops, ids never go back")
 @pytest.mark.timeout(2 * STEP_S + 120)
 @pytest.mark.asyncio
-async def test_a_wall_clock_that_steps_back_stops_nothing(tmp_path: Path, rng: random.Random, table: AddRow) -> None:
+async def test_a_wall_clock_that_steps_back_stops_nothing(
+    tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
     """Two minutes back under load: ids go on growing, keys are still known, everything ends."""
     offset = tmp_path / "offset"
     offset.write_text("0")
@@ -169,7 +173,7 @@ async def test_a_wall_clock_that_steps_back_stops_nothing(tmp_path: Path, rng: r
         for entry in load.keyed(5):
             await load.repeat(entry)
         result = await balance(service, load.ledger, deadline_s=STEP_S + DEADLINE_S)  # a timer of before is so late
-        table("outside", trouble="clock 2 min back", **result.row())
+        survived(**result.row())
 
 
 def _write_authority(path: Path) -> None:

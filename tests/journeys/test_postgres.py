@@ -14,16 +14,21 @@ from tests.engines import beside, run_sql
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running
 from tests.journeys.load import Audience, Load
-from tests.tables import AddRow
+from tests.survival import Survived
 
 PAUSED_S = 6.0
 """Longer than a worker waits for an answer, shorter than a lease."""
 
 
+@pytest.mark.survives(
+    "a worker killed, PostgreSQL killed, then frozen",
+    on="postgres",
+    so="intake 503 at once, nothing half-written, no loss",
+)
 @pytest.mark.timeout(240)
 @pytest.mark.asyncio
 async def test_a_service_outlives_its_workers_and_its_database(
-    postgres_alone: Postgres, tmp_path: Path, rng: random.Random, table: AddRow
+    postgres_alone: Postgres, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """A worker killed, the server killed and started again, the server paused: each while callers go on."""
     run_sql(postgres_alone.url, "DROP DATABASE IF EXISTS journey WITH (FORCE)", "CREATE DATABASE journey")
@@ -41,7 +46,7 @@ async def test_a_service_outlives_its_workers_and_its_database(
 
         before = time.time()
         await asyncio.to_thread(postgres_alone.kill)
-        refused = await _refusal_s(service)
+        refused = await refusal_s(service)
         await asyncio.to_thread(postgres_alone.start)
         await load.grown(60)
         kills.append(Kill(before, time.time()))
@@ -49,7 +54,7 @@ async def test_a_service_outlives_its_workers_and_its_database(
         before = time.time()
         postgres_alone.freeze()
         await asyncio.sleep(PAUSED_S)  # what is tried is that time passes
-        paused = await _refusal_s(service)
+        paused = await refusal_s(service)
         postgres_alone.thaw()
         await load.grown(60)
         kills.append(Kill(before, time.time()))
@@ -58,16 +63,14 @@ async def test_a_service_outlives_its_workers_and_its_database(
         await callers
         result = await balance(service, load.ledger, kills=kills)
         assert refused < 1.0 and paused < 1.0, "who asks is not kept waiting"
-        table(
-            "PostgreSQL under load",
-            faults="worker killed, server killed, server paused",
+        survived(
             **result.row(),
-            refused_in_ms=f"{1000 * refused:.0f} {1000 * paused:.0f}",
+            refused_within=f"{1000 * refused:.0f} and {1000 * paused:.0f} ms",
             stale=len(service.log("settle.stale")),
         )
 
 
-async def _refusal_s(service: Service) -> float:
+async def refusal_s(service: Service) -> float:
     """How long a caller waits for the refusal, once the service has noticed."""
     while True:
         began_s = time.monotonic()

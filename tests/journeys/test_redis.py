@@ -17,15 +17,20 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.journeys.test_log_stack import log_stack
-from tests.tables import AddRow
+from tests.survival import Survived
 
 PAGE = (Path(__file__).parents[2] / "docs" / "redis.md").read_text(encoding="utf-8")
 LOOKUPS = re.compile(r'waypost_cache_lookups_total\{.*?result="(\w+)".*?\} (\S+)')
 
 
+@pytest.mark.survives(
+    "Redis killed, frozen, emptied",
+    on="cache of devices",
+    so="slower and never wrong, delivery goes on, recovery by itself",
+)
 @pytest.mark.asyncio
 async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
-    tmp_path: Path, rng: random.Random, redis_alone: Redis, table: AddRow
+    tmp_path: Path, rng: random.Random, redis_alone: Redis, survived: Survived
 ) -> None:
     """With the settings of the quick start; what was promised is kept, and the cache is used again by itself."""
     written = re.search(r"Add this.*?```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -57,11 +62,13 @@ async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
         await callers
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
-        table("Redis killed, frozen, emptied", **result.row(), **await lookups(service))
+        survived(**result.row(), **{f"lookups {name}": count for name, count in (await lookups(service)).items()})
 
 
+@pytest.mark.survives(
+    "Redis killed", on="log", so="dedup open with a flag, 503 for a key of the caller, recovery by itself"
+)
 @pytest.mark.asyncio
-@pytest.mark.long
 async def test_the_log_knows_what_was_said_before_by_redis_and_goes_on_without_it(
     tmp_path: Path, redis_alone: Redis, kafka_bootstrap: str, kafka_prefix: str
 ) -> None:

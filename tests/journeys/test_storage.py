@@ -7,17 +7,17 @@ import contextlib
 import os
 import random
 import sqlite3
-import subprocess
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests import disk
 from tests.journeys.balance import OPEN, balance, final_stories, listed
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Ledger, Load
+from tests.survival import Survived
 from tests.tables import AddRow
 
 DISK_MIB, RESERVE_MIB, LOG_MIB = 48, 4, 16
@@ -30,41 +30,42 @@ LATENCY_MS = 3000
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
-        pytest.skip("only root, where it may mount, can make a small disk")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with disk.small(folder, DISK_MIB):
+        yield folder
 
 
+@pytest.mark.survives("the disk full", on="embedded", so="intake 503, outcomes kept, recovery by itself")
 @pytest.mark.asyncio
 async def test_a_full_disk_refuses_new_work_and_keeps_every_outcome(
-    small_disk: Path, tmp_path: Path, rng: random.Random, table: AddRow
+    small_disk: Path, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """Outcomes go into the reserve while intake answers 503 storage_full; with space it goes on without a restart."""
     store = {"url": f"sqlite:///{small_disk}/waypost.db", **SMALL_STORE}
     async with running(tmp_path, workers=1, store=store) as service:
         load = await _in_flight(service, rng, 150)
         in_flight = Ledger(dict(load.ledger.entries))
-        _fill(small_disk)
+        disk.fill(small_disk)
         refused = await until(lambda: _refused(service, load), "intake says that the disk is full")
         assert refused == "storage_full"
         ready, _ = await service.ask("GET", "/health/ready")
         await final_stories(service, in_flight)
         assert await _refused(service, load) == "storage_full", "the disk is full no more"
-        _free(small_disk)
+        disk.free(small_disk)
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
         assert ready == 503
-        table("the store", trouble="disk full", refused_with=refused, **result.row())
+        survived(**result.row(), refused_with=refused)
 
 
+@pytest.mark.survives(
+    "the disk full and its reserve used up", on="embedded", so="outcomes held, nothing more sent, recovery by itself"
+)
 @pytest.mark.asyncio
 async def test_with_the_reserve_used_up_outcomes_are_held_and_nothing_more_is_sent(
-    small_disk: Path, tmp_path: Path, rng: random.Random, table: AddRow
+    small_disk: Path, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """What falls due meanwhile waits; when there is space the held outcomes are written, without a second copy."""
     store = {"url": f"sqlite:///{small_disk}/waypost.db", **SMALL_STORE}
@@ -74,28 +75,31 @@ async def test_with_the_reserve_used_up_outcomes_are_held_and_nothing_more_is_se
         soon = (datetime.now(UTC) + timedelta(seconds=LATENCY_MS / 1000 + 1)).isoformat()
         user = load.users[0]
         late = await load.submit(load.compose(user_id=user, scheduled_at=soon, guarantee="at_least_once"))
-        _fill(small_disk)
+        disk.fill(small_disk)
         refused = await until(lambda: _refused(service, load), "intake says that the disk is full")
-        _fill(small_disk)  # the reserve was given up, and is taken as well
+        disk.fill(small_disk)  # the reserve was given up, and is taken as well
         await until(lambda: _arrived(service, in_flight), "the providers have answered what was in flight")
         await until(lambda: _is_past(late.body["scheduled_at"]), "more falls due")
-        _fill(small_disk)
+        disk.fill(small_disk)
         status, _ = await service.ask("GET", f"/v1/notifications/{late.id}")
         assert status == 200, "reads go on"
         stories = await listed(service)
         assert any(stories[id_]["status"] in OPEN for id_ in in_flight.entries), "the disk was not full"
         assert not await service.lab.arrivals(late.id), "it sends what it could not write down"
         await service.lab.heal()
-        _free(small_disk)
+        disk.free(small_disk)
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
-        table("the store", trouble="disk full, reserve used up", refused_with=refused, **result.row())
+        survived(**result.row(), refused_with=refused)
 
 
+@pytest.mark.survives(
+    "the database locked by somebody else", on="embedded", so="intake 503, outcomes wait, recovery by itself"
+)
 @pytest.mark.asyncio
 async def test_a_database_locked_by_somebody_else_is_waited_for(
-    tmp_path: Path, rng: random.Random, table: AddRow
+    tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """Intake answers 503 storage_busy, outcomes wait, and all goes on when the lock is gone."""
     async with running(tmp_path, workers=2) as service:
@@ -110,7 +114,7 @@ async def test_a_database_locked_by_somebody_else_is_waited_for(
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
         assert result.duplicates == 0
-        table("the store", trouble="locked by another process", refused_with=refused, **result.row())
+        survived(**result.row(), refused_with=refused)
 
 
 @pytest.mark.asyncio
@@ -177,21 +181,6 @@ async def _arrived(service: Service, ledger: Ledger) -> bool:
 
 async def _is_past(moment: str) -> bool:
     return datetime.now(UTC) > datetime.fromisoformat(moment)
-
-
-def _fill(disk: Path) -> None:
-    """Take every byte that is left."""
-    with (disk / f"filler{time.monotonic_ns()}").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
-        for size in (1 << 20, 1 << 12):
-            with contextlib.suppress(OSError):
-                while filler.write(bytes(size)) == size:
-                    pass
-
-
-def _free(disk: Path) -> None:
-    """Give back what was taken."""
-    for filler in disk.glob("filler*"):
-        filler.unlink()
 
 
 def _damage(database: Path) -> None:

@@ -14,7 +14,7 @@ from scripts.services.cassandra import Cassandra
 from tests.journeys.balance import listed
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Load
-from tests.tables import AddRow
+from tests.survival import Survived
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines, pytest.mark.timeout(240)]
 
@@ -28,8 +28,11 @@ def on(nodes: Cassandra, keyspace: str, copies: int = 1) -> dict[str, Any]:
     return {"devices": "cassandra", "cassandra": section}
 
 
+@pytest.mark.survives(
+    "every node killed", on="cassandra", so="notifications wait and none fails, intake goes on, a registration 503"
+)
 async def test_with_every_node_down_notifications_wait_and_intake_goes_on(
-    tmp_path: Path, cassandra_alone: Cassandra, table: AddRow
+    tmp_path: Path, cassandra_alone: Cassandra, survived: Survived
 ) -> None:
     """Those of a bulk list, too; a registration is refused, and asked to come again."""
     rng = random.Random(7)
@@ -58,7 +61,7 @@ async def test_with_every_node_down_notifications_wait_and_intake_goes_on(
         told = await _bulk_counts(service, made["id"])
         assert told == {"sent": len(load.users)}
         await until(lambda: _registered(service, device), "devices are registered again", BACK_S)
-        table("Cassandra", trouble="every node killed under load", waited=waiting, sent_to_a_list=told["sent"])
+        survived(waited=waiting, sent_to_a_list=told["sent"])
 
 
 async def test_a_registry_elsewhere_is_not_walked_for_a_bulk_job(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import disk
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification, sent, targets
 from waypost.adapters.sql.place import run_dir_of_store
@@ -33,28 +32,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 24 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
-    mounted = os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
-    if not mounted:
-        why = "mounting a small disk takes root"
-        if os.environ.get("CI") == "true":
-            pytest.fail(why)
-        pytest.skip(why)
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def _fill(disk: Path) -> Path:
-    """Take all the room there is."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12):
-            try:
-                while file.write(b"\0" * size) == size:
-                    pass
-            except OSError:
-                continue
-    return filler
+    with disk.small(folder, 24):
+        yield folder
 
 
 async def _accept_until_refused(store: Store) -> list[NotificationId]:
@@ -87,7 +66,7 @@ async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_
 
     first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
     await store.work.accept(first)
-    filler = _fill(small_disk)
+    filler = disk.fill(small_disk)
     answered = [arrival.notification.id for arrival in first] + await _accept_until_refused(store)
     assert await states.get() is StoreState.FULL
     assert store.database.state is StoreState.FULL
@@ -113,17 +92,16 @@ async def test_outcomes_wait_where_even_the_reserve_is_used_up(small_disk: Path,
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
     first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
     await store.work.accept(first)
-    filler = _fill(small_disk)
+    filler = disk.fill(small_disk)
     await _accept_until_refused(store)
-    filler.rename(small_disk / "first")
-    _fill(small_disk)  # somebody takes what the reserve freed
+    second = disk.fill(small_disk)  # somebody takes what the reserve freed
     lease = await store.work.lease(Lane.NORMAL, 300, Instant(0))
     outcome = asyncio.ensure_future(_settle_all(store, lease))
     with pytest.raises(StorageFull):
         await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
     assert not outcome.done()
-    (small_disk / "first").unlink()
-    (small_disk / "filler").unlink()
+    filler.unlink()
+    second.unlink()
     await outcome
     assert (await store.views.balance())[NotificationStatus.SENT] == 300
 
@@ -132,7 +110,7 @@ async def test_a_store_that_opens_on_a_full_disk_lives_on_its_reserve(small_disk
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
     await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
     await store.close()
-    filler = _fill(small_disk)
+    filler = disk.fill(small_disk)
     again = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
     assert again.database.state is StoreState.FULL
     with pytest.raises(StorageFull):
@@ -146,6 +124,6 @@ async def test_without_its_reserve_a_store_does_not_open_on_a_full_disk(small_di
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
     await store.close()
     (run_dir_of_store(store.database.settings) / "reserve").unlink()
-    _fill(small_disk)
+    disk.fill(small_disk)
     with pytest.raises(StorageFull):
         await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
