@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -60,10 +60,55 @@ def servers() -> Shared:
     return Shared(Path(os.environ[BASE]))
 
 
-@pytest.fixture(scope="session")
-def postgres(servers: Shared) -> Postgres:
-    """PostgreSQL; use `postgres_url`."""
-    return started(servers, "postgres", Postgres)
+def _started(servers: Shared, name: str, kind: type[Kind]) -> Kind:
+    """The servers of that name; without them tests are skipped, under CI they fail."""
+    try:
+        service = servers.need(name)
+    except Missing as missing:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(missing))
+    assert isinstance(service, kind)
+    return service
+
+
+def _shared(name: str, kind: type[Kind]) -> Any:
+    """A fixture: the servers of that name, for all tests of the session."""
+
+    @pytest.fixture(scope="session")
+    def shared(servers: Shared) -> Kind:
+        return _started(servers, name, kind)
+
+    return shared
+
+
+def _alone(name: str, kind: type[Kind]) -> Any:
+    """A fixture: servers for one test at a time, to kill, freeze and stop, whatever the one before did to them."""
+
+    @pytest.fixture
+    def alone(servers: Shared) -> Iterator[Kind]:
+        with servers.alone(f"use of {name}"):
+            service = _started(servers, name, kind)
+            yield service
+            for node in service.nodes:
+                node.thaw()
+
+    return alone
+
+
+postgres = _shared("postgres", Postgres)  # tests use postgres_url
+redis_server = _shared("redis", Redis)  # redis_url
+kafka = _shared("kafka", Kafka)  # kafka_bootstrap and kafka_prefix
+cassandra = _shared("cassandra", Cassandra)  # cassandra_hosts and cassandra_keyspace
+postgres_alone = _alone("postgres+alone", Postgres)
+redis_alone = _alone("redis+alone", Redis)
+kafka_alone = _alone("kafka+alone", Kafka)
+cassandra_alone = _alone("cassandra+alone", Cassandra)
+redis_cluster = _alone("redis-cluster", RedisCluster)
+redis_sentinel = _alone("redis-sentinel", RedisSentinel)
+kafka_three = _alone("kafka-three", Kafka)
+cassandra_three = _alone("cassandra-three", Cassandra)
+cassandra_joined = _alone("cassandra-three+joined", Cassandra)  # three that a fourth joins
 
 
 @pytest.fixture(scope="session")
@@ -96,12 +141,6 @@ def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
     run_sql(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(scope="session")
-def redis_server(servers: Shared) -> Redis:
-    """Redis; use `redis_url`."""
-    return started(servers, "redis", Redis)
-
-
 @pytest.fixture
 def redis_url(redis_server: Redis) -> str:
     """An empty numbered database of this test's own; channels of pub/sub, though, are everybody's."""
@@ -113,12 +152,6 @@ def redis_url(redis_server: Redis) -> str:
     with redis.Redis.from_url(url) as client:
         client.flushdb()
     return url
-
-
-@pytest.fixture(scope="session")
-def kafka(servers: Shared) -> Kafka:
-    """Kafka; use `kafka_bootstrap` and `kafka_prefix`."""
-    return started(servers, "kafka", Kafka)
 
 
 @pytest.fixture(scope="session")
@@ -141,12 +174,6 @@ def kafka_prefix(kafka_bootstrap: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def cassandra(servers: Shared) -> Cassandra:
-    """Cassandra; use `cassandra_hosts` and `cassandra_keyspace`."""
-    return started(servers, "cassandra", Cassandra)
-
-
-@pytest.fixture(scope="session")
 def cassandra_hosts(cassandra: Cassandra) -> tuple[str, ...]:
     """`address:port` of each node."""
     return tuple(cassandra.url.split(","))
@@ -159,75 +186,6 @@ def cassandra_keyspace(cassandra: Cassandra) -> Iterator[str]:
     cassandra.cql(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     yield name
     cassandra.cql(f"DROP KEYSPACE {name}")
-
-
-@pytest.fixture
-def postgres_alone(servers: Shared) -> Iterator[Postgres]:
-    """PostgreSQL to kill, freeze and stop: nobody else uses it meanwhile."""
-    yield from alone(servers, "postgres+alone", Postgres)
-
-
-@pytest.fixture
-def redis_alone(servers: Shared) -> Iterator[Redis]:
-    """Redis, as above."""
-    yield from alone(servers, "redis+alone", Redis)
-
-
-@pytest.fixture
-def kafka_alone(servers: Shared) -> Iterator[Kafka]:
-    """Kafka, as above."""
-    yield from alone(servers, "kafka+alone", Kafka)
-
-
-@pytest.fixture
-def cassandra_alone(servers: Shared) -> Iterator[Cassandra]:
-    """Cassandra, as above."""
-    yield from alone(servers, "cassandra+alone", Cassandra)
-
-
-@pytest.fixture
-def redis_cluster(servers: Shared) -> Iterator[RedisCluster]:
-    """Three primaries, as above."""
-    yield from alone(servers, "redis-cluster", RedisCluster)
-
-
-@pytest.fixture
-def redis_sentinel(servers: Shared) -> Iterator[RedisSentinel]:
-    """A primary with two replicas and three sentinels, as above."""
-    yield from alone(servers, "redis-sentinel", RedisSentinel)
-
-
-@pytest.fixture
-def kafka_three(servers: Shared) -> Iterator[Kafka]:
-    """Three brokers, as above."""
-    yield from alone(servers, "kafka-three", Kafka)
-
-
-@pytest.fixture
-def cassandra_three(servers: Shared) -> Iterator[Cassandra]:
-    """Three nodes, as above."""
-    yield from alone(servers, "cassandra-three", Cassandra)
-
-
-def started(servers: Shared, name: str, kind: type[Kind]) -> Kind:
-    """The servers of that name; without them tests are skipped, under CI they fail."""
-    try:
-        service = servers.need(name)
-    except Missing as missing:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(missing))
-    assert isinstance(service, kind)
-    return service
-
-
-def alone(servers: Shared, name: str, kind: type[Kind]) -> Iterator[Kind]:
-    """The same for one test at a time, whatever the one before did to them."""
-    with servers.alone(f"use of {name}"):
-        service = started(servers, name, kind)
-        yield service
-        for node in service.nodes:
-            node.thaw()
 
 
 def run_sql(url: str, *statements: str) -> None:

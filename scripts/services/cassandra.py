@@ -25,12 +25,23 @@ class Cassandra(Service):
         class_path("cassandra")
 
     def ports_wanted(self) -> int:
-        """One for clients and one for nodes, the same on each node's address; one each for JMX on the loopback."""
-        return 2 + self.size
+        """One for clients and one for nodes, the same on each node's address; one each for JMX, and for who joins."""
+        return 2 + self.size + 1
 
     def address(self, node: Node) -> str:
         """The node's address."""
         return f"127.0.0.{node.number}"
+
+    def token(self, node: Node) -> int:
+        """Where its share of the ring begins; who joins takes half of the first one's."""
+        share = RING // self.size
+        return -RING // 2 + (share * (node.number - 1) if node.number <= self.size else share // 2)
+
+    def join(self) -> Node:
+        """One node more, which fetches what is now its own; returns when it serves."""
+        self.nodes.append(Node(self.folder / f"node{self.size + 1}", self.size + 1))
+        self.start(self.size + 1)
+        return self.nodes[-1]
 
     def start_order(self) -> list[list[Node]]:
         """A node that finds no live seed gives up."""
@@ -42,8 +53,8 @@ class Cassandra(Service):
         sync = "commitlog_sync: batch" if self.durable else "commitlog_sync: periodic\ncommitlog_sync_period: 10000ms"
         (node.folder / "cassandra.yaml").write_text(f"""cluster_name: waypost
 num_tokens: 1
-initial_token: '{-RING // 2 + (node.number - 1) * RING // self.size}'
-auto_bootstrap: false
+initial_token: '{self.token(node)}'
+auto_bootstrap: {str(node.number > self.size).lower()}
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 endpoint_snitch: SimpleSnitch
 seed_provider:
@@ -91,7 +102,7 @@ concurrent_writes: 16
         """
         mine = self.cql("SELECT schema_version FROM system.local", node)
         peers = self.cql("SELECT schema_version FROM system.peers_v2", node)
-        return peers == mine * (self.size - 1) or (node.number == 1 and not self._started(2))
+        return peers == mine * (len(self.nodes) - 1) or (node.number == 1 and not self._started(2))
 
     def cql(self, statement: str, node: Node | None = None) -> list[bytes]:
         """Run a statement; the rows' first column, undecoded.

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 import pytest_asyncio
@@ -16,7 +16,7 @@ import pytest_asyncio
 from scripts.services.cassandra import Cassandra
 from tests.contract.registries import wake_ups_closed
 from tests.journeys.harness import until
-from tests.tables import AddRow
+from tests.survival import Survived
 from waypost.adapters.cassandra.devices import CassandraDevices
 from waypost.adapters.cassandra.schema import migrate
 from waypost.adapters.cassandra.settings import CassandraSettings
@@ -27,13 +27,20 @@ from waypost.domain.time import Instant
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(900)]
 APP = AppId("demo")
+MOVED = "SELECT bytes_received FROM system_views.streaming"
 USERS = [UserId(f"user-{n}") for n in range(40)]
 
 
 @pytest_asyncio.fixture
 async def registry(cassandra_three: Cassandra) -> AsyncIterator[CassandraDevices]:
+    """On three nodes."""
+    async with registry_on(cassandra_three) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def registry_on(nodes: Cassandra) -> AsyncIterator[CassandraDevices]:
     """A registry with one device of each user."""
-    nodes = cassandra_three
     hosts = tuple(nodes.address(node) for node in nodes.nodes)
     settings = CassandraSettings(hosts=hosts, port=nodes.ports[0], keyspace=f"faults_{uuid.uuid4().hex[:16]}")
     with wake_ups_closed():
@@ -74,8 +81,9 @@ class Load:
         await until(is_there, "a hundred registrations", deadline_s=120)
 
 
+@pytest.mark.survives("a node of three killed, and back", on="cassandra", so="reads and writes go on")
 async def test_a_killed_node_takes_no_read_and_no_write_with_it(
-    cassandra_three: Cassandra, registry: CassandraDevices, table: AddRow
+    cassandra_three: Cassandra, registry: CassandraDevices, survived: Survived
 ) -> None:
     """Neither while it dies nor while it is away, nor as it comes back."""
     load = Load(registry)
@@ -87,12 +95,13 @@ async def test_a_killed_node_takes_no_read_and_no_write_with_it(
     await load.grown()
     assert not running.done()
     running.cancel()
-    table("faults on Cassandra", fault="one node of three killed, and back", **load.counts)
+    survived(**load.counts)
     assert load.counts["refused"] == 0
 
 
+@pytest.mark.survives("two nodes of three killed, one back", on="cassandra", so="reads go on, a registration 503")
 async def test_one_node_of_three_still_answers_reads(
-    cassandra_three: Cassandra, registry: CassandraDevices, table: AddRow
+    cassandra_three: Cassandra, registry: CassandraDevices, survived: Survived
 ) -> None:
     """A registration needs two of them: it is refused, and goes through when one is back."""
     await asyncio.to_thread(cassandra_three.kill, 2)
@@ -110,7 +119,30 @@ async def test_one_node_of_three_still_answers_reads(
         return False
 
     await until(is_registered, "a registration that two nodes keep", deadline_s=120)
-    table("faults on Cassandra", fault="two nodes of three killed, one back", read=len(USERS), written=1, refused=1)
+    survived(read=len(USERS), written=1, refused=1)
+
+
+@pytest.mark.survives("a node added to three", on="cassandra", so="what is its own moves, no downtime")
+async def test_a_node_joins_without_downtime(cassandra_joined: Cassandra, survived: Survived) -> None:
+    """It takes half of another's share over; nothing is refused meanwhile."""
+    nodes = cassandra_joined
+    try:
+        async with registry_on(nodes) as registry:
+            load = Load(registry)
+            running = asyncio.create_task(load.run())
+            await load.grown()
+            began_s = time.monotonic()
+            joined = await asyncio.to_thread(nodes.join)
+            took_s = time.monotonic() - began_s
+            await load.grown()
+            assert not running.done()
+            running.cancel()
+        moved = sum(int.from_bytes(each) for each in nodes.cql(MOVED, joined))
+        assert load.counts["refused"] == 0
+        assert moved > 0
+        survived(**load.counts, joined_after=f"{took_s:.0f} s", moved=f"{moved / 1024:.0f} KiB")
+    finally:
+        await asyncio.to_thread(nodes.down)
 
 
 async def register(registry: CassandraDevices, user: UserId) -> None:
