@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
 
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.log import Log, open_log
+from waypost.adapters.kafka.log import Behind, Log, open_log
 from waypost.adapters.kafka.messages import decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics
@@ -85,10 +85,8 @@ class LogUnderTest(SqlUnderTest):
         workers = []
         for stored in await super().open_workers(count):
             store = self._workers[id(stored)]
-            log = await open_log(
-                self._kafka, stored=stored, ledger=store.ledger, holds=store.holds, views=store.views,
-                peers=self._party.join(), clock=self.clock, telemetry=Silent(),
-            )  # fmt: skip
+            behind = Behind(stored, store.ledger, store.views, store.holds)
+            log = await open_log(self._kafka, behind, peers=self._party.join(), clock=self.clock, telemetry=Silent())
             worker = Attentive(log.work, self)
             self._logs[id(worker)] = log
             self._workers[id(worker)] = self._workers.pop(id(stored))

@@ -15,6 +15,7 @@ from tests.journeys.harness import until
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.postgres.connection import connect
+from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.domain.time import HOUR_MS
@@ -109,6 +110,23 @@ async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
     assert await slow.settle(held, late) == [Stale(made.id, 0, 1)]
     assert (await fast.receipts(made)) == ()
     assert await fast.settle(taken, Settled(again.notification, (sent(0, fast.now),), targets(1))) == []
+
+
+@pytest.mark.asyncio
+async def test_who_delivers_nothing_knows_how_many_do(emptied_postgres: str) -> None:
+    """A process that accepts alone is a member, and none of those among whom shards are shared."""
+    members = [Membership(emptied_postgres, lambda fault: None) for _ in range(3)]
+    accepting, first, second = members
+    try:
+        await accepting.attend()
+        assert accepting.sharers() == 0
+        await first.acquire(32)
+        await second.acquire(64)
+        assert (len(first.owned), len(second.owned), second.sharers()) == (32, 32, 2)
+        await accepting._renew()
+        assert (len(accepting.owned), accepting.sharers()) == (0, 2)
+    finally:
+        await asyncio.gather(*(each.close() for each in members))
 
 
 @pytest.mark.asyncio

@@ -145,6 +145,15 @@ class Service:
         tree = {"store": f"sqlite:///{self.store_path}", "listen": "127.0.0.1:0", "apps": {"demo": app}} | settings
         self.config_path.write_text(yaml.safe_dump(tree))
 
+    def beside(self, name: str, **settings: Any) -> Service:
+        """Another service for the same lab and callers, with a folder and *settings* of its own; end it, too."""
+        folder = self.directory / name
+        folder.mkdir()
+        other = Service(folder, self.lab, self._session)
+        other.key = self.key
+        other.configure(**settings)
+        return other
+
     async def start(self) -> None:
         """Start it and wait until every worker is ready; the second time on the same port."""
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"

@@ -20,6 +20,7 @@ from waypost.ports.holds import Holds
 from waypost.ports.peers import Peers
 from waypost.ports.views import Views
 from waypost.ports.work import Work
+from waypost.runtime.roles import Role
 from waypost.telemetry import Telemetry
 
 LOG_EXTRA = "waypost[kafka]"
@@ -48,18 +49,16 @@ async def open_carrier(
         return
     settings = log_settings(config)
     try:
-        from waypost.adapters.kafka.log import open_log  # noqa: PLC0415 - its client is an extra
+        from waypost.adapters.kafka.log import Behind, open_log  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
     log = await open_log(
         settings,
-        stored=store.work,
-        ledger=store.ledger,
-        holds=holds,
-        views=store.views,
+        Behind(store.work, store.ledger, store.views, holds),
         peers=peers,
         clock=clock,
         telemetry=telemetry,
+        delivers=Role.WORKER in config.does(),
     )
     try:
         yield Carrier(

@@ -43,13 +43,15 @@ from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.runtime.duties import Chores
 from waypost.runtime.gates import Gates
 from waypost.runtime.lane import Crew
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.roles import Role
 from waypost.runtime.settler import Settler
 from waypost.runtime.supervisor import SILENCE_S, Inheritance, say_why
-from waypost.runtime.worker import Chores, Place, Worker
+from waypost.runtime.worker import Place, Worker
 from waypost.telemetry import Combined, Event, Telemetry
 
 HELD_OUTCOMES_LIMIT = 20_000
@@ -110,7 +112,7 @@ async def work(
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
             crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
-            place = Place(slot, board, store.peers or peers, shared, carrier.fault)
+            place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
             worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
             carrier.listen(worker.wake)
             app = build_app(_api(config, store, carrier, dedup, crew, worker, board, metrics))
@@ -206,17 +208,18 @@ def _api(
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
-        readiness=lambda: _readiness(carrier, crew, board),
+        readiness=lambda: _readiness(carrier, crew, worker, board),
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
+        operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(crew.channels)),
         device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )
 
 
-def _readiness(carrier: Carrier, crew: Crew, board: Board) -> Readiness:
+def _readiness(carrier: Carrier, crew: Crew, worker: Worker, board: Board) -> Readiness:
     """What this worker knows of the store and the providers, and what the board says of every worker."""
     now_s = crew.clock.monotonic()
     checks = {"store": carrier.fault() or "ok"}
@@ -224,6 +227,8 @@ def _readiness(carrier: Carrier, crew: Crew, board: Board) -> Readiness:
         silent = now_s - presence.heartbeat_s > SILENCE_S / 2
         checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
     is_ready = all(word == "ok" for word in checks.values())
+    if worker.nobody_delivers:
+        checks["delivery"] = "no worker: what is accepted waits"
     for name, sender in crew.senders.items():
         health = sender.health()
         checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"

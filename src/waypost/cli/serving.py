@@ -16,8 +16,9 @@ from waypost.cli.printing import as_json_option
 @config_option
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of what the configuration says.")
 @click.option("--listen", metavar="HOST:PORT", help="Address, instead of what the configuration says; port 0 is any.")
+@click.option("--roles", metavar="ROLE,…", help="What it does, such as api or worker,report; all is the default.")
 @as_json_option
-def serve(config_path: Path | None, workers: int | None, listen: str | None, as_json: bool) -> None:
+def serve(config_path: Path | None, workers: int | None, listen: str | None, roles: str | None, as_json: bool) -> None:
     """Serve until SIGTERM or Ctrl-C, then let what is in flight settle.
 
     Prints one line once every worker is ready, with the real address; logs go to stderr as JSON.
@@ -26,8 +27,10 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, as_
     Examples:
       waypost serve --config waypost.yaml
       waypost serve --workers 1 --listen 127.0.0.1:0 --json
+      waypost serve --roles api
     """
-    for name, given in (("WAYPOST_WORKERS", workers), ("WAYPOST_LISTEN", listen)):
+    listed = None if roles is None else f"[{roles}]"
+    for name, given in (("WAYPOST_WORKERS", workers), ("WAYPOST_LISTEN", listen), ("WAYPOST_ROLES", listed)):
         if given is not None:
             os.environ[name] = str(given)  # read below, and by the workers that inherit it
     config, config_path = read_config(config_path)

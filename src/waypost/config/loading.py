@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from waypost.config.building import Builder, FromEnvironment, join
-from waypost.config.settings import DEFAULT_STORE_URL, Config, Stack
+from waypost.config.settings import DEFAULT_STORE_URL, ROLE_OF, Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
 
@@ -42,6 +42,9 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
     if config.dedup and config.stack is not Stack.LOG:
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
+    for role in config.roles:
+        if ROLE_OF.get(role, config.stack) is not config.stack:
+            raise ConfigurationError("roles", f"{role} is a role of the {ROLE_OF[role]} stack alone")
     if config.devices == "cassandra" and config.cassandra is None:
         raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
     run_dir = str(folder / Path(config.store.run_dir).expanduser())

@@ -17,6 +17,7 @@ from waypost.domain.notification import Channel, Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.runtime.roles import Role
 from waypost.telemetry.events import Level
 
 MAX_WORKERS = 64
@@ -34,6 +35,10 @@ class Stack(StrEnum):
 
     EMBEDDED = "embedded"
     LOG = "log"
+
+
+ROLE_OF = {Role.RECORDER: Stack.LOG}
+"""Roles that one stack alone has."""
 
 
 class Listen(Struct, frozen=True):
@@ -126,6 +131,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where the API answers, host:port; port 0 is any."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
     """Processes that accept and deliver; with 1 there is no supervisor."""
+    roles: tuple[Role, ...] = ()
+    """What this process does of what the stack has to be done; unset, all of it."""
     drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
     """How long a stopping process lets deliveries in flight settle, seconds."""
     lanes: dict[Lane, LaneSettings] = {}
@@ -138,6 +145,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """How long the past is kept."""
     log: LogSettings = LogSettings()
     """What is logged."""
+
+    def does(self) -> frozenset[Role]:
+        """The roles of this process."""
+        return frozenset(self.roles or (role for role in Role if ROLE_OF.get(role, self.stack) is self.stack))
 
     def lane(self, lane: Lane) -> LaneSettings:
         """What *lane* may use: as configured, or the default."""

@@ -16,6 +16,10 @@ class Ownership(Protocol):
         """How many processes share the shards; None where those of this machine are all."""
         ...
 
+    async def attend(self) -> None:
+        """Be known to the others, and know of them, without a share."""
+        ...
+
     async def acquire(self, wanted: int) -> int:
         """Take at most *wanted* free shards; how many it got. Their open work becomes leasable."""
         ...

@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable
 from waypost.domain.errors import Unavailable
 from waypost.telemetry import Event, Telemetry
 
+Ticker = tuple[str, float, Callable[[], Awaitable[object] | None]]
+"""Its name, its period in seconds, and what it does."""
+
 
 async def every(period_s: float, act: Callable[[], Awaitable[object] | None], telemetry: Telemetry, name: str) -> None:
     """Call *act* for ever, *period_s* after the last call ended; a failure is logged and does not end it."""

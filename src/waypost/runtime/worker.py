@@ -5,42 +5,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.notification import Lane
-from waypost.domain.time import DAY_MS, later
-from waypost.pipeline.expand import Paces, expand
-from waypost.pipeline.report import READER, report
-from waypost.pipeline.sweep import sweep
-from waypost.ports.bulk import Bulk
-from waypost.ports.dedup import Dedup
-from waypost.ports.journal import Journal
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
-from waypost.ports.retention import Retention
 from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.duties import Chores, Duties
 from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.roles import Role
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.shares import Shares
-from waypost.runtime.ticker import every
+from waypost.runtime.ticker import Ticker, every
 from waypost.telemetry import Event, Metric
 
 HEARTBEAT_S = 1.0
 TIMER_S = 0.05
 SHARES_S = 0.5
-REPORT_S = 0.25
-RECORD_S = 0.05
-SWEEP_S = 60.0
-EXPAND_S = 0.1
-TIDY_S = 0.5
-TIDY_PAGE = 500
+ATTEND_S = 1.0
 DEPTH_S = 1.0
 PARKED_S = 5.0
 RELEASE_PAGE = 1_000
@@ -61,19 +48,8 @@ class Place(Struct, frozen=True):
     ownership: Ownership
     store_fault: Callable[[], str | None]
     """Why the store cannot take writes, None while it can."""
-
-
-class Chores(Struct, frozen=True):
-    """What is done beside delivering, by whichever worker has the role."""
-
-    journal: Journal
-    dedup: Dedup
-    retention: Retention
-    bulk: Bulk
-    keep_days: int
-    """Days that finished notifications are kept."""
-    record: Callable[[], Awaitable[int]] | None = None
-    """Writes on the ledger, where a log is ahead of it; how much it found to write."""
+    roles: frozenset[Role] = frozenset(Role)
+    """What it does of all that there is to do."""
 
 
 class Worker:
@@ -82,12 +58,13 @@ class Worker:
     def __init__(self, crew: Crew, place: Place, chores: Chores, backlog_limit: int) -> None:
         self._crew = crew
         self._place = place
-        self._chores = chores
         self._backlog_limit = backlog_limit
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
-        self._paces = Paces()
+        self._duties = Duties(crew, chores, place.ownership, self._expanded)
+        self._delivers = Role.WORKER in place.roles
         self._full: frozenset[Lane] = frozenset()
+        self._nobody_delivers = False
         self._state = WorkerState.STARTING
         self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -105,6 +82,11 @@ class Worker:
     def is_draining(self) -> bool:
         """Whether it is stopping."""
         return self._state is WorkerState.DRAINING
+
+    @property
+    def nobody_delivers(self) -> bool:
+        """Whether what is accepted here waits, since no process is known that has the role to deliver it."""
+        return self._nobody_delivers
 
     async def run(
         self, server: Lifecycle, stop: asyncio.Event, on_ready: Callable[[], None], drain_timeout_s: float
@@ -139,13 +121,13 @@ class Worker:
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        for sender in self._crew.senders.values():
+        for sender in self._crew.senders.values() if self._delivers else ():
             await sender.start()
         self._listen_to_peers()
         self._crew.settler.on_room = self._wake_all
         self._crew.settler.store_fault = self._place.store_fault
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
-        self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values()]
+        self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values() if self._delivers]
         await server.start()
         self._state = WorkerState.READY
         self._beat()
@@ -153,23 +135,21 @@ class Worker:
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
-        tickers: list[tuple[str, float, Callable[[], Awaitable[object] | None]]] = [
-            ("heartbeat", HEARTBEAT_S, self._beat),
-            ("timer", TIMER_S, self._release),
-            ("shares", SHARES_S, self._balance),
-            ("report", REPORT_S, self._report),
-            ("record", RECORD_S, self._record),
-            ("sweep", SWEEP_S, self._sweep),
-            ("expand", EXPAND_S, self._expand),
-            ("tidy", TIDY_S, self._tidy),
-            ("depth", DEPTH_S, self._measure),
-            ("parked", PARKED_S, self._crew.gates.expect_parked),
-        ]
+        tickers: list[Ticker] = [("heartbeat", HEARTBEAT_S, self._beat), ("depth", DEPTH_S, self._measure)]
+        if self._delivers:
+            tickers.append(("timer", TIMER_S, self._release))
+            tickers.append(("shares", SHARES_S, self._balance))
+            tickers.append(("parked", PARKED_S, self._crew.gates.expect_parked))
+        else:
+            tickers.append(("attend", ATTEND_S, self._attend))
+        tickers += self._duties.tickers(self._place.roles)
         telemetry = self._crew.telemetry
         return [every(period_s, act, telemetry, name) for name, period_s, act in tickers]
 
     def _listen_to_peers(self) -> None:
         def shards_moved(_: bytes) -> None:
+            if not self._delivers:
+                return
             self._crew.poison.refresh()
             self._balancing = asyncio.ensure_future(self._balance())
 
@@ -183,6 +163,18 @@ class Worker:
     async def _balance(self) -> None:
         with contextlib.suppress(Unavailable):  # the store says so itself, once; the next tick tries again
             await self._shares.balance()
+
+    async def _attend(self) -> None:
+        """Look whether anybody delivers, and say so where that has changed."""
+        await self._place.ownership.attend()
+        nobody = not self._place.ownership.sharers()
+        if nobody is not self._nobody_delivers:
+            self._nobody_delivers = nobody
+            self._crew.telemetry.event(Event.DELIVERY_MISSING if nobody else Event.DELIVERY_RESUMED)
+
+    def _expanded(self, lane: Lane) -> None:
+        self.wake(lane)
+        self._place.peers.tell(WORK_TOPIC, lane.encode())
 
     def _shards_came(self) -> None:
         self._crew.poison.refresh()
@@ -211,52 +203,6 @@ class Worker:
         for lane in self._lanes.values():
             lane.look_again()
 
-    async def _report(self) -> None:
-        """Tell the registry what was settled, if that is this worker's role."""
-        if not await self._place.ownership.take_role("report"):
-            return
-        while (page := await report(self._chores.journal, self._crew.devices)).rows:
-            if page.evicted:
-                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
-                self._crew.telemetry.count(Metric.EVICTED, page.evicted)
-            for (app, status), n in Counter(page.finished).items():
-                self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
-
-    async def _record(self) -> None:
-        """Write down what the log says, if that is this worker's role, until there is no more."""
-        if self._chores.record is None or not await self._place.ownership.take_role("record"):
-            return
-        while await self._chores.record():
-            pass
-
-    async def _expand(self) -> None:
-        """Walk bulk jobs on, if that is this worker's role, until there is no room or nobody left."""
-        if not await self._place.ownership.take_role("expand"):
-            return
-        moved = True
-        while moved and not self.is_draining:
-            expanded = await expand(self._chores.bulk, self._paces, self._crew.clock.now())
-            moved = expanded.moved
-            if expanded.recipients:
-                self.wake(Lane.BULK)
-                self._place.peers.tell(WORK_TOPIC, Lane.BULK.encode())
-
-    async def _tidy(self) -> None:
-        """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
-        if await self._place.ownership.take_role("expand"):
-            now = self._crew.clock.now()
-            for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
-                await self._crew.work.withdraw(app, [notification_id], "cancelled", now)
-
-    async def _sweep(self) -> None:
-        """Clear away what is over, if that is this worker's role."""
-        if await self._place.ownership.take_role("sweep"):
-            keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
-            chores = self._chores
-            swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
-            await chores.bulk.drop_before(keep_after)
-            self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))
-
     async def _measure(self) -> None:
         """Publish depths and what was attempted; decide which lanes are full, and wake one that missed the word."""
         telemetry = self._crew.telemetry
@@ -276,6 +222,7 @@ class Worker:
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
         """Finish what is in hand: requests, deliveries in flight, their settlements."""
         self._state = WorkerState.DRAINING
+        self._duties.stop()
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
         await server.stop()

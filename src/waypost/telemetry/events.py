@@ -24,6 +24,8 @@ class Event(Enum):
     WORKER_STARTED = ("worker.started", Level.INFO)
     WORKER_DIED = ("worker.died", Level.ERROR)
     WORKER_FROZEN = ("worker.frozen", Level.ERROR)
+    DELIVERY_MISSING = ("delivery.missing", Level.WARNING)
+    DELIVERY_RESUMED = ("delivery.resumed", Level.INFO)
     SHARDS_TAKEN = ("shards.taken", Level.INFO)
     SHARDS_HANDED_OVER = ("shards.handed_over", Level.INFO)
     NOTIFICATION_PROCESSED = ("notification.processed", Level.DEBUG)

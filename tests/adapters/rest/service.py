@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
@@ -72,7 +73,7 @@ class Noticed(Silent):
 class Service:
     """The API with everything behind it within reach."""
 
-    def __init__(self, settings: RestSettings = DEFAULTS) -> None:
+    def __init__(self, settings: RestSettings = DEFAULTS, *, operating_only: bool = False) -> None:
         self.clock = StoppedClock()
         self.store = MemoryStore()
         self.keys = MemoryKeys(self.store)
@@ -86,7 +87,7 @@ class Service:
         self.not_ready: dict[str, str] = {}
         self.made = api_key.make(bytes(range(api_key.RANDOM_BYTES)))
         self.others = api_key.make(bytes(range(1, api_key.RANDOM_BYTES + 1)))
-        self.api = self._api(settings)
+        self.api = msgspec.structs.replace(self._api(settings), operating_only=operating_only)
         self.app: ASGIApp = build_app(self.api)
 
     def _api(self, settings: RestSettings) -> Api:
@@ -137,9 +138,11 @@ class Service:
 
 
 @asynccontextmanager
-async def served(settings: RestSettings = DEFAULTS) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
+async def served(
+    settings: RestSettings = DEFAULTS, *, operating_only: bool = False
+) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with its keys, and a client of the demo app."""
-    service = Service(settings)
+    service = Service(settings, operating_only=operating_only)
     await service.add_keys()
     async with service.client() as client:
         yield service, client

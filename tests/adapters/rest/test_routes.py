@@ -296,6 +296,18 @@ async def test_health_and_metrics_need_no_key() -> None:
         assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
 
 
+async def test_a_process_without_the_role_answers_operators_alone() -> None:
+    """Nothing is accepted or told there, whoever asks."""
+    async with served(operating_only=True) as (service, client):
+        for path in ("/health/live", "/health/ready", "/metrics"):
+            assert (await client.get(path)).status_code == 200
+        for path in ("/v1/notifications", "/docs", "/openapi.json", "/"):
+            assert (await client.get(path)).json()["code"] == "not_found"
+        answer = await client.post("/v1/notifications", json={"user_id": "ann", "title": "Hello"})
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert not service.store.rows
+
+
 async def test_the_reference_is_whole_and_local() -> None:
     """Every reference inside resolves, and nothing on the page comes from elsewhere."""
     async with served() as (_, client):

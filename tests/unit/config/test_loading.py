@@ -13,6 +13,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane, Urgency
 from waypost.domain.retry import POLICIES, ErrorClass
+from waypost.runtime.roles import Role
 
 EXAMPLE = """
 store: sqlite:///waypost.db
@@ -211,3 +212,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:8080", "waypost.internal:65535"])
 def test_an_address_reads_back_as_it_was_written(text: str) -> None:
     assert str(Listen.parse(text)) == text
+
+
+LOG = "apps: {demo: {}}\nstack: log\nkafka: {bootstrap: '127.0.0.1:9092'}\n"
+
+
+def test_a_process_has_the_roles_that_are_listed_or_all_of_its_stack(tmp_path: Path) -> None:
+    assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER}
+    assert read(tmp_path, LOG).does() == set(Role)
+    assert read(tmp_path, "apps: {demo: {}}\nroles: [api, sweep]").does() == {Role.API, Role.SWEEP}
+    assert read(tmp_path, LOG, WAYPOST_ROLES="[recorder]").does() == {Role.RECORDER}
+
+
+def test_a_role_that_the_stack_does_not_have_is_refused(tmp_path: Path) -> None:
+    wrong = refusal(tmp_path, "apps: {demo: {}}\nroles: [api, recorder]")
+    assert str(wrong) == "roles: recorder is a role of the log stack alone"
+    assert "roles" in str(refusal(tmp_path, "apps: {demo: {}}\nroles: [cook]"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from waypost.domain.notification import Channel
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.runtime import worker as worker_module
+from waypost.runtime.duties import Chores
 from waypost.runtime.peers import NoPeers
-from waypost.runtime.worker import Chores, Place, Worker
+from waypost.runtime.roles import Role
+from waypost.runtime.worker import Place, Worker
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,12 +29,21 @@ pytestmark = pytest.mark.asyncio
 class OwnsAll:
     """The ownership of a worker alone."""
 
+    def __init__(self) -> None:
+        self.sharing: int | None = None
+        self.asked: set[str] = set()
+        """The roles that it was asked for."""
+
+    async def attend(self) -> None:
+        """It is looked for whenever it is asked."""
+
     def owned(self) -> int:
         """All of them."""
         return SHARDS
 
-    def sharers(self) -> None:
-        """Alone."""
+    def sharers(self) -> int | None:
+        """As a test says."""
+        return self.sharing
 
     async def acquire(self, wanted: int) -> int:
         """There is nothing more."""
@@ -51,6 +62,7 @@ class OwnsAll:
 
     async def take_role(self, name: str) -> bool:
         """It has every role."""
+        self.asked.add(name)
         return True
 
 
@@ -69,16 +81,31 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
     """An empty store, and chores that are due soon."""
     monkeypatch.setattr(worker_module, "DEPTH_S", 0.02)
     monkeypatch.setattr(worker_module, "PARKED_S", 0.02)
+    monkeypatch.setattr(worker_module, "ATTEND_S", 0.02)
     return LaneBench(tmp_path / "board")
 
 
 @asynccontextmanager
-async def at_work(bench: LaneBench, drain_timeout_s: float = 5.0) -> AsyncIterator[Worker]:
+async def at_work(
+    bench: LaneBench,
+    drain_timeout_s: float = 5.0,
+    roles: Iterable[Role] = Role,
+    ownership: OwnsAll | None = None,
+) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = bench.crew()
-    place = Place(0, bench.board, NoPeers(), OwnsAll(), lambda: None)
+    place = Place(0, bench.board, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
+
+    async def nothing_to_record() -> int:
+        return 0
+
     chores = Chores(
-        bench.journal, MemoryDedup(bench.store, bench.clock), MemoryRetention(bench.store), MemoryBulk(bench.store), 30
+        bench.journal,
+        MemoryDedup(bench.store, bench.clock),
+        MemoryRetention(bench.store),
+        MemoryBulk(bench.store),
+        30,
+        nothing_to_record,
     )
     worker = Worker(bench.made, place, chores, backlog_limit=1_000)
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -128,3 +155,28 @@ async def test_what_a_sender_reports_when_it_is_stopped_is_written(
         told = await bench.accept("ann")
         await until(lambda: bool(bench.apns.open))
     assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}
+
+
+async def test_without_the_role_of_a_worker_it_delivers_nothing_and_says_so(bench: LaneBench) -> None:
+    """What it accepts waits; once a process that delivers is known of, it says no more that nobody does."""
+    await bench.register("ann", Channel("apns"))
+    ownership = OwnsAll()
+    async with at_work(bench, roles={Role.API}, ownership=ownership) as worker:
+        told = await bench.accept("ann")
+        await until(lambda: worker.nobody_delivers)
+        ownership.sharing = 1
+        await until(lambda: not worker.nobody_delivers)
+    assert bench.statuses(told) == {} and not bench.apns.sent
+    async with at_work(bench, roles={Role.WORKER}) as worker:
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
+        assert not worker.nobody_delivers
+
+
+@pytest.mark.parametrize("roles", [{role} for role in Role] + [set(Role), {Role.WORKER, Role.SWEEP}])
+async def test_it_has_the_duties_of_its_roles_alone(bench: LaneBench, roles: set[Role]) -> None:
+    ownership = OwnsAll()
+    duties = roles - {Role.API, Role.WORKER}
+    async with at_work(bench, roles=roles, ownership=ownership) as worker:
+        await until(lambda: ownership.asked >= duties)
+        await until(lambda: worker.nobody_delivers is (Role.WORKER not in roles))
+    assert ownership.asked == duties

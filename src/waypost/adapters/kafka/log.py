@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from msgspec import Struct
+
 from waypost.adapters.kafka.accepting import Accepting
 from waypost.adapters.kafka.consumer import GroupConsumer
 from waypost.adapters.kafka.holdings import Holdings
@@ -31,27 +33,36 @@ SCRIBES = 2
 """Transactional ids of a worker: while one transaction is under way the next is made."""
 
 
+class Behind(Struct, frozen=True):
+    """The store behind a log: its ledger, and what has its truth there."""
+
+    work: Work
+    ledger: Ledger
+    views: Views
+    holds: Holds
+
+
 class Log:
     """The open log and the adapters on it."""
 
-    def __init__(  # what it stands on
+    def __init__(
         self,
         settings: KafkaSettings,
+        behind: Behind,
         *,
-        stored: Work,
-        ledger: Ledger,
-        holds: Holds,
-        views: Views,
         peers: Peers,
         clock: Clock,
         telemetry: Telemetry,
+        delivers: bool,
     ) -> None:
+        """Not *delivers*, it accepts and records, and has no partitions of the work."""
         topics = Topics(settings)
+        self._delivers = delivers
         self._clock = clock
         self._stall_s = settings.stall_s
         self._producer = Acknowledging(settings)
         self._accepting = Accepting(
-            self._producer, topics, holds, views, telemetry, may_open=settings.dedup_away == "open"
+            self._producer, topics, behind.holds, behind.views, telemetry, may_open=settings.dedup_away == "open"
         )
         self._holdings = Holdings(topics, telemetry)
         self._consumer = self._holdings.consumer = GroupConsumer(
@@ -65,9 +76,11 @@ class Log:
             scribe.on_moved = self._holdings.moved
             scribe.on_failed = self._holdings.failed
         self._withdrawn = Withdrawn(settings, topics.withdrawals, self._producer)
-        self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, ledger, clock)
+        self.work = LogWork(
+            self._accepting, self._holdings, self._scribes, self._withdrawn, behind.work, behind.ledger, clock
+        )
         self._withdrawn.on_news = self.work.withdrawals_came
-        self.views = LogViews(views, self._accepting.recent, peers)
+        self.views = LogViews(behind.views, self._accepting.recent, peers)
         self.records = KafkaRecords(settings, topics, telemetry)
         self._open = AsyncExitStack()
 
@@ -85,12 +98,16 @@ class Log:
         self._open.push_async_callback(self._producer.stop)
         self._open.push_async_callback(self._withdrawn.stop)
         await self._withdrawn.start()
+        if self._delivers:
+            await self._join()
+        self._open.push_async_callback(self.records.stop)
+
+    async def _join(self) -> None:
         for scribe in self._scribes:
             self._open.push_async_callback(scribe.stop)
             await scribe.start()
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
-        self._open.push_async_callback(self.records.stop)
 
     async def stop(self) -> None:
         """Settle what can be settled, leave the group and let go of everything."""
@@ -104,20 +121,16 @@ class Log:
 
 async def open_log(
     settings: KafkaSettings,
+    behind: Behind,
     *,
-    stored: Work,
-    ledger: Ledger,
-    holds: Holds,
-    views: Views,
     peers: Peers,
     clock: Clock,
     telemetry: Telemetry,
+    delivers: bool = True,
 ) -> Log:
     """See that the topics are there and safe, and join; ConfigurationError, Unavailable."""
     await asyncio.to_thread(prepare, settings, Topics(settings))
-    log = Log(
-        settings, stored=stored, ledger=ledger, holds=holds, views=views, peers=peers, clock=clock, telemetry=telemetry
-    )
+    log = Log(settings, behind, peers=peers, clock=clock, telemetry=telemetry, delivers=delivers)
     try:
         await log.start()
     except BaseException:

@@ -167,6 +167,10 @@ class Locks(Protocol):
         """Moves whenever ``owned`` changes."""
         ...
 
+    async def attend(self) -> None:
+        """Be known to the others, and know of them, without a share."""
+        ...
+
     async def acquire(self, wanted: int = ...) -> Sequence[int]:
         """Take free shards until *wanted* are owned; those taken now."""
         ...

@@ -25,6 +25,9 @@ class Shards:
         """What is this process's."""
         return frozenset(self._locks)
 
+    async def attend(self) -> None:
+        """Those of this machine need not be looked for."""
+
     async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """Take free shards until *wanted* are owned; those taken now.
 

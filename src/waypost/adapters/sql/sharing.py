@@ -22,6 +22,10 @@ class SqlOwnership:
         """How many processes share the shards; None where those of this machine are all."""
         return self._locks.sharers()
 
+    async def attend(self) -> None:
+        """Be known to the others, and know of them, without a share."""
+        await self._locks.attend()
+
     async def acquire(self, wanted: int) -> int:
         """Take at most *wanted* free shards; how many it got."""
         return len(await self._locks.acquire(self.owned() + wanted))

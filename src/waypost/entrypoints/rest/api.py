@@ -51,6 +51,8 @@ class Api(Struct, frozen=True):
     draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
     settings: RestSettings = RestSettings()
+    operating_only: bool = False
+    """It takes no requests but those of operators: health and metrics."""
     channels: tuple[Channel, ...] = ()
     """What overrides may name."""
     platforms: tuple[Platform, ...] = ()

@@ -27,6 +27,9 @@ Submit = Callable[[Api, Caller, str | None, bytes], Awaitable[tuple[int, Struct]
 HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/batch": submit_batch}
 """Paths whose POST bypasses Litestar: three times the requests for the same answers."""
 
+OPERATING = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Paths that every process answers, whatever its roles."""
+
 Headers = Sequence[tuple[str, str]]
 
 _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
@@ -56,6 +59,8 @@ class Door:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
+        if self._api.operating_only and path not in OPERATING:
+            raise Refused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
         submit = HOT.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path

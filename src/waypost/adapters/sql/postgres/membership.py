@@ -35,7 +35,7 @@ ROLE_PATIENCE_S = 1.0
 """How often a role is asked for that another process has."""
 
 _UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
-_JOIN = f"INSERT INTO member (place, pid, started, until) VALUES (?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
+_JOIN = f"INSERT INTO member (place, pid, started, shares, until) VALUES (?, ?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
 _RENEW = f"UPDATE member SET until = {_UNTIL}, shares = ? WHERE id = ?"  # noqa: S608 - a constant
 _SHARERS = "SELECT count(*) FROM member WHERE shares AND until > clock_timestamp()"
 _OVER = "DELETE FROM member WHERE id IN (SELECT id FROM member WHERE until < clock_timestamp() FOR UPDATE SKIP LOCKED)"
@@ -103,6 +103,10 @@ class Membership:
         if self._id is None or connection.execute(_FENCE, (self._id,)).fetchone() is None:
             return frozenset()
         return frozenset(row[0] for row in connection.execute(_OWNED, (self._id,)).fetchall())
+
+    async def attend(self) -> None:
+        """See Locks."""
+        await self._join()
 
     async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """See Locks."""
@@ -199,10 +203,15 @@ class Membership:
         if self._id is not None:
             return
         asked_s = _now_s()
-        me = (_place(), os.getpid(), _started(os.getpid()))
-        member = await self._run(lambda connection: connection.execute(_JOIN, me).fetchone())
+        me = (_place(), os.getpid(), _started(os.getpid()), self._shares)
+
+        def join(connection: PostgresConnection) -> tuple[int, int]:
+            member = connection.execute(_JOIN, me).fetchone()[0]
+            return member, connection.execute(_SHARERS).fetchone()[0]
+
+        member, sharers = await self._run(join)
         if self._id is None:
-            self._id = member[0]
+            self._id, self._sharers = member, sharers
             self._unbroken_since_s = asked_s
             self._valid_until_s = asked_s + LEASE_S - MARGIN_S
 
@@ -224,7 +233,7 @@ class Membership:
         still, sharers = await self._run(renew)
         if self._valid_until_s < asked_s:
             self._unbroken_since_s = asked_s
-        self._sharers = max(1, sharers)
+        self._sharers = sharers
         if still:
             self._valid_until_s = asked_s + LEASE_S - MARGIN_S
         else:

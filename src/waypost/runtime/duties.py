@@ -1,0 +1,114 @@
+"""Duties: what is done beside delivering, each by one process at a time of those that have its role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.notification import Lane
+from waypost.domain.time import DAY_MS, later
+from waypost.pipeline.expand import Paces, expand
+from waypost.pipeline.report import READER, report
+from waypost.pipeline.sweep import sweep
+from waypost.ports.bulk import Bulk
+from waypost.ports.dedup import Dedup
+from waypost.ports.journal import Journal
+from waypost.ports.ownership import Ownership
+from waypost.ports.retention import Retention
+from waypost.runtime.lane import Crew
+from waypost.runtime.roles import Role
+from waypost.runtime.ticker import Ticker
+from waypost.telemetry import Event, Metric
+
+REPORT_S = 0.25
+RECORD_S = 0.05
+SWEEP_S = 60.0
+EXPAND_S = 0.1
+TIDY_S = 0.5
+TIDY_PAGE = 500
+
+
+class Chores(Struct, frozen=True):
+    """What the duties are done on."""
+
+    journal: Journal
+    dedup: Dedup
+    retention: Retention
+    bulk: Bulk
+    keep_days: int
+    """Days that finished notifications are kept."""
+    record: Callable[[], Awaitable[int]] | None = None
+    """Writes on the ledger, where a log is ahead of it; how much it found to write."""
+
+
+class Duties:
+    """The duties of one process."""
+
+    def __init__(self, crew: Crew, chores: Chores, ownership: Ownership, expanded: Callable[[Lane], None]) -> None:
+        """*expanded* is told the lane that recipients of a bulk job came into."""
+        self._crew = crew
+        self._chores = chores
+        self._ownership = ownership
+        self._expanded = expanded
+        self._paces = Paces()
+        self._stopping = False
+
+    def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
+        """Those of *roles*."""
+        duties = [
+            (Role.REPORT, "report", REPORT_S, self._report),
+            (Role.RECORDER, "record", RECORD_S, self._record),
+            (Role.SWEEP, "sweep", SWEEP_S, self._sweep),
+            (Role.EXPAND, "expand", EXPAND_S, self._expand),
+            (Role.EXPAND, "tidy", TIDY_S, self._tidy),
+        ]
+        return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
+
+    def stop(self) -> None:
+        """Begin no further page."""
+        self._stopping = True
+
+    async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
+        if await self._ownership.take_role(role):
+            await act()
+
+    async def _report(self) -> None:
+        """Tell the registry what was settled."""
+        while (page := await report(self._chores.journal, self._crew.devices)).rows:
+            if page.evicted:
+                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
+                self._crew.telemetry.count(Metric.EVICTED, page.evicted)
+            for (app, status), n in Counter(page.finished).items():
+                self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
+
+    async def _record(self) -> None:
+        """Write down what the log says, until there is no more."""
+        while self._chores.record is not None and await self._chores.record():
+            pass
+
+    async def _expand(self) -> None:
+        """Walk bulk jobs on, until there is no room or nobody left."""
+        moved = True
+        while moved and not self._stopping:
+            expanded = await expand(self._chores.bulk, self._paces, self._crew.clock.now())
+            moved = expanded.moved
+            if expanded.recipients:
+                self._expanded(Lane.BULK)
+
+    async def _tidy(self) -> None:
+        """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
+        now = self._crew.clock.now()
+        for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
+            await self._crew.work.withdraw(app, [notification_id], "cancelled", now)
+
+    async def _sweep(self) -> None:
+        """Clear away what is over."""
+        keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
+        chores = self._chores
+        swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
+        await chores.bulk.drop_before(keep_after)
+        self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))

@@ -1,0 +1,22 @@
+"""Roles: what a process does of all that a service does."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """Of the roles from ``recorder`` on, one process of all that have it does the work; the others stand by."""
+
+    API = "api"
+    """Takes requests."""
+    WORKER = "worker"
+    """Delivers."""
+    RECORDER = "recorder"
+    """Writes on the ledger what the log says."""
+    REPORT = "report"
+    """Tells the registry of devices what was settled."""
+    EXPAND = "expand"
+    """Walks bulk jobs."""
+    SWEEP = "sweep"
+    """Clears away what is over."""
