@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,11 +14,13 @@ from tests.contract.bench import Bench, by_key, notification, sent, targets
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
-from waypost.adapters.sql.engine import InDoubt
+from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
+from waypost.adapters.sql.sharing import SqlOwnership
+from waypost.adapters.sql.work import SqlWork
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
 
@@ -110,6 +113,30 @@ async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
     assert await slow.settle(held, late) == [Stale(made.id, 0, 1)]
     assert (await fast.receipts(made)) == ()
     assert await fast.settle(taken, Settled(again.notification, (sent(0, fast.now),), targets(1))) == []
+
+
+@pytest.mark.asyncio
+async def test_what_is_handed_over_while_it_is_read_is_left_to_its_new_owner(
+    store: SqlUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the shard was leased yet, so that it could go; what the read brings is the other's."""
+    (leaving,) = await store.open_workers(1)
+    made = await Bench(store, leaving).accepted()
+    database, shards = store._workers[id(leaving)].database, store._workers[id(leaving)].shards
+    assert isinstance(leaving, SqlWork)
+    ownership, read = SqlOwnership(shards, leaving), database.read_to_lease
+
+    async def read_and_hand_over(query: Callable[[Connection], Any]) -> Any:
+        rows = await read(query)
+        ownership.offer(ownership.owned())
+        await ownership.hand_over()
+        return rows
+
+    monkeypatch.setattr(database, "read_to_lease", read_and_hand_over)
+    assert (await leaving.lease(made.lane, 1, store.clock.now())).items == ()
+    (successor,) = await store.open_workers(1)
+    _, item = await Bench(store, successor).take_one()
+    assert item.notification.id == made.id
 
 
 @pytest.mark.asyncio

@@ -208,8 +208,9 @@ class SqlWork:
             rows = await self._database.read_to_lease(
                 lambda connection: self._tail.read(connection, lane, app, wanted, is_taken)
             )
+        self._follow_shards()  # some may have been handed over meanwhile: their new owner leases their rows
         for item, shard in rows:
-            if item.notification.id not in touched:
+            if item.notification.id not in touched and shard in self._leasing:
                 self._holdings.hold_fresh(item, shard, token)
                 items.append(item)
 

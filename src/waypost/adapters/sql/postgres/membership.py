@@ -81,6 +81,7 @@ class Membership:
         self._unbroken_since_s = 0.0
         self._sharers = 1
         self._shares = False
+        self._joining = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
         self.on_close: Callable[[], Awaitable[None]] | None = None
 
@@ -200,8 +201,11 @@ class Membership:
         """Become a member, now or still."""
         if self._renewing is None:
             self._renewing = asyncio.create_task(self._renew_for_ever())
-        if self._id is not None:
-            return
+        async with self._joining:
+            if self._id is None:
+                await self._join_now()
+
+    async def _join_now(self) -> None:
         asked_s = _now_s()
         me = (_place(), os.getpid(), _started(os.getpid()), self._shares)
 
@@ -209,11 +213,9 @@ class Membership:
             member = connection.execute(_JOIN, me).fetchone()[0]
             return member, connection.execute(_SHARERS).fetchone()[0]
 
-        member, sharers = await self._run(join)
-        if self._id is None:
-            self._id, self._sharers = member, sharers
-            self._unbroken_since_s = asked_s
-            self._valid_until_s = asked_s + LEASE_S - MARGIN_S
+        self._id, self._sharers = await self._run(join)
+        self._unbroken_since_s = asked_s
+        self._valid_until_s = asked_s + LEASE_S - MARGIN_S
 
     async def _renew_for_ever(self) -> None:
         while True:
