@@ -111,7 +111,10 @@ async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
 async def test_a_worker_frozen_for_longer_than_its_lease_settles_nothing_when_it_wakes(
     tmp_path: Path, rng: random.Random, postgres_url: str, table: AddRow
 ) -> None:
-    """What it had in flight is taken over once, and reads the same after it woke as before."""
+    """What it had in flight is taken over once, and reads the same after it woke as before.
+
+    What it had handed to its senders may still leave when it wakes: a second copy of what was in flight.
+    """
     async with fleet(tmp_path, postgres_url) as services:
         door = services.door
         frozen = await services.hire()
@@ -129,15 +132,14 @@ async def test_a_worker_frozen_for_longer_than_its_lease_settles_nothing_when_it
         result = await balance(door, load.ledger, kills=[Kill(before, time.time())], deadline_s=DEADLINE_S)
         assert time.time() - before > LEASE_S
         settled = await listed(door)
-        copies = await door.lab.copies()
         os.kill(frozen.pid, signal.SIGCONT)
         await until(lambda: _logged(frozen, "settle.stale"), "what it settles late is refused")
         await load.run(8, limit=120)
         await balance(door, load.ledger, kills=[Kill(before, time.time())], deadline_s=DEADLINE_S)
         after = await listed(door)
         assert {id_: after[id_] for id_ in settled} == settled
-        assert {id_: (await door.lab.copies())[id_] for id_ in copies} == copies
-        assert max(count for tokens in copies.values() for count in tokens.values()) <= 2
+        copies = [count for tokens in (await door.lab.copies()).values() for count in tokens.values()]
+        assert max(copies) == 2, "it is sent again by one worker, once"
         table("frozen on PostgreSQL", **result.row(), in_flight=in_flight, stale=len(frozen.log("settle.stale")))
 
 
