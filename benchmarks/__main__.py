@@ -13,7 +13,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bulk, celery, encryption, end_to_end, groups, growth, intake, isolation, kernel, look_ups, peers
+from benchmarks import (
+    bulk,
+    celery,
+    encryption,
+    end_to_end,
+    groups,
+    growth,
+    intake,
+    isolation,
+    kernel,
+    look_ups,
+    peers,
+    stacks,
+)
 from benchmarks.programs import MissingProgram
 from benchmarks.rows import Row
 
@@ -27,6 +40,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "growth": growth.run,
     "isolation": isolation.run,
     "registry": look_ups.run,
+    "stacks": stacks.run,
     "peers": peers.run,
 }
 MORE: dict[str, Callable[[], list[Row]]] = {"more_peers": peers.run_more, "celery": celery.run}

@@ -6,20 +6,19 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import uvloop
 
-from benchmarks.programs import MissingProgram
 from benchmarks.registry import APP, devices, register
 from benchmarks.rows import Row, row
+from benchmarks.stores import connected, up
 from scripts.services.cassandra import Cassandra
 from scripts.services.redis import Redis
-from scripts.services.service import Missing, Service
 from waypost.adapters.cassandra.devices import CassandraDevices
 from waypost.adapters.cassandra.partition import put
 from waypost.adapters.cassandra.schema import migrate
@@ -55,7 +54,7 @@ def run() -> list[Row]:
 
 async def _run(folder: Path) -> list[Row]:
     rows: list[Row] = []
-    with _up(Redis, folder / "redis") as redis:
+    with up(Redis, folder / "redis") as redis:
         for name, opened in (("SQLite", _sqlite), ("Cassandra", _cassandra)):
             async with opened(folder) as kept:
                 rows += await _measured(name, kept)
@@ -104,14 +103,15 @@ async def _sqlite(folder: Path) -> AsyncIterator[Devices]:
     database = folder / "waypost.db"
     settings = SqlSettings(f"sqlite:///{database}")
     store = await open_store(settings, clock=SystemClock(), peers=None, telemetry=Silent())
-    register(database, devices("", USERS, web=False))
+    with connected({"store": settings.url}) as connection:
+        register(connection, devices("", USERS, web=False))
     yield store.devices
     await store.close()
 
 
 @asynccontextmanager
 async def _cassandra(folder: Path) -> AsyncIterator[Devices]:
-    with _up(Cassandra, folder / "cassandra") as server:
+    with up(Cassandra, folder / "cassandra") as server:
         host, port = server.url.split(":")
         settings = CassandraSettings(hosts=(host,), port=int(port), replication_factor=1, request_timeout_s=20)
         await migrate(settings)
@@ -139,17 +139,3 @@ def _device(columns: dict[str, Any]) -> Device:
 
 def _flat(part: tuple[Any, Any]) -> tuple[Any, ...]:
     return part[0], *part[1]
-
-
-@contextmanager
-def _up(kind: Callable[..., Service], folder: Path) -> Iterator[Service]:
-    """A server of its own; MissingProgram where it cannot run here."""
-    server = kind(folder, durable=True)
-    try:
-        server.up()
-    except Missing as missing:
-        raise MissingProgram(str(missing)) from None
-    try:
-        yield server
-    finally:
-        server.down()

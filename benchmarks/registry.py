@@ -6,15 +6,13 @@ import base64
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from sqlalchemy import insert
 
 from waypost.adapters.sql import schema
-from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.engine import Connection
 from waypost.domain.ids import token_hash
 
 APP = "demo"
@@ -36,29 +34,15 @@ PAGE = 5_000
 _COLUMNS = [column.name for column in schema.device.columns]
 
 
-def register(database: Path, rows: Iterable[dict[str, Any]]) -> None:
+def register(connection: Connection, rows: Iterable[dict[str, Any]]) -> None:
     """Write devices, a page at a time."""
-    connection = connect(database, busy_timeout_s=5)
-    statement = str(insert(schema.device).compile(column_keys=_COLUMNS, dialect=_named_parameters()))
-    try:
-        remaining = iter(rows)
-        while page := list(islice(remaining, PAGE)):
-            _write(connection, statement, page)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        connection.close()
-
-
-def _named_parameters() -> Any:
-    from sqlalchemy.dialects import sqlite  # noqa: PLC0415 - what compiles is the dialect's own affair
-
-    return sqlite.dialect(paramstyle="named")
-
-
-def _write(connection: Any, statement: str, page: list[dict[str, Any]]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(statement, page)
-    connection.execute("COMMIT")
+    insert = f"INSERT INTO device ({', '.join(_COLUMNS)}) VALUES "  # noqa: S608 - columns
+    values = f"({', '.join('?' * len(_COLUMNS))})"
+    remaining = iter(rows)
+    while page := list(islice(remaining, PAGE)):
+        connection.execute("BEGIN")
+        connection.insert_all(insert, values, [tuple(each[name] for name in _COLUMNS) for each in page])
+        connection.execute("COMMIT")
 
 
 def devices(gateway_url: str, users: int, *, web: bool = True, app: str = APP) -> Iterator[dict[str, Any]]:

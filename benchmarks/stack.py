@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import yaml
 
 from benchmarks.programs import Gateway, cpu_s, gateway
 from benchmarks.registry import APP, devices, iphones, register
-from waypost.adapters.sql.connection import connect
+from benchmarks.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -26,19 +26,14 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Stack:
     """A gateway and a serving Waypost in a folder of their own."""
 
-    def __init__(self, gateway: Gateway, folder: Path, pid: int, url: str, keys: dict[str, str]) -> None:
+    def __init__(self, gateway: Gateway, base: Base, pid: int, url: str, keys: dict[str, str]) -> None:
         self.gateway = gateway
-        self.folder = folder
+        self.base = base
         self.url = url
         self.keys = keys
         """By app."""
         self.key = keys[APP]
         self.pid = pid
-
-    @property
-    def database(self) -> Path:
-        """The file of its store."""
-        return self.folder / "waypost.db"
 
     def cpu_s(self) -> float:
         """CPU seconds so far of all processes of Waypost."""
@@ -62,27 +57,32 @@ def running(
     web: bool = True,
     vips: int = 0,
     apps: tuple[str, ...] = (APP,),
+    stands: Stands = embedded,
     history: Callable[[Path], None] = lambda _: None,
     profile: Path | None = None,
 ) -> Iterator[Stack]:
     """Start both, with *users* users in the registry of each app, *vips* with one iPhone, and what *history* adds.
 
+    Waypost stands on SQLite, whose file *history* is given, or on what *stands* makes.
     With *profile* and one worker, SIGUSR1 to Waypost has it profile itself into that file (benchmarks.profiled).
     """
-    with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name, ExitStack() as exits:
         folder = Path(name)
+        folder.chmod(0o755)  # PostgreSQL runs as a user of its own
+        base = stands(folder, exits)
         credentials.write_missing(folder, "bench")
-        with gateway(folder / credentials.SERVER) as other_side:
-            credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
-            configuration = _configuration(folder, other_side.url, workers, apps)
-            (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
-            keys = {app: _key(folder, app) for app in apps}
+        other_side = exits.enter_context(gateway(folder / credentials.SERVER))
+        credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
+        configuration = _configuration(folder, other_side.url, workers, apps) | base.settings
+        (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
+        keys = {app: _key(folder, app) for app in apps}
+        with connected(base.settings) as connection:
             for app in apps:
-                register(folder / "waypost.db", devices(other_side.url, users, web=web, app=app))
-            register(folder / "waypost.db", iphones(vips))
-            history(folder / "waypost.db")
-            with _serving(folder, profile) as (pid, url):
-                yield Stack(other_side, folder, pid, url, keys)
+                register(connection, devices(other_side.url, users, web=web, app=app))
+            register(connection, iphones(vips))
+        history(folder / FILE)
+        with _serving(folder, profile) as (pid, url):
+            yield Stack(other_side, base, pid, url, keys)
 
 
 def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, ...]) -> dict[str, Any]:
@@ -94,7 +94,6 @@ def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, .
     push: dict[str, Any] = {"vapid_private_key_file": str(folder / credentials.VAPID_KEY)}
     push |= {"subject": "mailto:ops@example.com", "allow_endpoints": [endpoint]}
     return {
-        "store": f"sqlite:///{folder / 'waypost.db'}",
         "listen": "127.0.0.1:0",
         "workers": workers,
         "log": {"level": "warning"},
@@ -133,12 +132,10 @@ class Ledger:
     """What the store says became of everything."""
 
     def __init__(self, stack: Stack) -> None:
-        connection: Any = connect(stack.database, busy_timeout_s=5, read_only=True)
-        try:
-            self.notifications = dict(connection.execute("SELECT status, count(*) FROM notification GROUP BY status"))
-            self.receipts = dict(connection.execute("SELECT status, count(*) FROM receipt GROUP BY status"))
-        finally:
-            connection.close()
+        counted = "SELECT status, count(*) FROM {table} GROUP BY status"
+        with connected(stack.base.settings, read_only=True) as connection:
+            self.notifications = dict(connection.execute(counted.format(table="notification")).fetchall())
+            self.receipts = dict(connection.execute(counted.format(table="receipt")).fetchall())
 
     @property
     def accepted(self) -> int:
@@ -151,8 +148,8 @@ class Ledger:
         return int(self.notifications.get("pending", 0))
 
 
-def until_quiet(stack: Stack, timeout_s: float = 600.0) -> Ledger:
-    """Wait until everything accepted so far is final."""
+def until_quiet(stack: Stack, submitted: int, timeout_s: float = 600.0) -> Ledger:
+    """Wait until everything submitted is on the ledger, which may come later, and final."""
     until = time.monotonic() + timeout_s
     seen = -1
     while time.monotonic() < until:
@@ -160,7 +157,7 @@ def until_quiet(stack: Stack, timeout_s: float = 600.0) -> Ledger:
         quiet, seen = total == seen, total
         if quiet:
             ledger = Ledger(stack)
-            if not ledger.open:
+            if not ledger.open and ledger.accepted >= submitted:
                 return ledger
         time.sleep(0.25)
     raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
@@ -171,7 +168,7 @@ def settled(stack: Stack, submitted: int, known: int = 0) -> Ledger:
 
     *known* were in the store from the start, finished, with two receipts each.
     """
-    ledger = until_quiet(stack)
+    ledger = until_quiet(stack, submitted + known)
     _balance(stack, ledger, submitted + known, known * 2)
     return ledger
 

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import bounds
 from benchmarks.programs import cpu_s
 from benchmarks.registry import iphones, register
+from benchmarks.stores import connected
 from tests.journeys.harness import Service, running, until
 from tests.tables import AddRow
 
@@ -30,7 +31,8 @@ async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, tab
     The least of the rounds counts: what else the machine does only ever adds.
     """
     async with running(tmp_path, workers=1) as service:
-        register(service.store_path, iphones(USERS))
+        with connected({"store": f"sqlite:///{service.store_path}"}) as connection:
+            register(connection, iphones(USERS))
         await _delivered(service, 0, WARM_UP)
         rounds = [await _measured(service, WARM_UP + n * MEASURED) for n in range(ROUNDS)]
     delivery_us, loop_us = min(rounds, key=lambda each: each[0] / each[1])

@@ -56,9 +56,9 @@ def test_history_and_queue_fit_the_tables(database: Path) -> None:
 
 def test_the_registry_has_the_mix_that_is_named(database: Path) -> None:
     """2.5 devices a user: 60 % Android, 30 % iOS, 10 % browsers; a hundredth dead."""
-    registry.register(database, registry.devices("https://127.0.0.1:1", 400))
-    connection = connect(database, read_only=True)
+    connection = connect(database)
     try:
+        registry.register(connection, registry.devices("https://127.0.0.1:1", 400))
         platforms = dict(connection.execute("SELECT platform, count(*) FROM device GROUP BY platform"))
         (dead,) = connection.execute("SELECT count(*) FROM device WHERE token LIKE '%dead%'").fetchone()
     finally:
