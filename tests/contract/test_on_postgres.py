@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 import pytest_asyncio
@@ -171,6 +172,20 @@ async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store
     accepted = [each.id for each in answers if isinstance(each, Accepted)]
     assert len(accepted) == 1
     assert [each.first_id for each in answers if isinstance(each, Duplicate)] == accepted
+
+
+def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -> None:
+    """The transaction that had begun by then is given up: the next one is not inside of it."""
+    settings = msgspec.structs.replace(settings_of(emptied_postgres), lock_timeout_s=0.1)
+    first, second = PostgresWriter(settings), PostgresWriter(settings)
+    first.begin(durable=True, ordered=True)
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        second.begin(durable=True, ordered=True)
+    first.rollback()
+    second.begin(durable=True, ordered=True)
+    second.commit()
+    first.close()
+    second.close()
 
 
 @pytest.mark.parametrize("durable", [True, False])

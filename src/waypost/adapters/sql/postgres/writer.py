@@ -36,13 +36,17 @@ class PostgresWriter:
         yield
 
     def begin(self, *, durable: bool, ordered: bool) -> None:
-        """See Writer; one round trip."""
+        """See Writer; one round trip. What has begun and then waited in vain for the lock is given up here."""
         sql = "BEGIN"
         if not (durable and self._survives_power):
             sql += "; SET LOCAL synchronous_commit = off"
         if ordered:
             sql += f"; SELECT pg_advisory_xact_lock({ORDERED_LOCK})"
-        self.connection.raw.execute(sql.encode())
+        try:
+            self.connection.raw.execute(sql.encode())
+        except psycopg.Error:
+            self.rollback()
+            raise
 
     def commit(self) -> None:
         """See Writer; the server is asked for the transaction's number first, by which it can be asked again."""
