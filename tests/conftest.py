@@ -1,5 +1,7 @@
-"""What all tests share: a mark for each folder, tables, hypothesis without deadlines (a busy machine is no bug)."""
+"""What all tests share: a mark for each folder, tables, chance, hypothesis without deadlines (machines are busy)."""
 
+import os
+import random
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(TESTS):
             folder = item.path.relative_to(TESTS).parts[0]
             item.add_marker(getattr(pytest.mark, folder))
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """Chance that can be repeated: the seed is printed when a test fails."""
+    seed = int(os.environ.get("WAYPOST_CHAOS_SEED", random.randrange(1 << 32)))
+    print(f"WAYPOST_CHAOS_SEED={seed}")
+    return random.Random(seed)
 
 
 @pytest.fixture
