@@ -22,6 +22,7 @@ from tests.contract.log import LogUnderTest
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_suites import ON_LOG
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
+from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, run_sql
@@ -54,7 +55,7 @@ BEGIN
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count; DELETE FROM opt_out;
-    DELETE FROM ownership WHERE shard IS NULL; DELETE FROM member;
+    DELETE FROM outbox; DELETE FROM ownership WHERE shard IS NULL; DELETE FROM member;
 END $$
 """
 
@@ -98,9 +99,20 @@ def emptied_postgres(postgres_database: str, empty_postgres: Callable[[], None])
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each suite on every engine, those of Work also on the log, but for what differs there."""
+    """Run each suite on every engine, those of Work also on the log, but for what differs there.
+
+    What differs between stores alone is tried on the relayed stack where there is time.
+    """
     if "store" in metafunc.fixturenames:
-        engines: list[Any] = ["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.engines)]
+        carried = (
+            [pytest.mark.engines] if metafunc.function.__name__ in ON_LOG else [pytest.mark.engines, pytest.mark.long]
+        )
+        engines: list[Any] = [
+            "memory",
+            "sqlite",
+            pytest.param("postgres", marks=pytest.mark.engines),
+            pytest.param("relayed", marks=carried),
+        ]
         if metafunc.function.__name__ in ON_LOG:
             engines.append(pytest.param("log", marks=pytest.mark.engines))
         metafunc.parametrize("store", engines, indirect=True)
@@ -166,7 +178,7 @@ async def empty_store(
         url = f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}"
     else:
         url = request.getfixturevalue("emptied_postgres")
-    opened = SqlUnderTest(url)
+    opened = RelayedUnderTest(url, request.getfixturevalue("redis_url")) if kind == "relayed" else SqlUnderTest(url)
     await opened.open()
     yield opened
     await opened.close()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engines import engine_of
-from waypost.adapters.sql.place import is_postgres
+from waypost.adapters.sql.settings import is_postgres
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of
 from waypost.config import Config

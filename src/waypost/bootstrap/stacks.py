@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,6 +25,11 @@ from waypost.ports.work import Work
 from waypost.runtime.roles import Role
 from waypost.telemetry import Telemetry
 
+if TYPE_CHECKING:
+    from waypost.adapters.redis.commands import Redis
+
+BROKER_LEASE_MS = 30_000
+"""How long the broker waits for a worker that was handed something and does not say that it has leased it."""
 LOG_EXTRA = "waypost[kafka]"
 
 
@@ -41,11 +48,22 @@ class Carrier(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_carrier(
-    config: Config, store: Store, holds: Holds, *, peers: Peers, clock: Clock, telemetry: Telemetry
+    config: Config,
+    store: Store,
+    holds: Holds,
+    redis: Redis | None,
+    *,
+    peers: Peers,
+    clock: Clock,
+    telemetry: Telemetry,
 ) -> AsyncIterator[Carrier]:
     """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
     if config.stack is Stack.EMBEDDED:
         yield Carrier(store.work, store.views, partial(store_fault, store))
+        return
+    if config.stack is Stack.RELAYED:
+        async with _relayed(config, store, redis, clock) as carrier:
+            yield carrier
         return
     settings = log_settings(config)
     try:
@@ -66,6 +84,21 @@ async def open_carrier(
         )
     finally:
         await log.stop()
+
+
+@asynccontextmanager
+async def _relayed(config: Config, store: Store, redis: Redis | None, clock: Clock) -> AsyncIterator[Carrier]:
+    from waypost.adapters.redis.broker import RedisBroker  # noqa: PLC0415 - its client is an extra
+    from waypost.adapters.sql.relayed.opening import opened_relayed  # noqa: PLC0415 - needed by this stack alone
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    broker = RedisBroker(redis, f"{config.redis.prefix}work:", tuple(config.apps), uuid.uuid4().hex, BROKER_LEASE_MS)
+    async with opened_relayed(store, broker, config.outbox, clock) as (work, relay):
+
+        def listen(tell: Callable[[Lane], None]) -> None:
+            relay.on_arrival = tell
+
+        yield Carrier(work, store.views, partial(store_fault, store), listen)
 
 
 def check_log(config: Config) -> str | None:

@@ -107,7 +107,7 @@ async def work(
             devices = cached(kept, config, redis, telemetry)
             holds, dedup = keys_of(store, config, redis)
             carrier = await stack.enter_async_context(
-                open_carrier(config, store, holds, peers=peers, clock=clock, telemetry=telemetry)
+                open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)
             )
             senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
             crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))

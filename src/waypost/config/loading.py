@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from waypost.adapters.sql.settings import is_postgres
 from waypost.config.building import Builder, FromEnvironment, join
 from waypost.config.settings import DEFAULT_STORE_URL, ROLE_OF, Config, Stack
 from waypost.domain.errors import ConfigurationError
@@ -40,6 +41,10 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     _check_apps(config)
     if config.redis is None and (config.cache or config.dedup):
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
+    if config.stack is Stack.RELAYED and config.redis is None:
+        raise ConfigurationError("redis", "is required where `stack` is relayed: it carries the work")
+    if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
+        raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
     if config.dedup and config.stack is not Stack.LOG:
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
     for role in config.roles:

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.sql.settings import SqlSettings
+from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.retry import RetryRules
@@ -34,6 +34,7 @@ class Stack(StrEnum):
     """Which engines carry the work."""
 
     EMBEDDED = "embedded"
+    RELAYED = "relayed"
     LOG = "log"
 
 
@@ -114,7 +115,10 @@ class Config(Struct, frozen=True, kw_only=True):
     store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
     """The database; a URL alone will do."""
     stack: Stack = Stack.EMBEDDED
-    """What holds accepted work: the store, or (`log`) Kafka, with the store as its ledger."""
+    """What holds accepted work: the store, also (`relayed`) where Redis carries it, or (`log`) Kafka, with the store
+    as its ledger."""
+    outbox: OutboxSettings = OutboxSettings()
+    """How work gets to the broker."""
     kafka: KafkaSettings | None = None
     """The log, where `stack` is `log`."""
     redis: RedisSettings | None = None

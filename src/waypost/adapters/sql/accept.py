@@ -11,7 +11,7 @@ Ids above the newest stored one are new without a look at the index; the others 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from waypost.adapters.sql import dedup
 from waypost.adapters.sql.dedup import Claimed
@@ -40,13 +40,19 @@ _WITHOUT_REST = (None, None, None)
 Batch = Sequence[Arrival | Replay]
 
 
-def accept_kind(slice_h: int) -> Kind[Batch, list[Acceptance]]:
+AlsoWrite = Callable[[Transaction, Sequence[Arrival]], None]
+"""What else a transaction writes of the arrivals that are leasable from now on."""
+
+
+def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> Kind[Batch, list[Acceptance]]:
     """The operation; *slice_h* is how many hours of keys share a table."""
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
         arrivals = Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)])
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
         arrivals.write(slice_h)
+        if also is not None:
+            also(transaction, arrivals.fresh())
         return answers
 
     return Kind("accept", run, durable=True, ordered=True, overtakes=True)
@@ -113,6 +119,10 @@ class Arrivals:
         self._transaction.count(notification.app, notification.lane, status, 1)
         move = NotificationMoved(notification.app, notification.id, notification.user_id, None, status, at)
         self._transaction.moves.append(move)
+
+    def fresh(self) -> list[Arrival]:
+        """Those of what was kept that are leasable now."""
+        return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
     def write(self, slice_h: int) -> None:
         """Write all that was kept."""

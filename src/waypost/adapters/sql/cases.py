@@ -148,11 +148,12 @@ class Case:
 class Cases:
     """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
 
-    def __init__(self, transaction: Transaction, ids: Iterable[NotificationId]) -> None:
+    def __init__(self, transaction: Transaction, ids: Iterable[NotificationId], *, by_shard: bool = True) -> None:
+        """Not *by_shard*: whoever changes them knows otherwise that they are this process's."""
         self._transaction = transaction
         connection = transaction.connection
         rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
-        owned = transaction.owned
+        owned = transaction.owned if by_shard else None
         self._cases = {
             case.id: case for case in map(Case, rows) if owned is None or case.shard in owned or case.shard >= SHARDS
         }

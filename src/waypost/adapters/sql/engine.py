@@ -207,6 +207,8 @@ class Joined(NamedTuple):
     peers: Peers | None
     """The others, on whatever machine."""
     fence: Fence
+    member: Callable[[], int | None] = lambda: None
+    """The number that the others know it by, for as long as it may act; None where there are no numbers."""
 
 
 class Engine(Protocol):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from waypost.adapters.sql.engine import Engine
-from waypost.adapters.sql.place import is_postgres
-from waypost.adapters.sql.settings import SqlSettings
+from waypost.adapters.sql.settings import SqlSettings, is_postgres
 from waypost.adapters.sql.sqlite import SqliteEngine
 from waypost.domain.errors import ConfigurationError
 

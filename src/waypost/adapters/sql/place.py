@@ -5,14 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from waypost.adapters.sql.connection import database_path, made_folder, run_directory
-from waypost.adapters.sql.settings import SqlSettings
-
-_POSTGRES = ("postgresql://", "postgres://")
-
-
-def is_postgres(url: str) -> bool:
-    """Whether *url* names a PostgreSQL database."""
-    return url.startswith(_POSTGRES)
+from waypost.adapters.sql.settings import SqlSettings, is_postgres
 
 
 def run_dir_of_store(settings: SqlSettings) -> Path:

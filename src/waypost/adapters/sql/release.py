@@ -94,7 +94,7 @@ def find_due(
     connection.execute(connection.dialect.snapshot)
     try:
         found = _keys(connection, in_shards(shards), now, n, rooms, lifted, is_taken)
-        return _load(connection, found)
+        return load(connection, found)
     finally:
         connection.execute("COMMIT")
 
@@ -151,7 +151,8 @@ def _pages(connection: Connection, sql: str, asked: tuple[Any, ...], first: tupl
         key = rows[-1][: len(first)]
 
 
-def _load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:
+def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:
+    """The work items of these parts, in this order: target numbers, or None for a notification whole."""
     due = Due()
     receipts: dict[NotificationId, list[Receipt]] = {}
     routed = [one for one, parts in found.items() if parts != {None}]

@@ -233,3 +233,24 @@ opt_out = Table(
     Column("at", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("seq", Integer, primary_key=True),  # the order in which entries are published
+    Column("notification_id", BLOB, nullable=False),
+    Column("n", Integer, nullable=False),  # -1: the notification whole; else a target that is due
+    Column("app", Text, nullable=False),
+    Column("lane", Text, nullable=False),
+    Column("added_at", Integer, nullable=False),
+    Column("claimed_by", Integer),  # the member that publishes it, or did
+    Column("claimed_at", Integer),
+    Column("published_at", Integer),
+    Column("again_at", Integer, nullable=False),  # from then on it may be leased whatever became of it at the broker
+    Column("holder", Integer),  # the member that leased it, as long as there is such a member
+    Column("handed", Integer, nullable=False, server_default=text("0")),  # how often it was leased
+    Column("done_at", Integer),  # settled, withdrawn, or due again later
+    Index("outbox_part", "notification_id", "n", unique=True, sqlite_where=text("done_at IS NULL")),
+    Index("outbox_pending", "seq", sqlite_where=text("published_at IS NULL AND done_at IS NULL")),
+    Index("outbox_open", "lane", "holder", "again_at", "seq", sqlite_where=text("done_at IS NULL")),
+)

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def is_postgres(url: str) -> bool:
+    """Whether *url* names a PostgreSQL database."""
+    return url.startswith(_POSTGRES)
 
 
 class Durability(StrEnum):
@@ -38,3 +46,14 @@ class SqlSettings(Struct, frozen=True):
     request in line has to wait for."""
     withdraw_timeout_s: float = 2.0
     """How long the worker that owns a notification may take to answer that it was withdrawn."""
+
+
+class OutboxSettings(Struct, frozen=True, kw_only=True):
+    """How work gets from the store to the broker."""
+
+    poll_s: Annotated[float, Meta(gt=0, le=60)] = 5.0
+    """How often a worker looks for entries that nobody woke it for, seconds."""
+    batch: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    """Entries claimed and published at once."""
+    retention_s: Annotated[float, Meta(gt=0)] = 300.0
+    """How long an entry can be asked for after its work was done, seconds."""

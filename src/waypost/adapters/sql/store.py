@@ -34,6 +34,7 @@ class Store:
         """The other workers, on whatever machine."""
         self.shards = joined.locks
         """None is owned at first."""
+        self.member = joined.member
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
         self.retention = SqlRetention(database, clock)

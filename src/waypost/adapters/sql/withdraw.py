@@ -35,7 +35,7 @@ Orders = Sequence[TakeBack]
 
 def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[list[Withdrawal]]:
     cases = Cases(transaction, (order.id for op in ops for order in op))
-    answers = [[_take_back(transaction, cases.get(order.id), order) for order in op] for op in ops]
+    answers = [[take_back(transaction, cases.get(order.id), order) for order in op] for op in ops]
     cases.write()
     return answers
 
@@ -45,7 +45,8 @@ CLOSE: Kind[Orders, list[Withdrawal]] = Kind("close", _run, durable=False, patie
 """The end of what was withdrawn while it was leased, and was given back or lost."""
 
 
-def _take_back(transaction: Transaction, case: Case | None, order: TakeBack) -> Withdrawal:
+def take_back(transaction: Transaction, case: Case | None, order: TakeBack) -> Withdrawal:
+    """Fold one order into its *case*; somebody else writes it."""
     if case is None or case.app != order.app:
         return NotOpen(None)
     why = order.why or case.withdrawn

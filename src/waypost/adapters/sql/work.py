@@ -132,6 +132,26 @@ class SqlWork:
             rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
 
+    async def lease_recipients(self, n: int) -> list[WorkItem]:
+        """At most *n* recipients of running bulk jobs, where others carry everything else."""
+        items: list[WorkItem] = []
+        self._follow_shards()
+        try:
+            await self._lease_recipients(n, items)
+        except BaseException:
+            self._let_go(_NO_LEASE, items)
+            raise
+        return items
+
+    def holds_recipient(self, notification_id: NotificationId) -> bool:
+        """Whether it is a recipient of a bulk job that is leased here."""
+        return self._pieces.holds(notification_id)
+
+    async def recipients_waiting(self) -> int:
+        """How many recipients of running bulk jobs could be leased here."""
+        self._follow_shards()
+        return await self._database.read_to_lease(lambda connection: self._pieces.depth(connection, self._leasing))
+
     def busy_shards(self) -> set[int]:
         """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
         return self._holdings.busy_shards() | self._withdrawals.busy_shards() | self._pieces.busy_shards()
@@ -231,7 +251,7 @@ class SqlWork:
                 done = [PieceSettled(read.row.seq, read.due, ())]
                 await asyncio.shield(self._database.commits.submit(SETTLE_RECIPIENTS, done))
 
-    async def _settle_recipients(self, settled: Sequence[Settled]) -> None:
+    async def settle_recipients(self, settled: Sequence[Settled]) -> None:
         """Write the rows of recipients who were leased from pieces; what is given back goes to the front again."""
         written = [one for one in settled if not one.given_back]
         for one in reversed(settled):
@@ -250,7 +270,7 @@ class SqlWork:
         recipients = [one for one in settled if self._pieces.holds(one.notification.id)]
         if recipients:
             stored = [one for one in settled if not self._pieces.holds(one.notification.id)]
-            await self._settle_recipients(recipients)
+            await self.settle_recipients(recipients)
             settled = stored
         return await self._settle_stored(token, settled) if settled else []
 
@@ -262,7 +282,7 @@ class SqlWork:
             self._give_back(token, settled, withdrawn)
         if written:
             rows = sum(len(one.changes) + 1 for one in written)
-            kind = INTEND if any(_intends(one) for one in written) else SETTLE
+            kind = INTEND if any(intends(one) for one in written) else SETTLE
             future = self._database.commits.submit(kind, written, rows)
             future.add_done_callback(partial(self._settled, token, written))
             result = await asyncio.shield(future)
@@ -316,6 +336,7 @@ class SqlWork:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
 
 
-def _intends(settled: Settled) -> bool:
+def intends(settled: Settled) -> bool:
+    """Whether *settled* goes on record before the bytes leave."""
     at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
     return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)

@@ -83,7 +83,7 @@ class PostgresEngine:
         notifying = NotifyPeers(self._settings.url, peers, report)
         await notifying.start()
         membership.on_close = notifying.stop
-        return Joined(membership, notifying, membership.fence)
+        return Joined(membership, notifying, membership.fence, membership.member)
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self._settings.url, connect_timeout=CONNECT_TIMEOUT_S)

@@ -95,6 +95,10 @@ class Membership:
         """See Locks; another one while the lease is over."""
         return 2 * self._version + (_now_s() < self._valid_until_s)
 
+    def member(self) -> int | None:
+        """The number of its row; None before it is one of them, and a margin before its lease ends."""
+        return self._id if _now_s() < self._valid_until_s else None
+
     def sharers(self) -> int:
         """See Locks."""
         return self._sharers

@@ -1,0 +1,1 @@
+"""Work whose truth is SQL, carried by a broker."""

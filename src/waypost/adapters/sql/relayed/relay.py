@@ -1,0 +1,84 @@
+"""The relay: entries of the outbox go to the broker, those added first before the others.
+
+    outbox   UPDATE: claimed (by a member, once), then published, or unclaimed where the broker did not take them
+
+What a member that is gone had claimed is claimed by another, and published again if it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.adapters.sql.rows import execute_in
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+
+_CLAIM = (
+    "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq IN ("
+    "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL"
+    " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, app, lane"
+)
+_PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
+_UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
+_OVER = (
+    "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE done_at < ? ORDER BY seq LIMIT ?"
+    " FOR UPDATE SKIP LOCKED)"
+)
+
+
+class Claim(Struct, frozen=True):
+    """*member* wants to publish at most *n* entries."""
+
+    member: int
+    n: int
+
+
+class Claimed(Struct, frozen=True):
+    """An entry to be published."""
+
+    seq: int
+    notification_id: NotificationId
+    app: AppId
+    lane: Lane
+
+
+class Over(Struct, frozen=True):
+    """At most *n* entries that were done before *before*."""
+
+    before: Instant
+    n: int
+
+
+def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]]:
+    return [_claimed(transaction, claim) for claim in ops]
+
+
+def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
+    rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.n)).fetchall()
+    return [Claimed(seq, one, app, Lane(lane)) for seq, one, app, lane in sorted(rows)]
+
+
+def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
+    for sql, chunk in transaction.connection.lists(_PUBLISHED, [seq for op in ops for seq in op]):
+        transaction.connection.execute(sql, (transaction.now, *chunk))
+    return [None] * len(ops)
+
+
+def _unclaim(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
+    execute_in(transaction.connection, _UNCLAIMED, [seq for op in ops for seq in op])
+    return [None] * len(ops)
+
+
+def _drop(transaction: Transaction, ops: Sequence[Over]) -> list[int]:
+    return [transaction.connection.execute(_OVER, (over.before, over.n)).rowcount for over in ops]
+
+
+CLAIM: Kind[Claim, list[Claimed]] = Kind("claim", _claim, durable=False)
+MARK: Kind[Sequence[int], None] = Kind("published", _mark, durable=False)
+UNCLAIM: Kind[Sequence[int], None] = Kind("unclaim", _unclaim, durable=False)
+DROP: Kind[Over, int] = Kind("outbox retention", _drop, durable=False)

@@ -1,0 +1,130 @@
+"""Relaying: woken by each commit, and now and then for what others left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
+from waypost.adapters.sql.settings import OutboxSettings
+from waypost.adapters.sql.store import Store
+from waypost.adapters.sql.work import WORK_TOPIC
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import SECOND_MS, later
+from waypost.ports.broker import Broker
+from waypost.ports.clock import Clock
+
+_FORMAT = b"\x01"
+_ID_BYTES = 16
+_DROPPED = 5_000
+"""Entries that are done, dropped in one transaction."""
+
+
+def said_of(notification_id: NotificationId) -> bytes:
+    """What travels: a format number, and what to look at. What is to be sent is read when it is leased."""
+    return _FORMAT + notification_id
+
+
+def said_in(body: bytes) -> NotificationId | None:
+    """Which notification an entry speaks of; None: it was made by something else."""
+    known = len(body) == len(_FORMAT) + _ID_BYTES and body.startswith(_FORMAT)
+    return NotificationId(body[len(_FORMAT) :]) if known else None
+
+
+class Relay:
+    """Publishes what stands in the outbox; several processes may do so at once."""
+
+    def __init__(self, store: Store, broker: Broker, settings: OutboxSettings, clock: Clock) -> None:
+        self._database: Database = store.database
+        self._member = store.member
+        self._peers = store.peers
+        self._broker = broker
+        self._settings = settings
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.on_arrival: Callable[[Lane], None] = lambda lane: None
+        """Told of each lane with new work at the broker."""
+
+    def start(self) -> None:
+        """Begin to publish."""
+        self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
+
+    async def stop(self) -> None:
+        """Publish nothing more; others do, or whoever starts next."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """There is something in the outbox."""
+        self._woken.set()
+
+    def tell(self, lanes: Iterable[Lane]) -> None:
+        """Let every worker know that these lanes have work."""
+        told = sorted(set(lanes))
+        for lane in told:
+            self.on_arrival(lane)
+        if self._peers is not None and told:
+            self._peers.tell(WORK_TOPIC, ",".join(told).encode())
+
+    async def relay(self) -> int:
+        """Publish a batch; how many entries it was. Unavailable: nothing of it counts as published."""
+        member = self._member()
+        if member is None:
+            return 0
+        submit = self._database.commits.submit
+        claimed = await asyncio.shield(submit(CLAIM, Claim(member, self._settings.batch), self._settings.batch))
+        if not claimed:
+            return 0
+        seqs = [each.seq for each in claimed]
+        try:
+            lanes = await self._publish(claimed)
+        except BaseException:
+            with contextlib.suppress(Unavailable):
+                submit(UNCLAIM, seqs, len(seqs)).add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
+        self.tell(lanes)
+        await asyncio.shield(submit(MARK, seqs, len(seqs)))
+        return len(claimed)
+
+    async def _publish(self, claimed: Sequence[Claimed]) -> list[Lane]:
+        """One publish for each lane."""
+        lanes: dict[Lane, dict[NotificationId, AppId]] = {}
+        for each in claimed:
+            lanes.setdefault(each.lane, {})[each.notification_id] = each.app
+        for lane, of_lane in lanes.items():
+            await self._broker.publish(lane, [(app, said_of(one)) for one, app in of_lane.items()])
+        return list(lanes)
+
+    async def _relay_for_ever(self) -> None:
+        pause_s = self._settings.poll_s
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), pause_s)
+            self._woken.clear()
+            try:
+                while await self.relay() == self._settings.batch:
+                    pass
+            except Unavailable:
+                self._woken.clear()
+                await asyncio.sleep(min(1.0, pause_s))
+
+    async def _tidy_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.retention_s / 5)
+            with contextlib.suppress(Unavailable):
+                await self.tidy()
+
+    async def tidy(self) -> int:
+        """Drop what was done long ago; how many entries it was."""
+        before = later(self._clock.now(), -round(self._settings.retention_s * SECOND_MS))
+        dropped = page = await asyncio.shield(self._database.commits.submit(DROP, Over(before, _DROPPED), _DROPPED))
+        while page == _DROPPED:
+            page = await asyncio.shield(self._database.commits.submit(DROP, Over(before, _DROPPED), _DROPPED))
+            dropped += page
+        return dropped

@@ -1,0 +1,132 @@
+"""Releasing: what is due gets its entry in the outbox, or, an intent without an outcome, its end.
+
+A reader looks first; a transaction follows only where there is something. An entry is made by one INSERT from the
+rows themselves: what has one already is not due again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.adapters.sql.cases import Cases
+from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.lease import in_shards
+from waypost.adapters.sql.relayed.outbox import OVERDUE_MS, Outbox
+from waypost.adapters.sql.release import load
+from waypost.adapters.sql.settle import settle_all
+from waypost.adapters.sql.straight import StraightWay
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant, later
+
+_LANES = ", ".join(f"'{lane}'" for lane in Lane)
+_TARGET = "SELECT 1 FROM outbox WHERE notification_id = receipt.notification_id AND n = receipt.n AND done_at IS NULL"
+_WITHOUT_ENTRY = f" AND NOT EXISTS ({_TARGET})"
+_NOT_HELD = f" AND NOT EXISTS ({_TARGET} AND holder IN (SELECT id FROM member))"  # noqa: S608 - conditions of ours
+_WHOLE_WITHOUT_ENTRY = (
+    " AND NOT EXISTS (SELECT 1 FROM outbox WHERE notification_id = notification.id AND n = -1 AND done_at IS NULL)"
+)
+_DEAD = (
+    f"lane IN ({_LANES}) AND holder IS NOT NULL AND done_at IS NULL"  # noqa: S608 - conditions of ours
+    " AND holder NOT IN (SELECT id FROM member)"
+)
+_LOOK = f"""\
+SELECT EXISTS (SELECT 1 FROM notification WHERE lane IN ({_LANES}) AND due_at > 0 AND due_at <= ?1
+        {{shards}}{_WHOLE_WITHOUT_ENTRY})
+    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
+        AND status = 'pending'{{shards}}{_WITHOUT_ENTRY})
+    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
+        AND status = 'unknown'{{shards}}{_NOT_HELD})
+    OR EXISTS (SELECT 1 FROM outbox WHERE {_DEAD})
+"""  # noqa: S608 - conditions of ours
+
+_ADD = "INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at) SELECT "
+_ONCE = " LIMIT ? ON CONFLICT (notification_id, n) WHERE done_at IS NULL DO NOTHING"
+_WHOLE = (
+    f"{_ADD}id, -1, app, lane, ?, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ?{{shards}}"
+    f"{_WHOLE_WITHOUT_ENTRY} ORDER BY due_at, shard, seq{_ONCE}"
+)
+_DUE = (
+    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"
+    f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
+)
+_LIFTED = (
+    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE parked = ?"
+    f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
+)
+_INTENTS = (
+    "SELECT notification_id, n FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"  # noqa: S608 - conditions of ours
+    f" AND status = 'unknown'{{shards}}{_NOT_HELD} ORDER BY due_at, shard, notification_id, n LIMIT ?"
+)
+_FREE = f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE {_DEAD}"  # noqa: S608 - conditions of ours
+
+
+class Timer(Struct, frozen=True):
+    """Release at most *n* of what is due in *shards*."""
+
+    now: Instant
+    n: int
+    shards: frozenset[int]
+    lifted: tuple[tuple[str, int], ...]
+    """Conditions, and how many parked under each may come back."""
+
+
+class Released(Struct, frozen=True):
+    """Entries made, and entries freed that a dead worker held."""
+
+    added: int
+    freed: int
+
+
+def is_something_due(connection: Connection, timer: Timer) -> bool:
+    """Whether a transaction is worth it."""
+    sql = _LOOK.replace("{shards}", in_shards(timer.shards))
+    return bool(timer.lifted) or bool(connection.execute(sql, (timer.now,)).fetchone()[0])
+
+
+def _run(transaction: Transaction, ops: Sequence[Timer]) -> list[Released]:
+    return [_release(transaction, timer) for timer in ops]
+
+
+RELEASE: Kind[Timer, Released] = Kind("release", _run, durable=False)
+
+
+def _release(transaction: Transaction, timer: Timer) -> Released:
+    connection, shards = transaction.connection, in_shards(timer.shards)
+    freed = connection.execute(_FREE).rowcount
+    added = (transaction.now, later(transaction.now, OVERDUE_MS))
+    left = timer.n
+    for lane in Lane:
+        for sql in (_WHOLE, _DUE):
+            bound = (*added, lane._value_, timer.now, left)
+            left -= connection.execute(sql.replace("{shards}", shards), bound).rowcount
+        _end_intents(transaction, timer, lane)
+    for condition, wanted in timer.lifted:
+        parked = (*added, condition, min(wanted, left))
+        left -= connection.execute(_LIFTED.replace("{shards}", shards), parked).rowcount
+    return Released(timer.n - left, freed)
+
+
+def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
+    """Nobody will report of these any more."""
+    sql = _INTENTS.replace("{shards}", in_shards(timer.shards))
+    rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.n)).fetchall()
+    if not rows:
+        return
+    found: dict[NotificationId, set[int | None]] = {}
+    for notification_id, n in rows:
+        found.setdefault(notification_id, set()).add(n)
+    over = load(transaction.connection, found).intents
+    cases, straight = Cases(transaction, found, by_shard=False), StraightWay(transaction)
+    outbox = Outbox(transaction, found)
+    settle_all(transaction, cases, straight, over)
+    for notification_id, parts in found.items():
+        case = cases.get(notification_id)
+        for n, entry in outbox.of(notification_id).items():
+            if n in parts or case is None or case.is_final:
+                entry.end()
+    cases.write()
+    outbox.write()

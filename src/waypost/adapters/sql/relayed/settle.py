@@ -1,0 +1,120 @@
+"""Settling what was leased: as everywhere, but that entries of the outbox say whose it is, and end with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from waypost.adapters.sql.cases import Case, Cases
+from waypost.adapters.sql.relayed.outbox import WHOLE, Entry, Outbox, is_member
+from waypost.adapters.sql.settle import settle_all
+from waypost.adapters.sql.straight import StraightWay
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.adapters.sql.withdraw import TakeBack, take_back
+from waypost.domain.ids import NotificationId
+from waypost.domain.settlement import Change, Intent, Unstarted
+from waypost.ports.work import Settled, Stale
+
+
+class Report(Struct, frozen=True):
+    """What *member* settles of what it leased."""
+
+    member: int
+    settled: tuple[Settled, ...]
+
+
+def _run(transaction: Transaction, ops: Sequence[Report]) -> list[list[Stale]]:
+    ids = [settled.notification.id for op in ops for settled in op.settled]
+    books = _Books(transaction, ids)
+    stale = [books.settle(op) for op in ops]
+    books.write()
+    return stale
+
+
+SETTLE: Kind[Report, list[Stale]] = Kind("settle", _run, durable=False, patient=True)
+INTEND: Kind[Report, list[Stale]] = Kind("intend", _run, durable=True, patient=True)
+"""See sql.settle."""
+
+
+class _Books:
+    """The notifications of a transaction, and what stands of them in the outbox."""
+
+    def __init__(self, transaction: Transaction, ids: Sequence[NotificationId]) -> None:
+        self._transaction = transaction
+        self._cases = Cases(transaction, ids, by_shard=False)
+        self._straight = StraightWay(transaction)
+        self._outbox = Outbox(transaction, ids)
+
+    def settle(self, report: Report) -> list[Stale]:
+        """Fold one report in; what is not the member's is refused."""
+        if not is_member(self._transaction.connection, report.member):
+            return [_stale(settled, change) for settled in report.settled for change in settled.changes]
+        return [stale for settled in report.settled for stale in self._settle(report.member, settled)]
+
+    def write(self) -> None:
+        """Write everything that changed."""
+        self._straight.write()
+        self._cases.write()
+        self._outbox.write()
+
+    def _settle(self, member: int, settled: Settled) -> list[Stale]:
+        held = self._outbox.held(settled.notification.id, member)
+        mine = settled if WHOLE in held else _part_of(settled, held)
+        stale = [_stale(settled, change) for change in settled.changes if change not in mine.changes]
+        if not held:
+            return stale
+        stale += settle_all(self._transaction, self._cases, self._straight, [mine]).stale
+        case = self._cases.get(settled.notification.id)
+        if case is None or case.is_final:
+            self._end_all(settled)
+        else:
+            self._move_on(case, member, held, mine)
+        return stale
+
+    def _move_on(self, case: Case, member: int, held: dict[int, Entry], settled: Settled) -> None:
+        """Keep what is still under way, let go of what was given back, end the rest."""
+        changes = {change.n: change for change in settled.changes}
+        if WHOLE in held and not case.is_unrouted:
+            held.pop(WHOLE).end()
+            for n, receipt in case.receipts.items():
+                change = changes.get(n)
+                if receipt.is_open and (change is None or isinstance(change.settlement, Intent | Unstarted)):
+                    is_back = settled.given_back if change is None else isinstance(change.settlement, Unstarted)
+                    self._outbox.add(case.id, n, case.app, case.lane, None if is_back else member)
+        for n, entry in held.items():
+            change = changes.get(n)
+            if change is None and settled.given_back:
+                if n != WHOLE and case.receipts[n].is_intent:
+                    entry.end()
+                else:
+                    entry.let_go()
+            elif change is not None and isinstance(change.settlement, Unstarted):
+                entry.let_go()
+            elif change is not None and not isinstance(change.settlement, Intent):
+                entry.end()
+        if case.withdrawn is not None:
+            self._close(case)
+
+    def _close(self, case: Case) -> None:
+        """What came back of a withdrawn notification is not sent."""
+        held = self._outbox.held(case.id)
+        order = TakeBack(case.app, case.id, None, WHOLE in held, frozenset(held))
+        take_back(self._transaction, case, order)
+        for entry in self._outbox.of(case.id).values():
+            if entry not in held.values():
+                entry.end()
+
+    def _end_all(self, settled: Settled) -> None:
+        for entry in self._outbox.of(settled.notification.id).values():
+            entry.end()
+
+
+def _part_of(settled: Settled, held: dict[int, Entry]) -> Settled:
+    changes = tuple(change for change in settled.changes if change.n in held)
+    return msgspec.structs.replace(settled, changes=changes, verdict=None)
+
+
+def _stale(settled: Settled, change: Change) -> Stale:
+    return Stale(settled.notification.id, change.n, change.attempt)

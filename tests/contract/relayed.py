@@ -1,0 +1,106 @@
+"""The relayed stack under test: each worker is a store of its own on one PostgreSQL, with a reader of one Redis.
+
+What was accepted or released is at the broker when its relay has had its turn; so a worker that leases first lets
+everybody's relay have it. That is all that tells it from a store.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from tests.contract.bench import APP, OTHER_APP
+from tests.contract.sql import SqlUnderTest
+from waypost.adapters.redis.broker import RedisBroker
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
+from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.adapters.sql.relayed.work import RelayedWork
+from waypost.adapters.sql.settings import OutboxSettings
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
+from waypost.telemetry.sink import Silent
+
+
+class RelayedUnderTest(SqlUnderTest):
+    """The relayed stack."""
+
+    def __init__(self, url: str, redis_url: str) -> None:
+        super().__init__(url)
+        self._redis_url = redis_url
+        self._prefix = f"contract-{uuid.uuid4().hex}:"
+        self.wire: Wire
+        self.relays: dict[int, Relay] = {}
+
+    async def open(self) -> None:
+        """Connect to Redis as well."""
+        await super().open()
+        self.wire = Wire(RedisSettings(url=self._redis_url, timeout_s=10), Silent())
+        await self.wire.start()
+
+    async def open_workers(self, count: int) -> Sequence[Work]:
+        """Members with equal shares of what is due."""
+        workers = []
+        for stored in await super().open_workers(count):
+            store = self._workers.pop(id(stored))
+            broker = RedisBroker(self.wire, self._prefix, (APP, OTHER_APP), uuid.uuid4().hex, MINUTE_MS)
+            relay = Relay(store, broker, OutboxSettings(), self.clock)
+            worker = Relayed(RelayedWork(store, broker, relay, self.clock), self)
+            self._workers[id(worker)] = store
+            self.relays[id(worker)] = relay
+            workers.append(worker)
+        return workers
+
+    async def crash(self, worker: Work) -> None:
+        """What it claimed, leased or read from the broker is found by the others."""
+        del self.relays[id(worker)]
+        await super().crash(worker)
+
+    async def relayed(self) -> None:
+        """Bring everything in the outbox to the broker."""
+        for relay in self.relays.values():
+            await relay.relay()
+
+    async def close(self) -> None:
+        """See StoreUnderTest."""
+        await self.wire.stop()
+        await super().close()
+
+
+class Relayed:
+    """A worker that is asked when there is nothing left to be relayed."""
+
+    def __init__(self, work: RelayedWork, under_test: RelayedUnderTest) -> None:
+        self._work = work
+        self._under_test = under_test
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work."""
+        return await self._work.accept(batch)
+
+    async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        """See Work."""
+        await self._under_test.relayed()
+        return await self._work.lease(lane, n, until)
+
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """See Work."""
+        return await self._work.extend(lease, until)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """See Work."""
+        return await self._work.settle(lease, settled)
+
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+        """See Work."""
+        return await self._work.release(now, n, lifted)
+
+    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+        """See Work."""
+        return await self._work.withdraw(app, ids, why, now)
+
+    async def depth(self, lane: Lane) -> int:
+        """See Work."""
+        return await self._work.depth(lane)

@@ -1,0 +1,104 @@
+"""A service on PostgreSQL whose work Redis carries: either is harmed under load, and nothing is lost or stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts.services.postgres import Postgres
+from scripts.services.redis import Redis
+from tests.engines import beside, run_sql
+from tests.journeys.balance import balance
+from tests.journeys.harness import Json, Kill, Service, running, until
+from tests.journeys.load import Audience, Load
+from tests.tables import AddRow
+
+PAUSED_S = 6.0
+"""Longer than a worker waits for an answer, shorter than a lease."""
+
+pytestmark = pytest.mark.asyncio
+
+
+def relayed(postgres_url: str, redis_url: str, folder: Path) -> Json:
+    """Settings of the stack."""
+    store = {"url": postgres_url, "run_dir": str(folder / "run")}
+    return {"stack": "relayed", "store": store, "redis": {"url": redis_url}}
+
+
+async def test_a_notification_goes_by_way_of_the_broker(tmp_path: Path, postgres_url: str, redis_url: str) -> None:
+    """Accepted, relayed, delivered and settled, within a moment."""
+    async with running(tmp_path, workers=1, **relayed(postgres_url, redis_url, tmp_path)) as service:
+        audience = Audience(service)
+        await audience.register(1, (("ios", "android"),))
+        status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
+        assert status == 202
+
+        async def sent() -> bool:
+            _, found = await service.ask("GET", f"/v1/notifications/{answer['id']}")
+            return bool(found["notification"]["status"] == "sent")
+
+        await until(sent, "the receipt")
+        assert len((await service.lab.copies())[answer["id"]]) == 2
+
+
+@pytest.mark.timeout(240)
+async def test_what_is_carried_outlives_workers_broker_and_store(
+    postgres_alone: Postgres, redis_alone: Redis, tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
+    """Workers killed, Redis killed, frozen and emptied, PostgreSQL killed and paused: each while callers go on."""
+    run_sql(postgres_alone.url, "DROP DATABASE IF EXISTS relayed WITH (FORCE)", "CREATE DATABASE relayed")
+    settings = relayed(beside(postgres_alone.url, "relayed"), redis_alone.url, tmp_path)
+    async with running(tmp_path, workers=2, **settings) as service:
+        audience = Audience(service)
+        await audience.register(40)
+        load = Load(service, audience, rng)
+        callers = asyncio.create_task(load.run(6, limit=1_000_000, pause_s=0.03))
+        await load.grown(60)
+        kills = [await service.kill(rng.choice(service.worker_pids()))]
+        await load.grown(60)
+        await _harm_redis(redis_alone, load, service)
+        kills += await _harm_postgres(postgres_alone, load)
+        load.stop()
+        await callers
+        result = await balance(service, load.ledger, kills=kills)
+        assert service.log("stage.failed") == []
+        faults = "worker killed, Redis killed, frozen, emptied, PostgreSQL killed, paused"
+        table("relayed under load", faults=faults, **result.row(), stale=len(service.log("settle.stale")))
+
+
+async def _harm_redis(redis: Redis, load: Load, service: Service) -> None:
+    """Delivery goes on without it; nothing of this explains a second copy."""
+    redis.kill()
+    await load.grown(60)
+    redis.start()
+    await until(lambda: _logged(service, "redis.back"), "Redis is found again")
+    await load.grown(60)
+    redis.freeze()
+    await load.grown(60)
+    redis.thaw()
+    await load.grown(60)
+    redis.ask(redis.node(1), "FLUSHALL")
+    await load.grown(60)
+
+
+async def _harm_postgres(postgres: Postgres, load: Load) -> list[Kill]:
+    """What was in flight then may come twice."""
+    before = time.time()
+    await asyncio.to_thread(postgres.kill)
+    await asyncio.to_thread(postgres.start)
+    await load.grown(60)
+    kills = [Kill(before, time.time())]
+    before = time.time()
+    postgres.freeze()
+    await asyncio.sleep(PAUSED_S)  # what is tried is that time passes
+    postgres.thaw()
+    await load.grown(60)
+    return [*kills, Kill(before, time.time())]
+
+
+async def _logged(service: Service, event: str) -> bool:
+    return bool(service.log(event))
