@@ -38,7 +38,7 @@ async def test_a_newer_database_is_refused_naming_both_revisions(open_at: OpenSt
     connection = connect(tmp_path / "a.db")
     connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    with pytest.raises(StorageBroken, match=r"9999.*0004"):
+    with pytest.raises(StorageBroken, match=r"9999.*0005"):
         await open_at(tmp_path / "a.db")
 
 
