@@ -16,7 +16,7 @@ from scripts.services.redis import Redis
 from scripts.services.service import Missing, Service
 from waypost.adapters.sql import connection as sqlite
 from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.place import is_postgres
+from waypost.adapters.sql.settings import is_postgres
 
 FILE = "waypost.db"
 
