@@ -76,7 +76,7 @@ def running(
         configuration = _configuration(folder, other_side.url, workers, apps) | base.settings
         (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
         keys = {app: _key(folder, app) for app in apps}
-        with connected(base.settings) as connection:
+        with connected(base.url) as connection:
             for app in apps:
                 register(connection, devices(other_side.url, users, web=web, app=app))
             register(connection, iphones(vips))
@@ -133,7 +133,7 @@ class Ledger:
 
     def __init__(self, stack: Stack) -> None:
         counted = "SELECT status, count(*) FROM {table} GROUP BY status"
-        with connected(stack.base.settings, read_only=True) as connection:
+        with connected(stack.base.url, read_only=True) as connection:
             self.notifications = dict(connection.execute(counted.format(table="notification")).fetchall())
             self.receipts = dict(connection.execute(counted.format(table="receipt")).fetchall())
 

@@ -97,7 +97,7 @@ def _sizes(stack: Stack, what: str) -> list[Row]:
     if "postgres" not in stack.base.servers:
         return []
     rows = []
-    with connected(stack.base.settings, read_only=True) as connection:
+    with connected(stack.base.url, read_only=True) as connection:
         for table in SIZED:
             size, count = connection.execute(_SIZE.format(table=table)).fetchone()
             rows.append(row("stacks", f"{what}: a row of {table}", int(size) / count, "bytes"))
@@ -114,7 +114,7 @@ def _redis_reads(stack: Stack) -> int | None:
 
 def _receipts() -> list[Row]:
     """By one connection, as the store writes them; every commit is durable."""
-    with running(1, 1, stands=on_postgres) as stack, connected(stack.base.settings) as connection:
+    with running(1, 1, stands=on_postgres) as stack, connected(stack.base.url) as connection:
         grouped = _written(connection, _stored(0, RECEIPTS), GROUP)
         single = _written(connection, _stored(RECEIPTS, SINGLE), 1)
     what = "PostgreSQL: receipts a second"

@@ -29,9 +29,15 @@ class Base:
     """Of waypost.yaml."""
     servers: dict[str, Service] = field(default_factory=dict)
 
+    @property
+    def url(self) -> str:
+        """Of the store."""
+        url: str = self.settings["store"]["url"]
+        return url
+
     def cpu_s(self) -> dict[str, float]:
         """CPU seconds so far of each server, its children included."""
-        return {name: sum(map(_spent_s, _pids(server))) for name, server in self.servers.items()}
+        return {name: spent_s(server) for name, server in self.servers.items()}
 
 
 Stands = Callable[[Path, ExitStack], Base]
@@ -40,7 +46,7 @@ Stands = Callable[[Path, ExitStack], Base]
 
 def embedded(folder: Path, _: ExitStack) -> Base:
     """SQLite alone."""
-    return Base({"store": f"sqlite:///{folder / FILE}"})
+    return Base({"store": {"url": f"sqlite:///{folder / FILE}"}})
 
 
 def on_postgres(folder: Path, exits: ExitStack) -> Base:
@@ -82,10 +88,8 @@ def up(kind: Callable[..., Service], folder: Path) -> Iterator[Service]:
 
 
 @contextmanager
-def connected(settings: dict[str, Any], *, read_only: bool = False) -> Iterator[Connection]:
-    """The store that *settings* name."""
-    store = settings["store"]
-    url: str = store if isinstance(store, str) else store["url"]
+def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
+    """A connection to the store of that URL."""
     connection: Any
     if is_postgres(url):
         from waypost.adapters.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra
@@ -99,8 +103,10 @@ def connected(settings: dict[str, Any], *, read_only: bool = False) -> Iterator[
         connection.close()
 
 
-def _pids(server: Service) -> list[int]:
-    return [pid for node in server.nodes if node.pid is not None for pid in processes.tree(node.pid)]
+def spent_s(server: Service) -> float:
+    """CPU seconds so far of all processes of a server."""
+    pids = [pid for node in server.nodes if node.pid is not None for pid in processes.tree(node.pid)]
+    return sum(map(_spent_s, pids))
 
 
 def _spent_s(pid: int) -> float:

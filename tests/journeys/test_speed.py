@@ -31,7 +31,7 @@ async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, tab
     The least of the rounds counts: what else the machine does only ever adds.
     """
     async with running(tmp_path, workers=1) as service:
-        with connected({"store": f"sqlite:///{service.store_path}"}) as connection:
+        with connected(f"sqlite:///{service.store_path}") as connection:
             register(connection, iphones(USERS))
         await _delivered(service, 0, WARM_UP)
         rounds = [await _measured(service, WARM_UP + n * MEASURED) for n in range(ROUNDS)]
