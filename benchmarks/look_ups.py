@@ -45,7 +45,7 @@ WARM_UP = 30
 AT_ONCE = 2
 WANTED = 10_000
 """Requirements S1-114."""
-_FILLING = 32
+_FILLING = 8
 Kept = tuple[Devices, Sequence[Service]]
 """The devices, and the servers that keep them."""
 
