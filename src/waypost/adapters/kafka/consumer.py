@@ -108,7 +108,6 @@ class GroupConsumer:
                 "queued.max.messages.kbytes": 16_384,
                 "statistics.interval.ms": 2_000,
                 "stats_cb": self._on_statistics,
-                "log_level": 2,
             }
         )
         self.lags: dict[Place, int] = {}

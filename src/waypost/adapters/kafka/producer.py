@@ -45,7 +45,6 @@ class Acknowledging:
                 "delivery.timeout.ms": int(settings.answer_s * 1_000),
                 "queue.buffering.max.messages": _QUEUED,
                 "compression.type": "lz4",
-                "log_level": 2,
             }
         )
         self._loop = asyncio.get_running_loop()

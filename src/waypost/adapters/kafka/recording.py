@@ -40,7 +40,6 @@ class KafkaRecords:
                 "enable.auto.offset.store": False,
                 "fetch.wait.max.ms": 100,
                 "queued.max.messages.kbytes": 16_384,
-                "log_level": 2,
             }
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-recorder")

@@ -45,4 +45,5 @@ class KafkaSettings(Struct, frozen=True, kw_only=True):
     def client(self) -> dict[str, str | int | float | bool]:
         """What every client of the cluster is made with."""
         own = {"bootstrap.servers": self.bootstrap, "client.id": "waypost"}
-        return {**own, **{str(name): value for name, value in self.options.items()}}
+        quiet = {"log_level": 2}  # what matters is an event
+        return {**own, **quiet, **{str(name): value for name, value in self.options.items()}}

@@ -77,7 +77,6 @@ class Transactions:
                     "partitioner": "murmur2_random",
                     "linger.ms": 0,
                     "compression.type": "lz4",
-                    "log_level": 2,
                 }
             )
             producer.init_transactions(TRANSACTION_S)

@@ -35,7 +35,6 @@ class Withdrawn:
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 100,
-                "log_level": 2,
             }
         )
         self._loop = asyncio.get_running_loop()
