@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import Struct
 
 from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.adapters.sql.engines import engine_of
+from waypost.adapters.sql.settings import is_postgres
 from waypost.bootstrap.devices import look_at_devices
 from waypost.bootstrap.places import log_of
 from waypost.bootstrap.shared import opened_redis
@@ -24,9 +28,24 @@ class Reached(Struct, frozen=True):
 async def reach(config: Config) -> list[Reached]:
     """Connect to every server that the configuration names."""
     found = [await _reach_redis(config)] if config.redis is not None else []
+    if is_postgres(config.store.url):
+        found.append(await _reach_postgres(config))
     if config.cassandra is not None:
         found.append(await _reach_cassandra(config.cassandra))
     return found
+
+
+async def _reach_postgres(config: Config) -> Reached:
+    engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
+    from waypost.adapters.sql.postgres.check import look  # noqa: PLC0415 - as above
+
+    try:
+        found = await asyncio.to_thread(look, config.store.url)
+    except Unavailable as away:
+        return Reached("postgresql", "away", f"postgresql: {away}")
+    said = "; ".join((f"PostgreSQL {found.version}, {found.connections} connections", *found.notes()))
+    problems = "; ".join(found.problems(config.workers))
+    return Reached("postgresql", said, f"postgresql: {problems}" if problems else None)
 
 
 async def _reach_cassandra(settings: CassandraSettings) -> Reached:

@@ -1,0 +1,88 @@
+"""What a PostgreSQL says of itself, for ``check-config``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+from msgspec import Struct
+
+from waypost.adapters.sql.faults import refusal
+from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of
+
+OLDEST = 15_00_00
+"""The oldest version that the tests run on, as in server_version_num."""
+CONNECTIONS = 7
+"""Of each worker."""
+
+_SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
+_LIMITS = """\
+SELECT CAST(current_setting('max_connections') AS int) - CAST(current_setting('superuser_reserved_connections') AS int),
+    (SELECT datconnlimit FROM pg_database WHERE datname = current_database()),
+    (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)
+"""
+_PID = "SELECT pg_backend_pid()"
+
+
+class Found(Struct, frozen=True):
+    """What runs there, and what speaks against it."""
+
+    version: str
+    number: int
+    """As in server_version_num."""
+    fsync: bool
+    full_page_writes: bool
+    synchronous_commit: str
+    """The server's own default."""
+    connections: int
+    """What may be open at once in this database by this user."""
+    keeps_sessions: bool
+    """Not a pooler that gives a connection's next transaction to another session."""
+
+    def problems(self, workers: int) -> Iterator[str]:
+        """Why it cannot be used, or not without losing what was answered."""
+        if self.number < OLDEST:
+            yield f"PostgreSQL {self.version} is older than {OLDEST // 10_000}"
+        if not self.fsync:
+            yield "fsync is off: a crash of the machine loses what was answered, or the whole database"
+        if not self.full_page_writes:
+            yield "full_page_writes is off: a crash of the machine may damage the database"
+        if not self.keeps_sessions:
+            yield "a pooler in transaction mode: LISTEN and session settings need session mode, or none between"
+        if workers * CONNECTIONS > self.connections:
+            yield f"{self.connections} connections are too few: {workers} workers need {workers * CONNECTIONS}"
+
+    def notes(self) -> Iterator[str]:
+        """What is otherwise than one might think, and does no harm."""
+        if self.synchronous_commit == "off":
+            yield "synchronous_commit is off by default: turned on for what is answered"
+
+
+def look(url: str) -> Found:
+    """Ask the server, over connections without settings of ours; Unavailable where it does not answer. Blocking."""
+    try:
+        with (
+            psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as one,
+            psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S) as other,
+        ):
+            names = ["server_version", "server_version_num", "fsync", "full_page_writes", "synchronous_commit"]
+            said: dict[str, str] = dict(one.execute(_SETTINGS, (names,)).fetchall())
+            limits = one.execute(_LIMITS).fetchone() or ()
+            return Found(
+                said["server_version"].split()[0],
+                int(said["server_version_num"]),
+                said["fsync"] == "on",
+                said["full_page_writes"] == "on",
+                said["synchronous_commit"],
+                min(limit for limit in limits if limit >= 0),
+                _keeps_sessions(one, other),
+            )
+    except psycopg.Error as error:
+        raise refusal(fault_of(error)) from error
+
+
+def _keeps_sessions(one: psycopg.Connection, other: psycopg.Connection) -> bool:
+    """Whether one is still served by the same process when another has begun a transaction between."""
+    before = one.execute(_PID).fetchone()
+    theirs = other.execute(_PID).fetchone()  # its transaction stays open
+    return theirs != before and one.execute(_PID).fetchone() == before
