@@ -191,6 +191,7 @@ def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_commit_whose_connection_is_lost_can_be_asked_for(durable: bool, emptied_postgres: str) -> None:
     writer = PostgresWriter(settings_of(emptied_postgres))
+    assert writer.is_well()
     writer.begin(durable=durable, ordered=True)
     writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
     pid = writer.connection.raw.info.backend_pid

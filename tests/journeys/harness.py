@@ -23,6 +23,8 @@ from waypost.cli.keys import make_key
 
 DEADLINE_S = 40.0
 """For whatever must come by itself: generous for a busy machine, and shorter than any lease time."""
+START_S = 120.0
+"""For a process to be ready: most of it is the interpreter's own work, which a busy machine takes its time for."""
 POLL_S = 0.05
 PROMPT_RETRIES = {"max_retries": 200, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}
 """A policy that never gives up within a test and never makes one wait."""
@@ -267,7 +269,7 @@ async def _started(
     """Start *command* and read its ready line; its stderr is added to *log*."""
     process = _spawned(command, log, python_path)
     assert process.stdout is not None
-    line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), DEADLINE_S)
+    line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), START_S)
     if not line:
         _killed(process)
         raise AssertionError(f"{command[2]} did not start:\n{_end_of(log)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,15 +13,18 @@ from msgspec import Struct
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
+from waypost.bootstrap.places import run_dir_of
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
+from waypost.ports.keys import Keys
 from waypost.ports.peers import Peers
 from waypost.ports.views import Views
 from waypost.ports.work import Work
+from waypost.runtime.identity import RememberedKeys
 from waypost.runtime.roles import Role
 from waypost.telemetry import Telemetry
 
@@ -44,6 +47,12 @@ class Carrier(Struct, frozen=True):
     """Let somebody know of work that came by itself."""
     record: Callable[[], Awaitable[int]] | None = None
     """Write on the ledger, where the store is not written first."""
+    keys: Keys | None = None
+    """Who may call, where the store need not be asked each time."""
+    takes_requests: Callable[[], bool] = lambda: True
+    """Whether callers are known, whatever else is away."""
+    says: Callable[[], Mapping[str, str]] = dict
+    """More lines of readiness, which do not decide it."""
 
 
 @asynccontextmanager
@@ -78,11 +87,21 @@ async def open_carrier(
         telemetry=telemetry,
         delivers=Role.WORKER in config.does(),
     )
+    keys = RememberedKeys(store.keys, run_dir_of(config) / "identity.json", clock)
+    keys.start(telemetry)
     try:
         yield Carrier(
-            log.work, log.views, lambda: log.fault, log.on_arrival, partial(record, log.records, store.ledger)
+            log.work,
+            log.views,
+            lambda: log.fault,
+            log.on_arrival,
+            partial(record, log.records, store.ledger),
+            keys,
+            lambda: store_fault(store) is None or keys.age_s is not None,
+            partial(_ledger_says, store, keys),
         )
     finally:
+        await keys.stop()
         await log.stop()
 
 
@@ -99,6 +118,15 @@ async def _relayed(config: Config, store: Store, redis: Redis | None, clock: Clo
             relay.on_arrival = tell
 
         yield Carrier(work, store.views, partial(store_fault, store), listen)
+
+
+def _ledger_says(store: Store, keys: RememberedKeys) -> dict[str, str]:
+    """How the ledger is, and from where callers are known while it is away."""
+    fault = store_fault(store)
+    if fault is None:
+        return {"ledger": "ok"}
+    known = "unknown" if keys.age_s is None else f"snapshot, {keys.age_s:.0f} s old"
+    return {"ledger": fault, "identity": known}
 
 
 def check_log(config: Config) -> str | None:

@@ -24,7 +24,7 @@ from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.stacks import Carrier, open_carrier
-from waypost.config import Config
+from waypost.config import Config, Stack
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
@@ -98,7 +98,12 @@ async def work(
     metrics = PrometheusSink(metrics_dir(config))
     telemetry = Combined(log_of(config, worker=slot), metrics)
     store = await open_store(
-        config.store, clock=clock, peers=peers, telemetry=telemetry, with_devices=config.devices == "store"
+        config.store,
+        clock=clock,
+        peers=peers,
+        telemetry=telemetry,
+        with_devices=config.devices == "store",
+        may_be_away=config.stack is Stack.LOG,
     )
     try:
         async with AsyncExitStack() as stack:
@@ -199,7 +204,7 @@ def _api(
         ),
         views=carrier.views,
         devices=crew.devices,
-        keys=store.keys,
+        keys=carrier.keys or store.keys,
         bulk=BulkIntake(
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),
@@ -226,7 +231,8 @@ def _readiness(carrier: Carrier, crew: Crew, worker: Worker, board: Board) -> Re
     for presence in board.present():
         silent = now_s - presence.heartbeat_s > SILENCE_S / 2
         checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
-    is_ready = all(word == "ok" for word in checks.values())
+    is_ready = all(word == "ok" for word in checks.values()) and carrier.takes_requests()
+    checks |= carrier.says()
     if worker.nobody_delivers:
         checks["delivery"] = "no worker: what is accepted waits"
     for name, sender in crew.senders.items():

@@ -43,8 +43,9 @@ async def _drop_read(journal: Journal, readers: Sequence[str]) -> int:
 
 
 async def _drop_old(retention: Retention, keep_after: Instant) -> int:
-    dropped = page = await retention.drop_before(keep_after, PAGE)
+    before = await retention.drop_whole(keep_after)
+    dropped = page = await retention.drop_before(before, PAGE)
     while page == PAGE:
-        page = await retention.drop_before(keep_after, PAGE)
+        page = await retention.drop_before(before, PAGE)
         dropped += page
     return dropped

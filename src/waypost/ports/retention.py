@@ -10,6 +10,13 @@ from waypost.domain.time import Instant
 class Retention(Protocol):
     """Clears away finished notifications with their content and receipts; open ones stay, whatever their age."""
 
+    async def drop_whole(self, before: Instant) -> Instant:
+        """Drop at once what can be of what is over *before*; give that before which the rest goes by ``drop_before``.
+
+        That is *before* itself, or where months lie apart the beginning of its month.
+        """
+        ...
+
     async def drop_before(self, before: Instant, n: int) -> int:
         """Delete at most *n* notifications made and finished before *before*, oldest first; how many it was."""
         ...

@@ -223,8 +223,12 @@ class Engine(Protocol):
         """Bring it to today's schema; the revisions before and after. Blocking."""
         ...
 
-    def keep_up(self, now: Instant) -> None:
-        """Make what will be needed as time goes on. Blocking."""
+    def keep_up(self, now: Instant, before: Instant) -> None:
+        """Make what will be needed as time goes on; drop what can be dropped whole and is over *before*. Blocking."""
+        ...
+
+    def by_pages(self, before: Instant) -> Instant:
+        """Of what is over *before*, that which is older than this goes by pages, unless it went whole."""
         ...
 
     def open_writer(self) -> Writer:

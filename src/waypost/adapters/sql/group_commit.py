@@ -90,7 +90,8 @@ class GroupCommit:
         self._operations = 0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
-        self.state = StoreState.OK if writer.is_well() else StoreState.FULL
+        self.state = StoreState.OK
+        self._look()
         self.fence: Fence = lambda _: None
         """What each transaction asks for the shards that are still this process's."""
 
@@ -138,6 +139,16 @@ class GroupCommit:
             self._enter(StoreState.AWAY)
             with self._wake:
                 self._wake.notify()
+
+    def _look(self) -> None:
+        """Find out how the store is at the beginning; one that is away is waited for."""
+        try:
+            if not self._writer.is_well():
+                self.state = StoreState.FULL
+        except Exception as error:
+            if self._writer.fault_of(error) is not Fault.LOST:
+                raise
+            self._enter(StoreState.AWAY)
 
     # What follows runs in the writer thread.
 

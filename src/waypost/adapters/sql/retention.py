@@ -1,5 +1,7 @@
 """Retention: old notifications leave with their content and receipts, oldest first, a page a transaction.
 
+Where months lie apart (PostgreSQL) they leave whole, and by pages goes what is left of a month that keeps something.
+
 notification  by id, which begins with its time     content  by seq     receipt  by (notification_id, n)
 """
 
@@ -35,11 +37,16 @@ class SqlRetention:
         self._clock = clock
         self._day = -1
 
-    async def drop_before(self, before: Instant, n: int) -> int:
-        """See Retention; whoever clears away behind makes room ahead."""
+    async def drop_whole(self, before: Instant) -> Instant:
+        """See Retention; once a day, and whoever clears away behind makes room ahead."""
+        engine = self._database.engine
         if before // DAY_MS != self._day:
-            await asyncio.to_thread(self._database.engine.keep_up, self._clock.now())
+            await asyncio.to_thread(engine.keep_up, self._clock.now(), before)
             self._day = before // DAY_MS
+        return engine.by_pages(before)
+
+    async def drop_before(self, before: Instant, n: int) -> int:
+        """See Retention."""
         return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
 
 

@@ -126,8 +126,12 @@ class SqliteEngine:
         finally:
             lock.close()
 
-    def keep_up(self, now: Instant) -> None:
-        """Nothing is made ahead."""
+    def keep_up(self, now: Instant, before: Instant) -> None:
+        """Nothing is made ahead, nothing lies apart."""
+
+    def by_pages(self, before: Instant) -> Instant:
+        """See Engine: all of it."""
+        return before
 
     def _migrate(self) -> tuple[str | None, str]:
         found = self._revision()

@@ -20,6 +20,7 @@ from waypost.adapters.sql.retention import SqlRetention
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.views import SqlViews
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.telemetry.sink import Telemetry
@@ -55,14 +56,25 @@ class Store:
 
 
 async def open_store(
-    settings: SqlSettings, *, clock: Clock, peers: Peers | None, telemetry: Telemetry, with_devices: bool = True
+    settings: SqlSettings,
+    *,
+    clock: Clock,
+    peers: Peers | None,
+    telemetry: Telemetry,
+    with_devices: bool = True,
+    may_be_away: bool = False,
 ) -> Store:
     """Bring the database to today's schema and open it; StorageBroken where it cannot be used.
 
-    Not *with_devices*, the registry is kept elsewhere: recipients of bulk lists are leased without their devices.
+    One that *may_be_away* is opened all the same, and brought to its schema when it is back. Not *with_devices*, the
+    registry is kept elsewhere: recipients of bulk lists are leased without their devices.
     """
     engine = engine_of(settings)
-    await asyncio.to_thread(engine.prepare, clock.now())
+    try:
+        await asyncio.to_thread(engine.prepare, clock.now())
+    except Unavailable as away:
+        if not may_be_away or away.code is not ErrorCode.STORAGE_AWAY:
+            raise
     database = Database(engine, settings, clock=clock, telemetry=telemetry)
     database.commits.start()
     joined = await engine.join(peers, database.commits.report)

@@ -15,6 +15,7 @@ from waypost.adapters.sql.migrate import migrate
 from waypost.adapters.sql.postgres import partitions
 from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, PostgresConnection, connect, fault_of
 from waypost.adapters.sql.postgres.membership import Membership
+from waypost.adapters.sql.postgres.months import drop_months
 from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import SqlSettings
@@ -33,16 +34,14 @@ class PostgresEngine:
 
     def __init__(self, settings: SqlSettings) -> None:
         self._settings = settings
+        self._to_prepare: Instant | None = None
+        """When it should have been prepared, but was away."""
 
     def prepare(self, now: Instant) -> tuple[str | None, str]:
         """See Engine; of several processes that start together one changes the schema and the others wait."""
+        self._to_prepare = now
         try:
-            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-                connection.execute(_MIGRATION_PATIENCE)
-                connection.execute(sql.SQL("SELECT pg_advisory_lock({})").format(MIGRATION_LOCK))
-                made = migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
-                partitions.ensure(connection, now)
-                return made
+            return self._prepare(now)
         except Exception as error:
             fault = fault_of(getattr(error, "orig", None) or error)
             if fault is Fault.OPERATION:
@@ -57,17 +56,22 @@ class PostgresEngine:
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 
-    def keep_up(self, now: Instant) -> None:
-        """See Engine: months ahead."""
+    def keep_up(self, now: Instant, before: Instant) -> None:
+        """See Engine: months ahead, and months that are over."""
         try:
             with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 partitions.ensure(connection, now)
+                drop_months(connection, before)
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 
+    def by_pages(self, before: Instant) -> Instant:
+        """See Engine: of the month that is under way nothing goes yet."""
+        return partitions.month_of(before)
+
     def open_writer(self) -> PostgresWriter:
         """See Engine."""
-        return PostgresWriter(self._settings)
+        return PostgresWriter(self._settings, self._catch_up)
 
     def open_reader(self) -> PostgresConnection:
         """See Engine."""
@@ -84,6 +88,20 @@ class PostgresEngine:
         await notifying.start()
         membership.on_close = notifying.stop
         return Joined(membership, notifying, membership.fence, membership.member)
+
+    def _catch_up(self) -> None:
+        """Nothing is written before the schema is today's, also where the server was away at the start."""
+        if self._to_prepare is not None:
+            self._prepare(self._to_prepare)
+
+    def _prepare(self, now: Instant) -> tuple[str | None, str]:
+        with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            connection.execute(_MIGRATION_PATIENCE)
+            connection.execute(sql.SQL("SELECT pg_advisory_lock({})").format(MIGRATION_LOCK))
+            made = migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+            partitions.ensure(connection, now)
+        self._to_prepare = None
+        return made
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         return psycopg.connect(self._settings.url, connect_timeout=CONNECT_TIMEOUT_S)

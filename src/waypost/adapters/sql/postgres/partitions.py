@@ -21,7 +21,8 @@ BY_ID = ("notification", "receipt")
 BY_NUMBER = "content"
 MONTHS_AHEAD = 2
 
-_LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
+LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
+"""Whoever comes after a statement that waits for such a lock waits for it, too: no longer than this."""
 _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
 
 
@@ -38,7 +39,7 @@ def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> 
     for name, start, end in wanted:
         for table in (*BY_ID, BY_NUMBER):
             if f"{table}_{name}" not in existing:
-                low, high = _bounds(table, start, end)
+                low, high = bounds(table, start, end)
                 with contextlib.suppress(errors.LockNotAvailable, errors.CheckViolation, errors.DuplicateTable):
                     _make(connection, table, f"{table}_{name}", low, high)
                     made += 1
@@ -50,7 +51,7 @@ def _make(
 ) -> None:
     parent, made = sql.Identifier(table), sql.Identifier(name)
     with connection.transaction():
-        connection.execute(_LOCK_TIMEOUT)
+        connection.execute(LOCK_TIMEOUT)
         connection.execute(
             sql.SQL(
                 "CREATE TABLE {} (LIKE {} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)"
@@ -63,18 +64,31 @@ def _make(
 
 def _months(now: Instant) -> Iterator[tuple[str, Instant, Instant]]:
     """Name, start and end of each month that must be there."""
-    first = datetime.fromtimestamp(now / 1000, UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    first = datetime.fromtimestamp(month_of(now) / 1000, UTC)
     for _ in range(1 + MONTHS_AHEAD):
-        following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
-        yield f"{first:%Y_%m}", _instant(first), _instant(following)
+        following = month_after(first)
+        yield f"{first:%Y_%m}", instant_of(first), instant_of(following)
         first = following
 
 
-def _instant(moment: datetime) -> Instant:
+def month_of(moment: Instant) -> Instant:
+    """When the month of *moment* began."""
+    at = datetime.fromtimestamp(moment / 1000, UTC)
+    return instant_of(at.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+
+
+def month_after(start: datetime) -> datetime:
+    """The month after the one that began at *start*."""
+    return start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+
+
+def instant_of(moment: datetime) -> Instant:
+    """As everywhere."""
     return Instant(int(moment.timestamp()) * 1000)
 
 
-def _bounds(table: str, start: Instant, end: Instant) -> tuple[sql.Literal, sql.Literal]:
+def bounds(table: str, start: Instant, end: Instant) -> tuple[sql.Literal, sql.Literal]:
+    """What a table's rows of that time begin at and end before."""
     if table == BY_NUMBER:
         return sql.Literal(start * MS_IN_NUMBER), sql.Literal(end * MS_IN_NUMBER)
     return sql.Literal(bytes(first_id_at(start))), sql.Literal(bytes(first_id_at(end)))

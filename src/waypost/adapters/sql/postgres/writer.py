@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -23,16 +23,23 @@ _MEANS_IT = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_
 class PostgresWriter:
     """See engine.Writer."""
 
-    def __init__(self, settings: SqlSettings) -> None:
+    def __init__(self, settings: SqlSettings, prepare: Callable[[], None] = lambda: None) -> None:
+        """*prepare* is called each time before the server is connected to, which is not done here."""
         self._settings = settings
+        self._prepare = prepare
         self._survives_power = settings.durability is Durability.POWER
-        self.connection = self._connect()
+        self._connection: PostgresConnection | None = None
+
+    @property
+    def connection(self) -> PostgresConnection:
+        """See Writer; there is one within a turn."""
+        assert self._connection is not None, "a turn opens it"
+        return self._connection
 
     @contextmanager
     def turn(self, patience_s: float) -> Iterator[None]:
         """See Writer: nothing to wait for, except that a lost connection is opened again."""
-        if self.connection.raw.closed:
-            self.connection = self._connect()
+        self._open()
         yield
 
     def begin(self, *, durable: bool, ordered: bool) -> None:
@@ -64,7 +71,7 @@ class PostgresWriter:
         try:
             self.connection.raw.execute(b"ROLLBACK")
         except psycopg.Error:
-            self.connection.close()
+            self.close()
 
     def was_committed(self, transaction: str) -> bool | None:
         """See Writer."""
@@ -73,6 +80,7 @@ class PostgresWriter:
 
     def is_well(self) -> bool:
         """See Writer."""
+        self._open()
         self.connection.execute("SELECT 1")
         return True
 
@@ -83,12 +91,18 @@ class PostgresWriter:
         """See Writer; after a fault of the connection it is opened again."""
         fault = fault_of(error)
         if fault is Fault.LOST:
-            self.connection.close()
+            self.close()
         return fault
 
     def close(self) -> None:
         """See Writer."""
-        self.connection.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _open(self) -> None:
+        if self._connection is None or self._connection.raw.closed:
+            self._prepare()
+            self._connection = self._connect()
 
     def _connect(self) -> PostgresConnection:
         connection = connect(self._settings.url, lock_timeout_s=self._settings.lock_timeout_s)

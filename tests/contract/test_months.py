@@ -1,0 +1,115 @@
+"""Months on PostgreSQL that are over: dropped whole, where nothing in them is kept and nobody has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from tests.contract.bench import Bench, sent
+from tests.contract.sql import SqlUnderTest
+from tests.contract.test_retention import made_now
+from waypost.adapters.sql.postgres.months import drop_months
+from waypost.domain.notification import Notification
+from waypost.domain.settlement import Sent
+from waypost.domain.time import DAY_MS, Instant, later
+from waypost.ports.work import Arrival
+
+pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
+
+JANUARY = {"content_2027_01", "notification_2027_01", "receipt_2027_01"}
+"""Where the clock of tests begins, in the middle of it."""
+MARCH = 50 * DAY_MS
+"""After its beginning; the partitions of tests end with it."""
+
+
+@pytest_asyncio.fixture
+async def bench(postgres_url: str) -> AsyncIterator[Bench]:
+    """A worker of a database that nobody else has."""
+    store = SqlUnderTest(postgres_url)
+    await store.open()
+    yield Bench(store, (await store.open_workers(1))[0])
+    await store.close()
+
+
+def months(url: str) -> set[str]:
+    """The tables that a month has to itself, up to February."""
+    named = r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '_2027_0[12]$'"
+    with psycopg.connect(url, autocommit=True) as connection:
+        return {row[0] for row in connection.execute(named).fetchall()}
+
+
+def drop(url: str, before: Instant) -> int:
+    """What the sweep does once a day."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return drop_months(connection, before)
+
+
+async def is_known(bench: Bench, made: Notification) -> bool:
+    """Whether it can be asked for."""
+    return await bench.store.views.story(made.app, made.id) is not None
+
+
+async def january(bench: Bench) -> Notification:
+    """A notification that is delivered in January."""
+    made = made_now(bench, "ann")
+    await bench.routed(made, Sent("id"))
+    return made
+
+
+async def test_a_month_of_which_nothing_is_kept_goes_whole(bench: Bench, postgres_url: str) -> None:
+    """Content a month after its notifications: the clocks of workers and server differ."""
+    made = await january(bench)
+    before = months(postgres_url)
+    bench.clock.advance(MARCH)
+    february = later(bench.now, -30 * DAY_MS)
+    assert drop(postgres_url, later(bench.now, -40 * DAY_MS)) == 0, "it is January that is under way"
+    assert drop(postgres_url, february) == len(JANUARY)
+    assert months(postgres_url) == before - JANUARY
+    assert not await is_known(bench, made)
+    young = made_now(bench, "ann")
+    await bench.routed(young, Sent("id"))
+    assert await is_known(bench, young)
+
+
+@pytest.mark.parametrize("kept", ["open", "finished lately"])
+async def test_a_month_that_keeps_something_stays(kept: str, bench: Bench, postgres_url: str) -> None:
+    """What was finished in time goes by pages."""
+    gone = await january(bench)
+    stays = made_now(bench, "ann")
+    await bench.accept(Arrival(stays))
+    bench.clock.advance(MARCH)
+    before = later(bench.now, -30 * DAY_MS)
+    if kept == "finished lately":
+        lease, item = await bench.take_one()
+        await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    assert drop(postgres_url, before) == 0
+    by_pages = await bench.store.retention.drop_whole(before)
+    assert await bench.store.retention.drop_before(by_pages, 10) == 1
+    assert not await is_known(bench, gone)
+    assert await is_known(bench, stays)
+
+
+async def test_nobody_waits_for_a_month_to_go(bench: Bench, postgres_url: str) -> None:
+    """Somebody else's long read has the table: it is tried again another day, and intake goes on."""
+    await january(bench)
+    bench.clock.advance(MARCH)
+    before = later(bench.now, -30 * DAY_MS)
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT count(*) FROM notification")
+        assert drop(postgres_url, before) == 0
+        await bench.accept(Arrival(made_now(bench, "ann")))
+    assert drop(postgres_url, before) == len(JANUARY)
+
+
+async def test_what_a_crash_left_detached_is_dropped_and_what_an_operator_detached_is_not(
+    bench: Bench, postgres_url: str
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE receipt DETACH PARTITION receipt_2027_01")
+        connection.execute("ALTER TABLE content DETACH PARTITION content_2027_01")
+        connection.execute("ALTER TABLE content_2027_01 RENAME TO doomed_content_2027_01")
+    assert drop(postgres_url, bench.now) == 1
+    assert {"receipt_2027_01", "notification_2027_01"} <= months(postgres_url)
