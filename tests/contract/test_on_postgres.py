@@ -17,6 +17,7 @@ from tests.journeys.harness import until
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
 from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.postgres.connection import connect
+from waypost.adapters.sql.postgres.engine import PostgresEngine
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
@@ -186,6 +187,27 @@ def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -
     second.commit()
     first.close()
     second.close()
+
+
+@pytest.mark.asyncio
+async def test_a_migration_that_would_have_to_wait_gives_up_and_intake_goes_on(
+    store: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """Somebody else's long read has the table; who comes after a statement that waits for its lock waits, too."""
+    bench = Bench(store, (await store.open_workers(1))[0])
+    engine = PostgresEngine(settings_of(emptied_postgres))
+    with psycopg.connect(emptied_postgres) as reader:
+        reader.execute("SELECT count(*) FROM notification")
+
+        def migrate() -> None:
+            with engine._connect() as connection, pytest.raises(psycopg.errors.LockNotAvailable):
+                connection.execute("ALTER TABLE notification ADD COLUMN later bigint")
+
+        migrating = asyncio.create_task(asyncio.to_thread(migrate))
+        made = [await bench.accepted(user=f"user-{n}") for n in range(3)]
+        await migrating
+        made.append(await bench.accepted(user="user-4"))
+    assert await bench.leasable() == [each.id for each in made]
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -24,6 +24,7 @@ from waypost.ports.peers import Peers
 
 MIGRATION_LOCK = 0x5759_7002
 """The advisory lock of whoever changes the schema."""
+MIGRATION_LOCK_TIMEOUT_MS = 1_000
 _MIGRATION_PATIENCE = b"SET lock_timeout = '30s'"
 
 
@@ -104,4 +105,9 @@ class PostgresEngine:
         return made
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        return psycopg.connect(self._settings.url, connect_timeout=CONNECT_TIMEOUT_S)
+        """For migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
+        return psycopg.connect(
+            self._settings.url,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
+        )
