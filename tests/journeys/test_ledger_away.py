@@ -23,6 +23,7 @@ KEYED = {"user_id": "user-0", "title": "Once", "idempotency_key": "k"}
 
 
 @pytest.mark.engines
+@pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.asyncio
 async def test_requests_keep_their_202_while_the_ledger_is_away(
