@@ -47,6 +47,8 @@ class Postgres(Service):
         )  # fmt: skip
         if made.returncode != 0:
             raise Broken(f"initdb ended with {made.returncode}:\n{made.stdout}")
+        with (data / "pg_hba.conf").open("a") as clients:
+            clients.write("host all all samenet trust\n")  # who comes from a namespace of this machine, to the loopback
         with (data / "postgresql.conf").open("a") as settings:
             settings.write(
                 f"listen_addresses = '{HOST}'\n"

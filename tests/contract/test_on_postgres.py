@@ -16,7 +16,7 @@ from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
 from waypost.adapters.sql.engine import Connection, InDoubt
-from waypost.adapters.sql.postgres.connection import connect
+from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
 from waypost.adapters.sql.postgres.engine import PostgresEngine
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.statements import over_list, translated
@@ -254,3 +254,23 @@ async def test_what_changes_all_the_time_is_changed_in_place(store: SqlUnderTest
 
     rows = await until(told, "the server tells of the updates")
     assert all(int(str(in_place)) >= 0.9 * int(str(all_)) for all_, in_place in rows), rows
+
+
+@pytest.mark.asyncio
+async def test_a_role_that_comes_as_the_membership_ends_is_not_held(emptied_postgres: str) -> None:
+    """The row is deleted in between, as one of a worker that stood still: the next to ask has the role alone."""
+    late, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+    run = late._run
+
+    async def ended_meanwhile(act: Callable[[PostgresConnection], Any]) -> Any:
+        found = await run(act)
+        if act.__name__ == "take":
+            asked(emptied_postgres, "DELETE FROM member RETURNING id")
+            await late._renew()
+        return found
+
+    late._run = ended_meanwhile  # type: ignore[method-assign] # what comes between two statements
+    assert not await late.take_role("sweep")
+    assert await other.take_role("sweep")
+    await late.close()
+    await other.close()

@@ -119,6 +119,8 @@ class Service:
         self.key = ""
         self.process: subprocess.Popen[str] | None = None
         self.python_path: Path | None = None
+        self.prefix: list[str] = []
+        """What its command begins with, to run it somewhere else."""
         self._session = session
 
     def configure(self, **settings: Any) -> None:
@@ -159,7 +161,8 @@ class Service:
     async def start(self) -> None:
         """Start it and wait until every worker is ready; the second time on the same port."""
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
-        command = [sys.executable, "-m", "waypost.cli", "serve", "--json", "--config", str(self.config_path)]
+        program = [*self.prefix, sys.executable, "-m", "waypost.cli"]
+        command = [*program, "serve", "--json", "--config", str(self.config_path)]
         _killed(self.process)
         log = self.directory / "serve.log"
         self.process, ready = await _started([*command, "--listen", listen], log, self.python_path)

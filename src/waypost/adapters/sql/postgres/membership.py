@@ -54,7 +54,7 @@ UPDATE ownership SET member = ? WHERE name IN (
 """
 _LET_GO = "UPDATE ownership SET member = NULL WHERE member = ? AND shard = ANY(?)"
 _TAKE_ROLE = """\
-INSERT INTO ownership (name, member) VALUES (?, ?)
+INSERT INTO ownership (name, member) SELECT CAST(? AS text), id FROM member WHERE id = ?
 ON CONFLICT (name) DO UPDATE SET member = excluded.member
 WHERE ownership.member IS NULL OR ownership.member = excluded.member RETURNING name
 """
@@ -154,13 +154,15 @@ class Membership:
             return False
         await self._join()
         self._roles[name] = _now_s()
+        member = self._id
 
         def take(connection: PostgresConnection) -> bool:
-            return connection.execute(_TAKE_ROLE, (f"role-{name}", self._id)).fetchone() is not None
+            return connection.execute(_TAKE_ROLE, (f"role-{name}", member)).fetchone() is not None
 
-        if await self._run(take):
+        is_taken = await self._run(take) and member == self._id  # what a member had goes with it
+        if is_taken:
             self._roles[name] = _HELD
-        return self._roles[name] == _HELD
+        return is_taken
 
     async def close(self) -> None:
         """See Locks."""
