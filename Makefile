@@ -27,7 +27,7 @@ fmt: install ## format the code and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-bench: install ## measure the whole path and its parts, about ten minutes (ONLY=kernel,intake for some; SECONDS=60 to hold the load)
+bench: install ## measure the whole path and its parts, ten to fifteen minutes (ONLY=kernel,intake for some; SECONDS=10 to hold the load for less than a minute)
 	@$(BIN)/python -m benchmarks
 
 bench-peers: install ## measure what other clients, and a Celery worker, need for the same work

@@ -13,28 +13,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import (
-    bulk,
-    celery,
-    encryption,
-    end_to_end,
-    groups,
-    growth,
-    intake,
-    isolation,
-    kernel,
-    look_ups,
-    peers,
-    stacks,
-)
-from benchmarks.programs import MissingProgram
-from benchmarks.rows import Row
+from benchmarks import bulk, celery, encryption, end_to_end, groups, growth, isolation, kernel, look_ups, peers, stacks
+from benchmarks.programs import MissingProgram, in_rust
+from waypost.bench import intake
+from waypost.bench.rows import Row
 
 MAIN: dict[str, Callable[[], list[Row]]] = {
     "kernel": kernel.run,
     "encryption": encryption.run,
     "groups": groups.run,
-    "intake": intake.run,
+    "intake": lambda: intake.run(in_rust()),
     "end_to_end": end_to_end.run,
     "bulk": bulk.run,
     "growth": growth.run,

@@ -3,30 +3,72 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import time
 import urllib.request
 from typing import Any
 
-from benchmarks.end_to_end import USERS, WARM_UP, Burst, burst, steady_rate
-from benchmarks.programs import cpu_s
-from benchmarks.registry import DEVICES_PER_USER
-from benchmarks.rows import Row
-from benchmarks.stack import Stack, running, settled
+from benchmarks.end_to_end import SIZE, USERS, burst
+from benchmarks.programs import in_rust
+from waypost.bench.end_to_end import Burst, steady_rate
+from waypost.bench.programs import cpu_s
+from waypost.bench.registry import DEVICES_PER_USER
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import Stack, running, settled
+from waypost.client import Client
 
 MARK = {"mark": "9999999999", "screen": "parcels"}
+NOTIFICATION = {"title": "Your parcel is here", "body": "It was left at the front door.", "data": MARK}
+HOUR_S = 3600.0
+LISTED = int(os.environ.get("LISTED", "20000"))
+"""Recipients of a list whom the registry does not know."""
 
 
 def run() -> list[Row]:
-    """Two workers, to everybody."""
-    with running(2, USERS) as stack:
-        burst(stack, 0, WARM_UP)
-        return _bulk(stack, WARM_UP).rows("bulk", "2 workers, one request to all in the registry")
+    """Two workers, to everybody; then to a list of strangers, which is what the recipients alone cost."""
+    with running(in_rust(), 2, USERS) as stack:
+        burst(stack, 0, SIZE.warm_up)
+        before = stack.peak_mib()
+        rows = _bulk(stack, SIZE.warm_up).rows("bulk", f"2 workers, one request to all {USERS:,} in the registry")
+        rows.append(_memory(stack, f"{USERS:,} recipients", before))
+        return rows + _list(stack)
+
+
+def _memory(stack: Stack, what: str, before: float) -> Row:
+    peak = stack.peak_mib()
+    name = f"{what}: memory of the largest process at its peak"
+    return row("bulk", name, peak, "MiB", f"{before:.0f} before", peak / before)
+
+
+def _list(stack: Stack) -> list[Row]:
+    what = f"a list of {LISTED:,} without devices"
+    before, own_before = stack.peak_mib(), stack.cpu_s()
+    job: dict[str, Any] = _asked(stack, "POST", "/v1/bulk", {"notification": NOTIFICATION, "upload": True})
+    with tempfile.TemporaryFile() as lines:
+        lines.writelines(b'{"user_id":"stranger-%d"}\n' % n for n in range(LISTED))
+        lines.seek(0)
+        Client(stack.url, stack.key, timeout_s=HOUR_S).upload_recipients(job["id"], lines, "application/x-ndjson")
+    uploaded_s = stack.cpu_s() - own_before
+    while (seen := _asked(stack, "GET", f"/v1/bulk/{job['id']}"))["state"] != "finished":
+        time.sleep(0.2)
+    assert seen["counts"].get("no_targets") == LISTED, seen
+    each_us = 1e6 / LISTED
+    return [
+        row("bulk", f"{what}: Waypost's CPU of reading a line", uploaded_s * each_us, "µs"),
+        row(
+            "bulk",
+            f"{what}: Waypost's CPU a recipient",
+            (stack.cpu_s() - own_before) * each_us - uploaded_s * each_us,
+            "µs",
+        ),
+        _memory(stack, what, before),
+    ]
 
 
 def begin(stack: Stack) -> str:
     """Tell everybody; the job's id."""
-    notification = {"title": "Your parcel is here", "body": "It was left at the front door.", "data": MARK}
-    job: dict[str, Any] = _asked(stack, "POST", "/v1/bulk", {"notification": notification, "registry": {}})
+    job: dict[str, Any] = _asked(stack, "POST", "/v1/bulk", {"notification": NOTIFICATION, "registry": {}})
     return str(job["id"])
 
 

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import environments
-from benchmarks.end_to_end import NOTIFICATIONS, USERS, WARM_UP, burst
+from benchmarks.end_to_end import SIZE, USERS, burst
 from benchmarks.peers import HERE
-from benchmarks.programs import Gateway, command, cpu_s, gateway, reached
-from benchmarks.registry import DEVICES_PER_USER, devices
-from benchmarks.rows import Row, row
-from benchmarks.stack import running
+from benchmarks.programs import command, in_rust
+from waypost.bench.programs import Gateway, cpu_s, gateway, reached
+from waypost.bench.registry import DEVICES_PER_USER, devices
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import running
 from waypost.lab import credentials
 
 COUNT = 600
@@ -36,14 +37,14 @@ def run() -> list[Row]:
 
 def _compared(latency_ms: int) -> list[Row]:
     late = dict.fromkeys(("apns", "fcm", "webpush"), latency_ms)
-    with running(WORKERS, USERS) as stack:
+    with running(in_rust(), WORKERS, USERS) as stack:
         stack.gateway.set_latency(**late)
-        burst(stack, 0, WARM_UP)
-        ours = burst(stack, WARM_UP, NOTIFICATIONS // 2)
+        burst(stack, 0, SIZE.warm_up)
+        ours = burst(stack, SIZE.warm_up, SIZE.notifications // 2)
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
         folder = Path(name)
         credentials.write_missing(folder, "bench")
-        with gateway(folder / credentials.SERVER) as server:
+        with gateway(in_rust(), folder / credentials.SERVER) as server:
             server.set_latency(**late)
             us, per_s = _measured(folder, server)
     what = f"answered after {latency_ms} ms, Celery and Redis"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.registry import APP
+from waypost.bench.registry import APP
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId

@@ -13,11 +13,12 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.deliveries import delivery, notification
-from benchmarks.programs import Gateway, cpu_s, gateway
-from benchmarks.registry import APP
-from benchmarks.rows import Row, row
+from benchmarks.programs import in_rust
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.bench.programs import Gateway, cpu_s, gateway
+from waypost.bench.registry import APP
+from waypost.bench.rows import Row, row
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Outcome, Taken
@@ -41,7 +42,7 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
         folder = Path(name)
         credentials.write_missing(folder, "bench")
-        with gateway(folder / credentials.SERVER) as other_side:
+        with gateway(in_rust(), folder / credentials.SERVER) as other_side:
             credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
             other_side.set_latency(fcm=LATENCY_MS)
             return uvloop.run(_measure(folder, other_side))

@@ -11,13 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.end_to_end import USERS, WARM_UP, burst
-from benchmarks.programs import reached
-from benchmarks.registry import APP
-from benchmarks.rows import Row, row
-from benchmarks.stack import running
+from benchmarks.end_to_end import SIZE, USERS
+from benchmarks.programs import in_rust
 from waypost.adapters.sql.connection import connect
 from waypost.adapters.sql.rows import content_body
+from waypost.bench.end_to_end import burst
+from waypost.bench.programs import reached
+from waypost.bench.registry import APP
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import running
 from waypost.domain.ids import AppId, UserId, shard_of
 from waypost.domain.notification import Content
 from waypost.domain.time import DAY_MS, HOUR_MS
@@ -71,14 +73,14 @@ def run() -> list[Row]:
 
 
 def _delivered(users: int, history: int) -> float:
-    with running(2, users, history=partial(write_history, count=history)) as stack:
-        burst(stack, 0, WARM_UP, users=users, known=history)
-        return burst(stack, WARM_UP, NOTIFICATIONS, users=users, known=history).own_us
+    with running(in_rust(), 2, users, history=partial(write_history, count=history)) as stack:
+        burst(stack, 0, SIZE.warm_up, users=users, known=history)
+        return burst(stack, SIZE.warm_up, NOTIFICATIONS, users=users, known=history).own_us
 
 
 def _drained(queued: int) -> float:
     """CPU of a delivery while so many wait: the second part of what is taken from the front."""
-    with running(2, USERS, history=partial(write_queue, count=queued + FROM_THE_QUEUE * 2)) as stack:
+    with running(in_rust(), 2, USERS, history=partial(write_queue, count=queued + FROM_THE_QUEUE * 2)) as stack:
         deliveries = int(FROM_THE_QUEUE * 2.5)
         before, from_s = reached(stack.gateway, deliveries), stack.cpu_s()
         after, to_s = reached(stack.gateway, before + deliveries), stack.cpu_s()

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 from benchmarks import bulk
-from benchmarks.latency import Latency, latency
-from benchmarks.programs import Load
-from benchmarks.registry import APP
-from benchmarks.rows import Row, row
-from benchmarks.stack import Stack, running
+from benchmarks.end_to_end import USERS
+from benchmarks.programs import in_rust
+from waypost.bench.latency import Latency, latency
+from waypost.bench.registry import APP
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import Stack, running
 
-USERS = 20_000
 VIPS = 500
 PER_S = 20
 """Critical notifications, each alone and on time."""
@@ -41,7 +41,7 @@ def run() -> list[Row]:
         ("FCM a black hole", _nothing, _black_hole),
     )
     numbers = itertools.count(10**9, 1000)
-    with running(2, USERS, vips=VIPS, apps=(APP, OTHER_APP)) as stack:
+    with running(in_rust(), 2, USERS, vips=VIPS, apps=(APP, OTHER_APP)) as stack:
         _critical(stack, next(numbers))
         return [each for name, *around in disturbances for each in _disturbed(stack, numbers, name, *around)]
 
@@ -111,7 +111,7 @@ def _silent(stack: Stack, times: int) -> Iterator[None]:
 def _load(stack: Stack, key: str, **wishes: object) -> Iterator[None]:
     """As long as the block; the gateway keeps no marks of it."""
     first = time.time_ns() // 1000 * 1000
-    load = Load(stack.url, key, users=USERS, first=first, seconds=600, **wishes)
+    load = stack.load(key, users=USERS, first=first, seconds=600, **wishes)
     time.sleep(1)
     try:
         yield

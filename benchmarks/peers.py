@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from benchmarks import environments
-from benchmarks.programs import Gateway, gateway
-from benchmarks.rows import Row, row
+from benchmarks.programs import in_rust
+from waypost.bench.programs import Gateway, gateway
+from waypost.bench.rows import Row, row
 from waypost.lab import credentials
 
 HERE = Path(__file__).parent / "peer_programs"
@@ -68,7 +69,7 @@ def compare(peers: Sequence[Peer]) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
         folder = Path(name)
         credentials.write_missing(folder, "bench")
-        with gateway(folder / credentials.SERVER) as server:
+        with gateway(in_rust(), folder / credentials.SERVER) as server:
             credentials.write_service_account(folder, "bench", f"{server.url}/token")
             return [
                 each

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 
 import redis
 
-from benchmarks.end_to_end import Burst, burst
-from benchmarks.registry import APP
-from benchmarks.rows import Row, row
-from benchmarks.stack import Stack, running
-from benchmarks.stores import Stands, connected, embedded, on_postgres, on_postgres_and_redis, on_the_log
+from benchmarks.programs import in_rust
+from benchmarks.stores import on_postgres, on_postgres_and_redis, on_the_log
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.engine import Row as Stored
 from waypost.adapters.sql.rows import INSERT_RECEIPT, RECEIPT_VALUES, receipt_row
+from waypost.bench.end_to_end import Burst, burst
+from waypost.bench.registry import APP
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import Stack, running
+from waypost.bench.stores import Stands, connected, embedded
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.notification import Channel, Lane
@@ -77,7 +79,7 @@ def run() -> list[Row]:
 
 def _delivered(stands: Stands, workers: int, what: str) -> tuple[Burst, list[Row]]:
     """What it took, and what it took of the servers."""
-    with running(workers, USERS, stands=stands) as stack:
+    with running(in_rust(), workers, USERS, stands=stands) as stack:
         burst(stack, 0, WARM_UP, users=USERS)
         before, reads = stack.base.cpu_s(), _redis_reads(stack)
         measured = burst(stack, WARM_UP, NOTIFICATIONS, users=USERS)
@@ -108,13 +110,13 @@ def _redis_reads(stack: Stack) -> int | None:
     """How often Redis has read from its clients: a pipeline is one read, or few."""
     if "redis" not in stack.base.servers:
         return None
-    with redis.Redis.from_url(stack.base.servers["redis"].url) as client:
+    with redis.Redis.from_url(stack.base.servers["redis"]) as client:
         return int(client.info("stats")["total_reads_processed"])
 
 
 def _receipts() -> list[Row]:
     """By one connection, as the store writes them; every commit is durable."""
-    with running(1, 1, stands=on_postgres) as stack, connected(stack.base.url) as connection:
+    with running(in_rust(), 1, 1, stands=on_postgres) as stack, connected(stack.base.url) as connection:
         grouped = _written(connection, _stored(0, RECEIPTS), GROUP)
         single = _written(connection, _stored(RECEIPTS, SINGLE), 1)
     what = "PostgreSQL: receipts a second"

@@ -1,67 +1,34 @@
-"""What a stack stands on: settings for waypost.yaml, the store as the bench reads it, and the servers' own CPU."""
+"""What a stack stands on beyond SQLite: settings for waypost.yaml, and the servers' own CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.programs import MissingProgram, cpu_s
+from benchmarks.programs import MissingProgram
 from scripts.services import processes
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
 from scripts.services.service import Missing, Service
-from waypost.adapters.sql import connection as sqlite
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.settings import is_postgres
-
-FILE = "waypost.db"
-
-
-@dataclass(frozen=True)
-class Base:
-    """What a stack stands on, running."""
-
-    settings: dict[str, Any]
-    """Of waypost.yaml."""
-    servers: dict[str, Service] = field(default_factory=dict)
-
-    @property
-    def url(self) -> str:
-        """Of the store."""
-        url: str = self.settings["store"]["url"]
-        return url
-
-    def cpu_s(self) -> dict[str, float]:
-        """CPU seconds so far of each server, its children included."""
-        return {name: spent_s(server) for name, server in self.servers.items()}
-
-
-Stands = Callable[[Path, ExitStack], Base]
-"""Makes a base in a folder; the servers end with the stack of exits."""
-
-
-def embedded(folder: Path, _: ExitStack) -> Base:
-    """SQLite alone."""
-    return Base({"store": {"url": f"sqlite:///{folder / FILE}"}})
+from waypost.bench.programs import cpu_s
+from waypost.bench.stores import Base, embedded
 
 
 def on_postgres(folder: Path, exits: ExitStack) -> Base:
     """PostgreSQL, with fsync."""
     server = exits.enter_context(up(Postgres, folder / "postgres"))
-    store = {"url": server.url, "run_dir": str(folder / "run")}
-    return Base({"store": store}, {"postgres": server})
+    return _base({"store": _store(server, folder)}, postgres=server)
 
 
 def on_postgres_and_redis(folder: Path, exits: ExitStack) -> Base:
     """The same, with the cache of devices."""
-    base = on_postgres(folder, exits)
+    postgres = exits.enter_context(up(Postgres, folder / "postgres"))
     server = exits.enter_context(up(Redis, folder / "redis"))
-    cached = {"redis": {"url": server.url}, "cache": "redis"}
-    return Base(base.settings | cached, base.servers | {"redis": server})
+    settings = {"store": _store(postgres, folder), "redis": {"url": server.url}, "cache": "redis"}
+    return _base(settings, postgres=postgres, redis=server)
 
 
 def on_the_log(folder: Path, exits: ExitStack) -> Base:
@@ -70,7 +37,16 @@ def on_the_log(folder: Path, exits: ExitStack) -> Base:
     server = exits.enter_context(up(Redis, folder / "redis"))
     kafka = {"bootstrap": broker.url, "replication": 1, "trial": True, "partitions": 8}
     settings = {"stack": "log", "kafka": kafka, "redis": {"url": server.url}, "dedup": "redis"}
-    return Base(embedded(folder, exits).settings | settings, {"kafka": broker, "redis": server})
+    return _base(embedded(folder, exits).settings | settings, kafka=broker, redis=server)
+
+
+def _store(server: Service, folder: Path) -> dict[str, str]:
+    return {"url": server.url, "run_dir": str(folder / "run")}
+
+
+def _base(settings: dict[str, Any], **servers: Service) -> Base:
+    urls = {name: server.url for name, server in servers.items()}
+    return Base(settings, urls, lambda: {name: spent_s(server) for name, server in servers.items()})
 
 
 @contextmanager
@@ -85,22 +61,6 @@ def up(kind: Callable[..., Service], folder: Path) -> Iterator[Service]:
         yield server
     finally:
         server.down()
-
-
-@contextmanager
-def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
-    """A connection to the store of that URL."""
-    connection: Any
-    if is_postgres(url):
-        from waypost.adapters.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra
-
-        connection = connect(url, read_only=read_only)
-    else:
-        connection = sqlite.connect(Path(url.removeprefix("sqlite:///")), busy_timeout_s=5, read_only=read_only)
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 def spent_s(server: Service) -> float:

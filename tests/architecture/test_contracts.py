@@ -19,6 +19,8 @@ PLANTED = (
     ("layers", "waypost.entrypoints.planted.planted", "import waypost.config"),
     ("layers", "waypost.config", "import waypost.bootstrap"),
     ("layers", "waypost.bootstrap", "import waypost.cli"),
+    ("layers", "waypost.bootstrap", "import waypost.bench"),
+    ("layers", "waypost.bench.planted", "import waypost.cli"),
     ("layers", "waypost.http2.planted", "import waypost.telemetry"),
     ("layers", "waypost.client.planted", "import waypost.domain"),
     ("layers", "waypost.lab.planted", "import waypost.adapters"),

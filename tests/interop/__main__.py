@@ -8,9 +8,9 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.kernel import certificate
 from tests.interop import load
 from tests.interop.servers import LARGE, ORDINARY, Server, Site
+from waypost.bench.kernel import certificate
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from benchmarks import bounds
-from benchmarks.programs import cpu_s
-from benchmarks.registry import iphones, register
-from benchmarks.stores import connected
 from tests.journeys.harness import Service, running, until
 from tests.tables import AddRow
+from waypost.bench.programs import cpu_s
+from waypost.bench.registry import iphones, register
+from waypost.bench.stores import connected
 
 USERS = 400
 BATCH = 100

@@ -27,6 +27,7 @@ from waypost.cli.groups import LazyGroup
         "check-config": "waypost.cli.checking:check_config",
         "migrate": "waypost.cli.migrating:migrate",
         "lab": "waypost.cli.lab:lab",
+        "bench": "waypost.cli.bench:bench",
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

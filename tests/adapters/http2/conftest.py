@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
-from benchmarks.kernel import certificate
 from tests.adapters.http2.client import Tls
 from tests.tables import AddRow
+from waypost.bench.kernel import certificate
 
 HOSTILE = ("test_hostile_server", "test_hostile_connections", "test_dial")
 

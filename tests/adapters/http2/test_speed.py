@@ -13,6 +13,7 @@ from benchmarks import bounds, kernel
 from benchmarks.programs import SEARCH
 from tests.interop.servers import command, running
 from tests.tables import AddRow
+from waypost.bench.kernel import PATH, certificate
 
 ROUNDS = 3
 SHAPE = (1, 500, 10_000)
@@ -25,8 +26,8 @@ def test_a_request_costs_a_bounded_multiple_of_what_it_costs_in_c(tmp_path: Path
             if os.environ.get("CI") == "true":
                 pytest.fail(f"{program} is not installed")
             pytest.skip(f"{program} is not installed")
-    cert_file, key_file = kernel.certificate(tmp_path)
-    served = tmp_path / kernel.PATH.removeprefix("/")
+    cert_file, key_file = certificate(tmp_path)
+    served = tmp_path / PATH.removeprefix("/")
     served.parent.mkdir(parents=True)
     served.write_bytes(b"ok")
     with socket.socket() as probe:

@@ -25,7 +25,6 @@ import pytest_asyncio
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from benchmarks.kernel import certificate
 from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes
 from tests.contract.clock import StoppedClock
 from tests.tables import AddRow
@@ -33,6 +32,7 @@ from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.bench.kernel import certificate
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId, format_id

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import growth, registry, stages
+from benchmarks import growth, stages
 from waypost.adapters.sql.connection import connect
 from waypost.adapters.sql.migrate import migrate, sqlite_engine
+from waypost.bench import registry
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from benchmarks.programs import Gateway, cpu_s, gateway
-from benchmarks.registry import APP, devices, iphones, register
-from benchmarks.stores import FILE, Base, Stands, connected, embedded
+from waypost.bench.programs import Gateway, Load, Programs, cpu_s, gateway, peak_mib
+from waypost.bench.registry import APP, devices, iphones, register
+from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -26,7 +26,10 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class Stack:
     """A gateway and a serving Waypost in a folder of their own."""
 
-    def __init__(self, gateway: Gateway, base: Base, pid: int, url: str, keys: dict[str, str]) -> None:
+    def __init__(
+        self, programs: Programs, gateway: Gateway, base: Base, pid: int, url: str, keys: dict[str, str]
+    ) -> None:
+        self._programs = programs
         self.gateway = gateway
         self.base = base
         self.url = url
@@ -34,6 +37,10 @@ class Stack:
         """By app."""
         self.key = keys[APP]
         self.pid = pid
+
+    def load(self, key: str = "", **wishes: object) -> Load:
+        """Begin to submit, with the key of the first app or another."""
+        return Load(self._programs, self.url, key or self.key, **wishes)
 
     def cpu_s(self) -> float:
         """CPU seconds so far of all processes of Waypost."""
@@ -44,13 +51,18 @@ class Stack:
         pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._family())
         return sum(pages) * PAGE_BYTES / 2**20
 
+    def peak_mib(self) -> float:
+        """The most memory that was resident of any one process of Waypost."""
+        return max(peak_mib(pid) for pid in self._family())
+
     def _family(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [self.pid, *map(int, children)]
 
 
 @contextmanager
-def running(
+def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stack
+    programs: Programs,
     workers: int,
     users: int,
     *,
@@ -59,19 +71,19 @@ def running(
     apps: tuple[str, ...] = (APP,),
     stands: Stands = embedded,
     history: Callable[[Path], None] = lambda _: None,
-    profile: Path | None = None,
+    command: Sequence[str] = ("waypost.cli",),
 ) -> Iterator[Stack]:
     """Start both, with *users* users in the registry of each app, *vips* with one iPhone, and what *history* adds.
 
-    Waypost stands on SQLite, whose file *history* is given, or on what *stands* makes.
-    With *profile* and one worker, SIGUSR1 to Waypost has it profile itself into that file (benchmarks.profiled).
+    Waypost stands on SQLite, whose file *history* is given, or on what *stands* makes. *command* is the module that is
+    run, with what it takes before ``serve``.
     """
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name, ExitStack() as exits:
         folder = Path(name)
         folder.chmod(0o755)  # PostgreSQL runs as a user of its own
         base = stands(folder, exits)
         credentials.write_missing(folder, "bench")
-        other_side = exits.enter_context(gateway(folder / credentials.SERVER))
+        other_side = exits.enter_context(gateway(programs, folder / credentials.SERVER))
         credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
         configuration = _configuration(folder, other_side.url, workers, apps) | base.settings
         (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
@@ -81,8 +93,8 @@ def running(
                 register(connection, devices(other_side.url, users, web=web, app=app))
             register(connection, iphones(vips))
         history(folder / FILE)
-        with _serving(folder, profile) as (pid, url):
-            yield Stack(other_side, base, pid, url, keys)
+        with _serving(folder, command) as (pid, url):
+            yield Stack(programs, other_side, base, pid, url, keys)
 
 
 def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, ...]) -> dict[str, Any]:
@@ -110,10 +122,9 @@ def _key(folder: Path, app: str) -> str:
 
 
 @contextmanager
-def _serving(folder: Path, profile: Path | None) -> Iterator[tuple[int, str]]:
+def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
     log = folder / "serve.log"
-    program = ["waypost.cli"] if profile is None else ["benchmarks.profiled", str(profile)]
-    command = [sys.executable, "-m", *program, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    command = [sys.executable, "-m", *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None

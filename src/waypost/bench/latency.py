@@ -9,8 +9,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.programs import Gateway, Load
-from benchmarks.stack import Stack
+from waypost.bench.programs import Gateway
+from waypost.bench.stack import Stack
 
 CONNECTIONS = 64
 PAUSE_S = 2.0
@@ -36,8 +36,14 @@ def latency(stack: Stack, first: int, *, rate: float, seconds: float, least: int
     stack.gateway.forget_marks()
     count = int(rate * seconds)
     with tempfile.NamedTemporaryFile() as marks:
-        named = {"first": first, "count": count, "rate": rate, "connections": CONNECTIONS, "marks": marks.name}
-        Load(stack.url, stack.key, **named, **wishes).result()
+        named: dict[str, Any] = {
+            "first": first,
+            "count": count,
+            "rate": rate,
+            "connections": CONNECTIONS,
+            "marks": marks.name,
+        }
+        stack.load(**named, **wishes).result()
         due_us = {
             start + n: due for start, many, due, _ in struct.iter_unpack("<QQQQ", marks.read()) for n in range(many)
         }

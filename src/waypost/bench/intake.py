@@ -6,9 +6,9 @@ import statistics
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from benchmarks.programs import Load
-from benchmarks.rows import Row, row
-from benchmarks.stack import Stack, running
+from waypost.bench.programs import Programs
+from waypost.bench.rows import Row, row
+from waypost.bench.stack import Stack, running
 
 WORKERS = 2
 ROUNDS = 3
@@ -17,11 +17,11 @@ SHAPES = ((1, 32, 2_000), (100, 8, 10_000), (1_000, 4, 10_000))
 WAYS = {"with dedup": "", "without": '"dedup_window":0,'}
 
 
-def run() -> list[Row]:
+def run(programs: Programs) -> list[Row]:
     """Rounds in turn, with dedup and without; the medians."""
     rows: list[Row] = []
     first = 0
-    with running(WORKERS, 0) as stack:
+    with running(programs, WORKERS, 0) as stack:
         for batch, connections, count in SHAPES:
             seen: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
             for _ in range(ROUNDS):
@@ -37,7 +37,7 @@ def _measured(stack: Stack, fields: str, batch: int, connections: int, first: in
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
     fields += f'"scheduled_at":"{tomorrow}"'
     wishes: dict[str, Any] = {"batch": batch, "connections": connections, "first": first, "count": count}
-    seen = Load(stack.url, stack.key, fields=fields, **wishes).result()
+    seen = stack.load(fields=fields, **wishes).result()
     return {name: seen[name] for name in ("p50_ms", "p95_ms", "p99_ms")} | {
         "per_s": count / seen["seconds"],
         "own_us": (stack.cpu_s() - before_s) / count * 1e6,

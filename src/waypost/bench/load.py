@@ -1,0 +1,110 @@
+"""Loads a REST door: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; says what it saw as JSON.
+
+``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
+notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
+it was due. ``fields`` is JSON to be added to each notification, such as ``"dedup_window":0``; ``first`` is the number
+of the first. ``marks`` is a file that is given, for each request, u64s (little-endian): first number, how many, µs
+since 1970 when due, and when answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import uvloop
+
+AGAIN = {429, 503}
+REPEAT_AFTER_S = 0.05
+"""What is answered 429 or 503 is asked again, as a caller would."""
+
+
+class Course:
+    """What is to be submitted, and what became of it."""
+
+    def __init__(self, address: str, key: str, wishes: dict[str, str]) -> None:
+        self._host = address
+        self._key = key
+        self._batch = int(wishes.get("batch", 1))
+        self._users = int(wishes.get("users", 1000))
+        self._count = int(wishes["count"])
+        self._rate = float(wishes.get("rate", 0))
+        self._first = int(wishes.get("first", 0))
+        self._fields = "," + wishes["fields"] if wishes.get("fields") else ""
+        self._taken = 0
+        self._statuses: Counter[str] = Counter()
+        self._latencies_s: list[float] = []
+        self._began, self._began_us = time.perf_counter(), time.time_ns() // 1000
+        self.marks = bytearray()
+
+    async def submit(self) -> None:
+        """One connection: one request after the other."""
+        host, port = self._host.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while self._taken < self._count:
+            taken, many = self._taken, min(self._batch, self._count - self._taken)
+            self._taken += many
+            due = self._began + taken / self._rate if self._rate else time.perf_counter()
+            await asyncio.sleep(due - time.perf_counter())
+            request = self._request(self._first + taken, many)
+            while True:
+                status = await _status(reader, writer, request)
+                self._answered(status, taken, many, due)
+                if status not in AGAIN:
+                    break
+                await asyncio.sleep(REPEAT_AFTER_S)
+        writer.close()
+
+    def _request(self, first: int, many: int) -> bytes:
+        body = ",".join([self._notification(n) for n in range(first, first + many)])
+        path = "/v1/notifications"
+        if self._batch > 1:
+            body, path = f'{{"notifications":[{body}]}}', "/v1/notifications/batch"
+        head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {self._key}\r\n"
+        return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    def _notification(self, n: int) -> str:
+        text = f'"title":"Your parcel is here","body":"Number {n} was left at the front door."'
+        data = f'"data":{{"mark":"{n}","screen":"parcels"}}'
+        return f'{{"user_id":"user-{n % self._users}",{text},{data}{self._fields}}}'
+
+    def _answered(self, status: int, taken: int, many: int, due: float) -> None:
+        now = time.perf_counter()
+        self._statuses[str(status)] += 1
+        self._latencies_s.append(now - due)
+        if status == 202:
+            due_us, now_us = (self._began_us + int((at - self._began) * 1e6) for at in (due, now))
+            self.marks += struct.pack("<QQQQ", self._first + taken, many, due_us, now_us)
+
+    def report(self) -> dict[str, object]:
+        """As the caller reads it."""
+        waited = sorted(self._latencies_s)
+        parts = {f"p{share}_ms": waited[len(waited) * share // 100] * 1000 for share in (50, 95, 99)}
+        seconds = time.perf_counter() - self._began
+        return {"submitted": self._taken, "seconds": seconds, "statuses": self._statuses} | parts
+
+
+async def _status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
+    """Ask, and read an answer with a Content-Length to its end."""
+    writer.write(request)
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0]))
+    return int(head[9:12])
+
+
+async def _run(course: Course, connections: int) -> None:
+    await asyncio.gather(*(course.submit() for _ in range(connections)))
+
+
+if __name__ == "__main__":
+    named = dict(each.split("=", 1) for each in sys.argv[3:])
+    course = Course(sys.argv[1], sys.argv[2], named)
+    uvloop.run(_run(course, int(named.get("connections", 8))))
+    print(json.dumps(course.report()))
+    if "marks" in named:
+        Path(named["marks"]).write_bytes(course.marks)

@@ -1,0 +1,58 @@
+"""What a stack stands on: settings for waypost.yaml, and the store as the bench reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waypost.adapters.sql import connection as sqlite
+from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.settings import is_postgres
+
+FILE = "waypost.db"
+
+
+@dataclass(frozen=True)
+class Base:
+    """What a stack stands on, running."""
+
+    settings: dict[str, Any]
+    """Of waypost.yaml."""
+    servers: dict[str, str] = field(default_factory=dict)
+    """The URL of each."""
+    cpu_s: Callable[[], dict[str, float]] = dict
+    """CPU seconds so far of each server, its children included."""
+
+    @property
+    def url(self) -> str:
+        """Of the store."""
+        url: str = self.settings["store"]["url"]
+        return url
+
+
+Stands = Callable[[Path, ExitStack], Base]
+"""Makes a base in a folder; the servers end with the stack of exits."""
+
+
+def embedded(folder: Path, _: ExitStack) -> Base:
+    """SQLite alone."""
+    return Base({"store": {"url": f"sqlite:///{folder / FILE}"}})
+
+
+@contextmanager
+def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
+    """A connection to the store of that URL."""
+    connection: Any
+    if is_postgres(url):
+        from waypost.adapters.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra
+
+        connection = connect(url, read_only=read_only)
+    else:
+        connection = sqlite.connect(Path(url.removeprefix("sqlite:///")), busy_timeout_s=5, read_only=read_only)
+    try:
+        yield connection
+    finally:
+        connection.close()
