@@ -37,7 +37,7 @@ class Peer:
     channel: str
     count: int
     start: tuple[str, ...]
-    """What comes before the path of the order: ``python`` in the peers' environment, or ``go``."""
+    """What comes before the path of the order: ``python`` in the peers' environment, ``go`` or ``java``."""
 
 
 OURS = {channel: Peer("Waypost", channel, 5_000, ("waypost",)) for channel in ("apns", "fcm", "webpush")}
@@ -46,6 +46,7 @@ MAIN = (
     Peer("aioapns", "apns", 2_000, ("aioapns_peer.py",)),
 )
 MORE = (
+    Peer("Pushy", "apns", 20_000, ("java",)),
     Peer("httpx", "apns", 600, ("httpx_peer.py",)),
     Peer("firebase-admin", "fcm", 1_000, ("firebase_peer.py",)),
     Peer("pywebpush", "webpush", 1_000, ("pywebpush_peer.py",)),
@@ -120,6 +121,8 @@ def _command(peer: Peer) -> list[str]:
             return [sys.executable, "-m", "benchmarks.waypost_sender"]
         case "go":
             return [str(environments.go_program()), peer.start[1]]
+        case "java":
+            return environments.java_program()
         case program:
             return [str(environments.PYTHON), str(HERE / program)]
 

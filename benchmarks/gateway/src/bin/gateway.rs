@@ -1,6 +1,6 @@
 //! Stands in for APNs, FCM and push services at the least CPU: answers by path, counts, checks nothing.
 //!
-//! `gateway PEM` (certificate and key) prints `{"port": …, "admin": …}`. One thread; TLS with h2 or http/1.1 by ALPN.
+//! `gateway PEM` (certificate and key) prints `{"port": …, "admin": …}`. One thread; TLS with HTTP/2 or HTTP/1.1, as the client begins.
 //! A token that begins with `dead` is gone; one that begins with `fade` is throttled once for each notification.
 //! The text after `"mark":"` in a body numbers the notification: when it came is kept for `/marks`.
 //! Admin, plain HTTP: `/counts`, `/marks` (pairs of u64, little-endian: mark, µs since 1970), `/forget` (the marks),
@@ -23,10 +23,12 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{
-    Method, Request, Response, body::Incoming, rt::Executor, server::conn::http1, server::conn::http2,
-    service::service_fn,
+    Method, Request, Response, body::Incoming, rt::Executor, server::conn::http1, service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
 use memchr::memmem;
 use tokio::{net::TcpListener, task::LocalSet};
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
@@ -241,17 +243,11 @@ async fn serve(listener: TcpListener, acceptor: TlsAcceptor, gateway: Shared) ->
         let (acceptor, gateway) = (acceptor.clone(), gateway.clone());
         tokio::task::spawn_local(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
-            let multiplexed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let service = service_fn(move |request| push(gateway.clone(), request));
-            let stream = TokioIo::new(stream);
-            if multiplexed {
-                let mut serving = http2::Builder::new(OnThisThread);
-                serving.timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
-                serving.initial_stream_window_size(1 << 20).initial_connection_window_size(WINDOW);
-                let _ = serving.serve_connection(stream, service).await;
-            } else {
-                let _ = http1::Builder::new().serve_connection(stream, service).await;
-            }
+            let mut serving = auto::Builder::new(OnThisThread);
+            serving.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+            serving.http2().initial_stream_window_size(1 << 20).initial_connection_window_size(WINDOW);
+            let _ = serving.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
