@@ -14,12 +14,17 @@ from tests.contract.sql import SqlUnderTest
 from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.relay import CLAIM, Claim
 from waypost.adapters.sql.relayed.relaying import Relay
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import OutboxSettings
+from waypost.adapters.sql.views import SqlViews
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.outbox import OutboxView
+from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
 from waypost.telemetry.sink import Silent
 
@@ -40,6 +45,11 @@ class RelayedUnderTest(SqlUnderTest):
         self.wire = Wire(RedisSettings(url=self._redis_url, timeout_s=10), Silent())
         await self.wire.start()
 
+    @property
+    def views(self) -> Views:
+        """Reads that know what is leased."""
+        return SqlViews(self._opened.database, self.clock, leases_are_stored=True)
+
     async def open_workers(self, count: int) -> Sequence[Work]:
         """Members with equal shares of what is due."""
         workers = []
@@ -52,6 +62,34 @@ class RelayedUnderTest(SqlUnderTest):
             self.relays[id(worker)] = relay
             workers.append(worker)
         return workers
+
+    @property
+    def outbox(self) -> OutboxView:
+        """What operators see."""
+        return self._opened.outbox
+
+    def database_of(self, worker: Work) -> Database:
+        """A worker's database."""
+        return self._workers[id(worker)].database
+
+    def directly(self, worker: Work) -> Work:
+        """A worker that is asked whatever its relay has done."""
+        assert isinstance(worker, Relayed)
+        return worker.work
+
+    async def claim(self, worker: Work, *, publish: bool = False) -> None:
+        """Let the worker's relay come so far: it claimed, and perhaps published."""
+        relay, store = self.relays[id(worker)], self._workers[id(worker)]
+        member = store.member()
+        assert member is not None
+        claimed = await store.database.commits.submit(CLAIM, Claim(member, 100))
+        if publish:
+            await relay._publish(claimed)
+
+    async def at_the_broker(self) -> int:
+        """Entries that are there, handed out or not."""
+        streams = [f"{self._prefix}{{{lane}}}:{app}" for lane in Lane for app in (APP, OTHER_APP)]
+        return sum(await self.wire.execute([("XLEN", stream) for stream in streams]))
 
     async def crash(self, worker: Work) -> None:
         """What it claimed, leased or read from the broker is found by the others."""
@@ -73,34 +111,34 @@ class Relayed:
     """A worker that is asked when there is nothing left to be relayed."""
 
     def __init__(self, work: RelayedWork, under_test: RelayedUnderTest) -> None:
-        self._work = work
+        self.work = work
         self._under_test = under_test
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """See Work."""
-        return await self._work.accept(batch)
+        return await self.work.accept(batch)
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Work."""
         await self._under_test.relayed()
-        return await self._work.lease(lane, n, until)
+        return await self.work.lease(lane, n, until)
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Work."""
-        return await self._work.extend(lease, until)
+        return await self.work.extend(lease, until)
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """See Work."""
-        return await self._work.settle(lease, settled)
+        return await self.work.settle(lease, settled)
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        return await self._work.release(now, n, lifted)
+        return await self.work.release(now, n, lifted)
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""
-        return await self._work.withdraw(app, ids, why, now)
+        return await self.work.withdraw(app, ids, why, now)
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""
-        return await self._work.depth(lane)
+        return await self.work.depth(lane)

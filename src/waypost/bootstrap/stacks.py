@@ -13,6 +13,7 @@ from msgspec import Struct
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
+from waypost.adapters.sql.views import SqlViews
 from waypost.bootstrap.places import run_dir_of
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError
@@ -112,12 +113,15 @@ async def _relayed(config: Config, store: Store, redis: Redis | None, clock: Clo
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     broker = RedisBroker(redis, f"{config.redis.prefix}work:", tuple(config.apps), uuid.uuid4().hex, BROKER_LEASE_MS)
-    async with opened_relayed(store, broker, config.outbox, clock) as (work, relay):
+    relays = Role.RELAY in config.does()
+    async with opened_relayed(store, broker, config.outbox, clock, relays=relays) as (work, relay):
 
         def listen(tell: Callable[[Lane], None]) -> None:
             relay.on_arrival = tell
 
-        yield Carrier(work, store.views, partial(store_fault, store), listen)
+        yield Carrier(
+            work, SqlViews(store.database, clock, leases_are_stored=True), partial(store_fault, store), listen
+        )
 
 
 def _ledger_says(store: Store, keys: RememberedKeys) -> dict[str, str]:

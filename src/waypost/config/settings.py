@@ -38,7 +38,7 @@ class Stack(StrEnum):
     LOG = "log"
 
 
-ROLE_OF = {Role.RECORDER: Stack.LOG}
+ROLE_OF = {Role.RECORDER: Stack.LOG, Role.RELAY: Stack.RELAYED}
 """Roles that one stack alone has."""
 
 

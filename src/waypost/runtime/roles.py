@@ -12,6 +12,8 @@ class Role(StrEnum):
     """Takes requests."""
     WORKER = "worker"
     """Delivers."""
+    RELAY = "relay"
+    """Publishes what is accepted or due, where a broker carries it; several may at once."""
     RECORDER = "recorder"
     """Writes on the ledger what the log says."""
     REPORT = "report"

@@ -16,6 +16,7 @@ from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
 from waypost.adapters.sql.ledger import SqlLedger
 from waypost.adapters.sql.opt_outs import SqlOptOuts
+from waypost.adapters.sql.outbox_view import SqlOutboxView
 from waypost.adapters.sql.retention import SqlRetention
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.views import SqlViews
@@ -45,6 +46,7 @@ class Store:
         self.journal = SqlJournal(database)
         self.bulk = SqlBulk(database)
         self.bulk_views = SqlBulkViews(database)
+        self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)

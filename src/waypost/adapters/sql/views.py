@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from msgspec import Struct
+
 from waypost.adapters.sql.bulk_views import waiting_recipient
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
@@ -53,6 +55,10 @@ SELECT {RECEIPT} FROM receipt INDEXED BY receipt_dead
 WHERE app = ? AND dead = 1 AND (notification_id, n) < (?, ?)
 ORDER BY notification_id DESC, n DESC LIMIT ?
 """  # noqa: S608 - a list of columns
+_HELD = (
+    "SELECT notification_id FROM outbox"
+    " WHERE notification_id IN ({keys}) AND n = -1 AND done_at IS NULL AND holder IN (SELECT id FROM member)"
+)
 _BALANCE_END = "SELECT id FROM notification WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?"
 _BALANCE = "SELECT app, status, count(*) FROM notification WHERE id > ? AND id <= ? GROUP BY app, status"
 
@@ -60,24 +66,29 @@ _BALANCE = "SELECT app, status, count(*) FROM notification WHERE id > ? AND id <
 class SqlViews:
     """Reads in reader threads: they wait for nobody and nobody waits for them."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, *, leases_are_stored: bool = False) -> None:
+        """Where *leases_are_stored*, what is leased reads ``processing`` before it is routed, too."""
         self._database = database
         self._clock = clock
+        self._find_held = _held if leases_are_stored else None
+
+    def _look(self) -> _Look:
+        return _Look(self._clock.now(), self._find_held)
 
     async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
         """See Views."""
-        now = self._clock.now()
-        return await self._database.read(lambda connection: _story(connection, app, notification_id, now))
+        look = self._look()
+        return await self._database.read(lambda connection: _story(connection, app, notification_id, look))
 
     async def history(self, query: HistoryQuery) -> list[Record]:
         """See Views."""
-        now = self._clock.now()
-        return await self._database.read(lambda connection: _history(connection, query, now))
+        look = self._look()
+        return await self._database.read(lambda connection: _history(connection, query, look))
 
     async def dead(self, query: DeadQuery) -> list[DeadLetter]:
         """See Views."""
-        now = self._clock.now()
-        return await self._database.read(lambda connection: _dead(connection, query, now))
+        look = self._look()
+        return await self._database.read(lambda connection: _dead(connection, query, look))
 
     async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
         """See Views."""
@@ -92,13 +103,38 @@ class SqlViews:
 
     async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
         """See Views."""
-        now = self._clock.now()
-        rows = await self._database.read(lambda connection: list(select_in(connection, _STATUSES, ids)))
-        return {row[0]: _status(row[2], row[3], now) for row in rows if row[1] == app}
+        look = self._look()
+        return await self._database.read(
+            lambda connection: {
+                row[0]: status
+                for row, status in look.statuses(connection, list(select_in(connection, _STATUSES, ids)))
+                if row[1] == app
+            }
+        )
 
 
-def _story(connection: Connection, app: AppId, notification_id: NotificationId, now: Instant) -> Story | None:
-    record = _records(connection, [notification_id], now).get(notification_id)
+class _Look(Struct, frozen=True):
+    """When a read was made, and how to find what is leased then."""
+
+    now: Instant
+    held: Callable[[Connection, Sequence[NotificationId]], set[NotificationId]] | None
+
+    def statuses(self, connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Row, NotificationStatus]]:
+        """How rows (id, app, status, due_at) read."""
+        pending = NotificationStatus.PENDING
+        held: set[NotificationId] = set()
+        if self.held is not None:
+            held = self.held(connection, [row[0] for row in rows if row[2] == pending and row[3] is not None])
+        for row in rows:
+            yield row, NotificationStatus.PROCESSING if row[0] in held else _status(row[2], row[3], self.now)
+
+
+def _held(connection: Connection, ids: Sequence[NotificationId]) -> set[NotificationId]:
+    return {row[0] for row in select_in(connection, _HELD, ids)}
+
+
+def _story(connection: Connection, app: AppId, notification_id: NotificationId, look: _Look) -> Story | None:
+    record = _records(connection, [notification_id], look).get(notification_id)
     if record is None:
         waiting = waiting_recipient(connection, app, notification_id)
         return None if waiting is None else Story(waiting)
@@ -109,19 +145,20 @@ def _story(connection: Connection, app: AppId, notification_id: NotificationId, 
     return Story(record, tuple(map(receipt_of, receipts)), tuple(row[0] for row in duplicates))
 
 
-def _history(connection: Connection, query: HistoryQuery, now: Instant) -> list[Record]:
+def _history(connection: Connection, query: HistoryQuery, look: _Look) -> list[Record]:
     wanted = frozenset(query.statuses) or frozenset(NotificationStatus)
     chosen = (
         row[0]
-        for row in _newest_first(connection, query)
-        if row[1] == query.app and _status(row[2], row[3], now) in wanted
+        for page in _newest_first(connection, query)
+        for row, status in look.statuses(connection, page)
+        if row[1] == query.app and status in wanted
     )
     ids = list(islice(chosen, query.limit))
-    found = _records(connection, ids, now)
+    found = _records(connection, ids, look)
     return [found[notification_id] for notification_id in ids]
 
 
-def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Row]:
+def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Sequence[Row]]:
     """Keys and statuses, a page at a time; pages of an app alone run over the other apps' rows too."""
     before: NotificationId = query.before or _LAST_ID
     while True:
@@ -129,19 +166,19 @@ def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Row]:
             page = connection.execute(_OF_APP, (before, _PAGE)).fetchall()
         else:
             page = connection.execute(_OF_USER, (query.app, query.user_id, before, _PAGE)).fetchall()
-        yield from page
+        yield page
         if len(page) < _PAGE:
             return
         before = page[-1][0]
 
 
-def _dead(connection: Connection, query: DeadQuery, now: Instant) -> list[DeadLetter]:
+def _dead(connection: Connection, query: DeadQuery, look: _Look) -> list[DeadLetter]:
     letters: list[DeadLetter] = []
     before = query.before or (_LAST_ID, 0)
     while len(letters) < query.limit:
         page = [receipt_of(row) for row in connection.execute(_DEAD, (query.app, *before, _PAGE)).fetchall()]
         chosen = [receipt for receipt in page if _is_asked_for(receipt, query)]
-        records = _records(connection, list(dict.fromkeys(receipt.notification_id for receipt in chosen)), now)
+        records = _records(connection, list(dict.fromkeys(receipt.notification_id for receipt in chosen)), look)
         for receipt in chosen:
             record = records[receipt.notification_id]
             if query.user_id in (None, record.notification.user_id):
@@ -168,12 +205,13 @@ def _balance_page(after: NotificationId) -> Callable[[Connection], tuple[list[Ro
     return read
 
 
-def _records(connection: Connection, ids: Sequence[NotificationId], now: Instant) -> dict[NotificationId, Record]:
-    records = {}
-    for row in select_in(connection, _RECORDS, ids):
-        status, due_at, *rest = row[NOTIFICATION_WIDTH:]
-        records[row[0]] = Record(notification_of(row), _status(status, due_at, now), *rest)
-    return records
+def _records(connection: Connection, ids: Sequence[NotificationId], look: _Look) -> dict[NotificationId, Record]:
+    rows = {row[0]: row for row in select_in(connection, _RECORDS, ids)}
+    keys = [(one, row[1], *row[NOTIFICATION_WIDTH : NOTIFICATION_WIDTH + 2]) for one, row in rows.items()]
+    statuses = {key[0]: status for key, status in look.statuses(connection, keys)}
+    return {
+        one: Record(notification_of(row), statuses[one], *row[NOTIFICATION_WIDTH + 2 :]) for one, row in rows.items()
+    }
 
 
 def _status(stored: str, due_at: Instant | None, now: Instant) -> NotificationStatus:

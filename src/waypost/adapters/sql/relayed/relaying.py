@@ -18,6 +18,7 @@ from waypost.domain.time import SECOND_MS, later
 from waypost.ports.broker import Broker
 from waypost.ports.clock import Clock
 
+_TOPIC = "outbox"
 _FORMAT = b"\x01"
 _ID_BYTES = 16
 _DROPPED = 5_000
@@ -51,7 +52,9 @@ class Relay:
         """Told of each lane with new work at the broker."""
 
     def start(self) -> None:
-        """Begin to publish."""
+        """Begin to publish, also what others have written who do not."""
+        if self._peers is not None:
+            self._peers.on(_TOPIC, lambda _: self._woken.set())
         self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
 
     async def stop(self) -> None:
@@ -63,6 +66,8 @@ class Relay:
     def wake(self) -> None:
         """There is something in the outbox."""
         self._woken.set()
+        if not self._tasks and self._peers is not None:
+            self._peers.tell(_TOPIC)
 
     def tell(self, lanes: Iterable[Lane]) -> None:
         """Let every worker know that these lanes have work."""

@@ -1,0 +1,45 @@
+"""Reading the outbox by pages of its key, newest first."""
+
+from __future__ import annotations
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Row
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
+from waypost.ports.outbox import EntryState, OutboxEntry, OutboxQuery
+
+_STATE = (
+    "CASE WHEN done_at IS NOT NULL THEN 'done' WHEN published_at IS NOT NULL THEN 'published'"
+    " WHEN claimed_at IS NOT NULL THEN 'claimed' ELSE 'pending' END"
+)
+_ENTRIES = f"""\
+SELECT seq, notification_id, n, lane, {_STATE}, added_at, claimed_at, published_at, done_at, handed FROM outbox
+WHERE app = ?1 AND seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR {_STATE} = CAST(?3 AS TEXT)) ORDER BY seq DESC LIMIT ?4
+"""  # noqa: S608 - an expression of ours
+_COUNTS = f"SELECT {_STATE}, count(*) FROM outbox WHERE app = ? GROUP BY 1"  # noqa: S608 - as above
+_NEWEST = (1 << 62) - 1
+
+
+class SqlOutboxView:
+    """See OutboxView."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def entries(self, query: OutboxQuery) -> list[OutboxEntry]:
+        """See OutboxView."""
+        state = None if query.state is None else query.state.value
+        bound = (query.app, _NEWEST if query.before is None else query.before, state, query.limit)
+        return await self._database.read(
+            lambda connection: [_entry(row) for row in connection.execute(_ENTRIES, bound).fetchall()]
+        )
+
+    async def counts(self, app: AppId) -> dict[EntryState, int]:
+        """See OutboxView."""
+        rows = await self._database.read(lambda connection: connection.execute(_COUNTS, (app,)).fetchall())
+        return dict.fromkeys(EntryState, 0) | {EntryState(state): count for state, count in rows}
+
+
+def _entry(row: Row) -> OutboxEntry:
+    seq, notification_id, n, lane, state, *rest = row
+    return OutboxEntry(seq, notification_id, None if n < 0 else n, Lane(lane), EntryState(state), *rest)

@@ -1,0 +1,176 @@
+"""What the relayed stack alone must be asked: relays, claims, what the broker loses, members that are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from tests.contract.bench import APP, Bench, again, notification, sent, targets
+from tests.contract.relayed import RelayedUnderTest
+from tests.contract.sql import SqlUnderTest
+from waypost.adapters.sql.relayed.adopt import adopt
+from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import HOUR_MS
+from waypost.ports.outbox import EntryState, OutboxQuery
+from waypost.ports.work import Lease, Settled, Stale, TooLate
+
+pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
+
+
+@pytest_asyncio.fixture
+async def stack(emptied_postgres: str, redis_url: str) -> AsyncIterator[RelayedUnderTest]:
+    """An empty stack."""
+    opened = RelayedUnderTest(emptied_postgres, redis_url)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def benches(stack: RelayedUnderTest, count: int) -> list[Bench]:
+    """Workers of it."""
+    return [Bench(stack, worker) for worker in await stack.open_workers(count)]
+
+
+async def shown(stack: RelayedUnderTest, state: EntryState | None = None) -> list[tuple[NotificationId, int | None]]:
+    """What operators see of the outbox."""
+    return [(entry.notification_id, entry.n) for entry in await stack.outbox.entries(OutboxQuery(APP, state))]
+
+
+async def test_an_entry_is_written_with_its_notification_and_followed_to_its_end(stack: RelayedUnderTest) -> None:
+    """Requirements S4-07, S4-08, S4-13, S4-15: pending, claimed, published, done; leased is ``processing``."""
+    (bench,) = await benches(stack, 1)
+    made = await bench.accepted()
+    assert await shown(stack, EntryState.PENDING) == [(made.id, None)]
+    assert await bench.status(made) is NotificationStatus.PENDING
+    await stack.claim(bench.worker)
+    assert await shown(stack, EntryState.CLAIMED) == [(made.id, None)]
+    await stack.crash(bench.worker)
+    (bench,) = await benches(stack, 1)
+    await stack.relayed()
+    assert await shown(stack, EntryState.PUBLISHED) == [(made.id, None)]
+    lease, item = await bench.take_one()
+    assert await bench.status(made) is NotificationStatus.PROCESSING
+    await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
+    assert await shown(stack) == [(made.id, None)]
+    assert (await stack.outbox.counts(APP))[EntryState.DONE] == 1
+
+
+async def test_several_relays_publish_each_entry_once(stack: RelayedUnderTest) -> None:
+    """Requirements S4-10, S4-12: whoever claims an entry publishes it, a lane at once."""
+    await benches(stack, 3)
+    bench = Bench(stack, (await stack.open_workers(1))[0])
+    made = [notification(bench.now, lane=lane) for lane in (Lane.NORMAL, Lane.HIGH) for _ in range(30)]
+    await bench.accept(*made)
+    counts = await asyncio.gather(*(relay.relay() for relay in stack.relays.values()))
+    assert sum(counts) == len(made)
+    assert await stack.at_the_broker() == len(made)
+    assert len(await shown(stack, EntryState.PUBLISHED)) == 50
+
+
+async def test_what_a_dead_relay_published_without_marking_it_is_published_again_and_sent_once(
+    stack: RelayedUnderTest,
+) -> None:
+    """Requirements S4-11, S4-16: at least once from the outbox to the broker, once from there to a worker."""
+    dying, bench = await benches(stack, 2)
+    made = await dying.accepted()
+    await stack.claim(dying.worker, publish=True)
+    assert await stack.at_the_broker() == 1
+    assert await stack.relays[id(bench.worker)].relay() == 0, "claimed by somebody who lives"
+    await stack.crash(dying.worker)
+    assert await stack.relays[id(bench.worker)].relay() == 1
+    assert await stack.at_the_broker() == 2
+    lease, item = await bench.take_one()
+    assert (await bench.lease()).items == (), "both copies were handed out, the second finds it leased"
+    assert await bench.settle_first(lease, item, 1, sent(0, bench.now)) == []
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_what_the_broker_lost_is_leased_when_it_is_overdue(stack: RelayedUnderTest) -> None:
+    """After a flush nothing is lost, and nothing is leased twice."""
+    (bench,) = await benches(stack, 1)
+    made = [await bench.accepted(user=f"u{n}") for n in range(3)]
+    held = await bench.lease(1)
+    await stack.relayed()
+    await stack.wire.execute([("FLUSHDB",)])
+    bench.clock.advance(OVERDUE_MS - 1)
+    assert (await bench.lease()).items == ()
+    bench.clock.advance(1)
+    again_leased = await Bench(stack, (await stack.open_workers(1))[0]).lease()
+    assert [item.notification.id for item in again_leased.items] == [one.id for one in made[1:]]
+    assert await bench.settle_first(held, held.items[0], 1, sent(0, bench.now)) == []
+
+
+async def test_without_the_broker_the_outbox_itself_is_leased(stack: RelayedUnderTest) -> None:
+    """Redis away: delivery goes on, in accept order, each item with one worker."""
+    one, other = await benches(stack, 2)
+    made = [await one.accepted(user=f"u{n}") for n in range(6)]
+    await stack.wire.stop()
+    leases = [await stack.directly(each.worker).lease(Lane.NORMAL, 3, one.now) for each in (one, other)]
+    assert [item.notification.id for lease in leases for item in lease.items] == [each.id for each in made]
+
+
+async def test_whoever_is_no_member_any_more_settles_and_extends_nothing(
+    stack: RelayedUnderTest, emptied_postgres: str
+) -> None:
+    """A worker that was frozen for longer than its lease finds that all it had is another's."""
+    frozen, bench = await benches(stack, 2)
+    made = await frozen.accepted()
+    lease, item = await frozen.take_one()
+    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
+        connection.execute("DELETE FROM member WHERE id = %s", (lease.token % (1 << 40),))
+    taken_over, same = await bench.take_one()
+    assert same.notification.id == item.notification.id
+    late = Settled(item.notification, (sent(0, frozen.now),), targets(1))
+    assert await frozen.settle(lease, late) == [Stale(made.id, 0, 1)]
+    assert await bench.receipts(made) == ()
+    assert await bench.settle_first(taken_over, same, 1, sent(0, bench.now)) == []
+
+
+async def test_what_was_withdrawn_while_it_was_at_the_broker_is_not_leased(stack: RelayedUnderTest) -> None:
+    """Row state decides, whoever is asked; once leased it is too late."""
+    bench, other = await benches(stack, 2)
+    made, leased = await bench.accepted(), await bench.accepted(lane=Lane.HIGH)
+    await stack.relayed()
+    await bench.lease(lane=Lane.HIGH)
+    await other.withdraw(made)
+    assert (await bench.lease()).items == ()
+    assert await bench.status(made) is NotificationStatus.CANCELLED
+    assert isinstance(await other.withdraw(leased), TooLate)
+
+
+async def test_what_is_done_is_dropped_after_a_while_and_nothing_else(stack: RelayedUnderTest) -> None:
+    """Requirement S4-14."""
+    (bench,) = await benches(stack, 1)
+    done = await bench.accepted(user="done")
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    still_open = await bench.accepted(user="open")
+    relay = stack.relays[id(bench.worker)]
+    assert await relay.tidy() == 0
+    assert (done.id, None) in await shown(stack)
+    bench.clock.advance(HOUR_MS)
+    assert await relay.tidy() == 1
+    assert await shown(stack) == [(still_open.id, None)]
+
+
+async def test_work_of_another_stack_is_taken_over(stack: RelayedUnderTest, emptied_postgres: str) -> None:
+    """What was accepted without an outbox gets its entry; an entry whose work was done without it ends."""
+    without = SqlUnderTest(emptied_postgres)
+    await without.open()
+    stored = Bench(without, (await without.open_workers(1))[0])
+    (relayed,) = await benches(stack, 1)
+    over, kept = await relayed.accepted(user="a"), await stored.accepted(user="b")
+    lease: Lease = await stored.lease()
+    for item in lease.items:
+        if item.notification.id == over.id:
+            await stored.settle_first(lease, item, 1, sent(0, stored.now))
+    await without.close()
+    await adopt(stack.database_of(relayed.worker))
+    assert await relayed.leasable() == [kept.id]
