@@ -30,12 +30,13 @@ from waypost.telemetry.sink import Silent
 
 
 class RelayedUnderTest(SqlUnderTest):
-    """The relayed stack."""
+    """The relayed stack; the database of Redis is its own."""
+
+    _prefix = "contract:"
 
     def __init__(self, url: str, redis_url: str) -> None:
         super().__init__(url)
         self._redis_url = redis_url
-        self._prefix = f"contract-{uuid.uuid4().hex}:"
         self.wire: Wire
         self.relays: dict[int, Relay] = {}
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from tests.contract import victim
 from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
 from tests.contract.scenarios import SCENARIOS
-from tests.contract.sql import SqlUnderTest
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from tests.tables import AddRow
 from waypost.ports.work import Work
@@ -67,19 +67,52 @@ def test_postgres_killed_before_every_statement(
     name: str, postgres_database: str, empty_postgres: Callable[[], None], victims: ForkServerContext, table: AddRow
 ) -> None:
     """The same, of what differs there: how it begins, writes and commits; the rest is the same code."""
+    _killed_on_postgres("postgres", name, victims, table, postgres_database, empty_postgres)
+
+
+@pytest.mark.engines
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["accept", pytest.param("whole life", marks=pytest.mark.long)])
+def test_relayed_killed_before_every_statement(
+    name: str,
+    postgres_database: str,
+    redis_url: str,
+    empty_postgres: Callable[[], None],
+    victims: ForkServerContext,
+    table: AddRow,
+) -> None:
+    """The same where Redis carries: also before what was published is marked, and before what was read is leased."""
+
+    def empty() -> None:
+        empty_postgres()
+        with Redis.from_url(redis_url) as client:
+            client.flushdb()
+
+    _killed_on_postgres("relayed", name, victims, table, postgres_database, empty, redis_url)
+
+
+def _killed_on_postgres(
+    engine: str,
+    name: str,
+    victims: ForkServerContext,
+    table: AddRow,
+    url: str,
+    empty: Callable[[], None],
+    redis_url: str | None = None,
+) -> None:
     found: list[str] = []
     steps: list[str] = []
     for n in range(1, MOST_STEPS):
-        empty_postgres()
-        asyncio.run(_prepare(SCENARIOS[name], postgres_database))
-        killed_before = _play(victims, postgres_database, name, n)
-        found.append(asyncio.run(_find(SCENARIOS[name], postgres_database)))
+        empty()
+        asyncio.run(_prepare(SCENARIOS[name], url, redis_url))
+        killed_before = _play(victims, url, name, n, redis_url)
+        found.append(asyncio.run(_find(SCENARIOS[name], url, redis_url)))
         if killed_before is None:
             break
         steps.append(killed_before)
     assert "COMMIT" in steps, "the last statement of a transaction is a step too"
     assert steps[-1] == victim.ANSWER, "walked to the end"
-    table(TABLE, engine="postgres", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
+    table(TABLE, engine=engine, row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
@@ -88,17 +121,17 @@ def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
     return prepared
 
 
-async def _prepare(scenario: Scenario, url: str) -> None:
-    store = SqlUnderTest(url)
+async def _prepare(scenario: Scenario, url: str, redis_url: str | None = None) -> None:
+    store = victim.under_test_at(url, redis_url)
     await store.open()
     await scenario.prepare(Bench(store, (await store.open_workers(1))[0]))
     await store.close()
 
 
-def _play(victims: ForkServerContext, url: str, name: str, n: int) -> str | None:
+def _play(victims: ForkServerContext, url: str, name: str, n: int, redis_url: str | None = None) -> str | None:
     """Play it in a process of its own; the statement it was killed before, None if it came to the end."""
     hears, says = victims.Pipe(duplex=False)
-    process = victims.Process(target=victim.play, args=(url, name, n, says))
+    process = victims.Process(target=victim.play, args=(url, name, n, says, redis_url))
     process.start()
     says.close()
     process.join(PATIENCE_S)
@@ -113,8 +146,8 @@ def _play(victims: ForkServerContext, url: str, name: str, n: int) -> str | None
     return said
 
 
-async def _find(scenario: Scenario, url: str) -> str:
-    store = SqlUnderTest(url)
+async def _find(scenario: Scenario, url: str, redis_url: str | None = None) -> str:
+    store = victim.under_test_at(url, redis_url)
     await store.open()
     try:
         bench = Bench(store, (await store.open_workers(1))[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
@@ -14,7 +14,8 @@ from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
-from waypost.domain.ids import NotificationId
+from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
@@ -43,6 +44,19 @@ async def shown(stack: RelayedUnderTest, state: EntryState | None = None) -> lis
     return [(entry.notification_id, entry.n) for entry in await stack.outbox.entries(OutboxQuery(APP, state))]
 
 
+def published_by(relay: Relay) -> list[Lane]:
+    """The lanes that it publishes from now on, one for each time."""
+    lanes: list[Lane] = []
+    publish = relay._broker.publish
+
+    async def noted(lane: Lane, entries: Sequence[tuple[AppId, bytes]]) -> None:
+        lanes.append(lane)
+        await publish(lane, entries)
+
+    setattr(relay._broker, publish.__name__, noted)
+    return lanes
+
+
 async def test_an_entry_is_written_with_its_notification_and_followed_to_its_end(stack: RelayedUnderTest) -> None:
     """Requirements S4-07, S4-08, S4-13, S4-15: pending, claimed, published, done; leased is ``processing``."""
     (bench,) = await benches(stack, 1)
@@ -68,8 +82,11 @@ async def test_several_relays_publish_each_entry_once(stack: RelayedUnderTest) -
     bench = Bench(stack, (await stack.open_workers(1))[0])
     made = [notification(bench.now, lane=lane) for lane in (Lane.NORMAL, Lane.HIGH) for _ in range(30)]
     await bench.accept(*made)
+    published = {id(relay): published_by(relay) for relay in stack.relays.values()}
     counts = await asyncio.gather(*(relay.relay() for relay in stack.relays.values()))
     assert sum(counts) == len(made)
+    for lanes in published.values():
+        assert len(lanes) == len(set(lanes)), "one publish for each lane"
     assert await stack.at_the_broker() == len(made)
     assert len(await shown(stack, EntryState.PUBLISHED)) == 50
 

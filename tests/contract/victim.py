@@ -8,6 +8,7 @@ import signal
 from multiprocessing.connection import Connection
 
 from tests.contract.bench import Bench
+from tests.contract.relayed import RelayedUnderTest
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.sql import SqlUnderTest
 
@@ -31,13 +32,17 @@ class Executioner:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def play(url: str, name: str, n: int, says: Connection) -> None:
+def play(url: str, name: str, n: int, says: Connection, redis_url: str | None = None) -> None:
     """Play scenario *name*, to be killed before step *n*; returns when it had fewer steps."""
-    asyncio.run(_play(url, name, Executioner(n, says)))
+    asyncio.run(_play(under_test_at(url, redis_url), name, Executioner(n, says)))
 
 
-async def _play(url: str, name: str, executioner: Executioner) -> None:
-    under_test = SqlUnderTest(url)
+def under_test_at(url: str, redis_url: str | None) -> SqlUnderTest:
+    """The store, with a Redis in front of it if there is one."""
+    return SqlUnderTest(url) if redis_url is None else RelayedUnderTest(url, redis_url)
+
+
+async def _play(under_test: SqlUnderTest, name: str, executioner: Executioner) -> None:
     await under_test.open()
     (worker,) = await under_test.open_workers(1)
     bench = Bench(under_test, worker)

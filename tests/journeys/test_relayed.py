@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,3 +105,30 @@ async def _harm_postgres(postgres: Postgres, load: Load) -> list[Kill]:
 
 async def _logged(service: Service, event: str) -> bool:
     return bool(service.log(event))
+
+
+async def test_operators_follow_the_outbox(tmp_path: Path, postgres_url: str, redis_url: str) -> None:
+    """Requirement S4-15: by the API and by the command line."""
+    settings = relayed(postgres_url, redis_url, tmp_path)
+    async with running(tmp_path, workers=1, **settings) as service:
+        for _ in range(3):
+            status, _ = await service.ask("POST", "/v1/notifications", {"user_id": "nobody", "title": "Hello"})
+            assert status in (200, 202)
+        for n in range(2):
+            status, _ = await service.ask("POST", "/v1/notifications", {"user_id": f"user-{n}", "title": "Hello"})
+            assert status == 202
+
+        async def done() -> Json | None:
+            _, page = await service.ask("GET", "/v1/outbox?status=done&limit=2")
+            return page if page["counts"]["done"] == 3 else None
+
+        page = await until(done, "the end of every entry")
+        assert [each["status"] for each in page["items"]] == ["done", "done"]
+        _, rest = await service.ask("GET", f"/v1/outbox?limit=2&cursor={page['next']}")
+        assert (len(rest["items"]), rest["next"]) == (1, None)
+        environment = {"WAYPOST_URL": service.url, "WAYPOST_API_KEY": service.key, "PATH": os.environ["PATH"]}
+        command = [sys.executable, "-m", "waypost.cli", "outbox", "--status", "published"]
+        said = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True, check=True
+        )
+        assert said.stdout == "no entries\n0 pending, 0 claimed, 0 published, 3 done\n"

@@ -209,6 +209,7 @@ def _api(
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),
         opt_outs=store.opt_outs,
+        outbox=store.outbox,
         explain=Explain(crew.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,

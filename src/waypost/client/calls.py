@@ -136,6 +136,11 @@ def replay_dead(
     return _post("/v1/dead/replay", _given(ids=ids, filter=filter, cursor=cursor, ttl=ttl_s))
 
 
+def outbox(**query: str | int | None) -> Call:
+    """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
+    return Call("GET", "/v1/outbox" + _query(query))
+
+
 def devices(user_id: str, *, inactive: bool = False) -> Call:
     """A user's devices."""
     return Call("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))

@@ -68,7 +68,7 @@ async def test_history_pages_by_cursor_newest_first() -> None:
         assert seen == ids[::-1]
 
 
-@pytest.mark.parametrize("path", ["/v1/notifications", "/v1/dead"])
+@pytest.mark.parametrize("path", ["/v1/notifications", "/v1/dead", "/v1/outbox"])
 @pytest.mark.parametrize("cursor", ["x", "AAAA", "!!", "é", "A" * 128])
 async def test_a_cursor_that_is_not_ours_is_400(path: str, cursor: str) -> None:
     """It is opaque, and checked."""

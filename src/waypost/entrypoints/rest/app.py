@@ -21,6 +21,7 @@ from waypost.entrypoints.rest import (
     notification_routes,
     operating_routes,
     opt_out_routes,
+    outbox_routes,
     reference,
 )
 from waypost.entrypoints.rest.api import Api
@@ -36,6 +37,7 @@ ROUTES = [
     *opt_out_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
+    *outbox_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
 

@@ -9,6 +9,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import NotificationId
 
 _ID_BYTES = 16
+_NUMBER_BYTES = 8
 
 
 def of_notification(notification_id: NotificationId) -> str:
@@ -24,6 +25,16 @@ def of_id(last_id: bytes) -> str:
 def of_target(notification_id: NotificationId, n: int) -> str:
     """A cursor after this target of a notification."""
     return _text(notification_id + n.to_bytes(4, "big"))
+
+
+def of_number(number: int) -> str:
+    """A cursor after whatever has this number."""
+    return _text(number.to_bytes(_NUMBER_BYTES, "big"))
+
+
+def number(cursor: str) -> int:
+    """The number a page ended with; InvalidRequest where *cursor* was not made here."""
+    return int.from_bytes(_bytes(cursor, _NUMBER_BYTES), "big")
 
 
 def notification(cursor: str) -> NotificationId:

@@ -13,6 +13,7 @@ from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
 from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, isoformat
+from waypost.ports.outbox import EntryState, OutboxEntry
 from waypost.ports.views import DeadLetter, Record, Story
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:00:00.000Z"])]
@@ -106,6 +107,28 @@ class DeadPage(Struct, frozen=True):
     next: Cursor
 
 
+class OutboxEntryView(Struct, frozen=True):
+    """A notification, or one target of it, on its way by the broker."""
+
+    notification_id: Id
+    n: Annotated[int | None, Meta(description="The target that is due; null is the notification whole.")]
+    lane: Lane
+    status: EntryState
+    added_at: Timestamp
+    claimed_at: Timestamp | None
+    published_at: Timestamp | None
+    done_at: Timestamp | None
+    leased: Annotated[int, Meta(description="How often a worker leased it.")]
+
+
+class OutboxPage(Struct, frozen=True):
+    """Entries, newest first, and how many of the app's have each status."""
+
+    items: tuple[OutboxEntryView, ...]
+    counts: dict[str, int]
+    next: Cursor
+
+
 class DeviceView(Struct, frozen=True):
     """A device; its token is a secret and shown as a hash."""
 
@@ -176,6 +199,21 @@ def whole(story: Story) -> NotificationView:
 def dead_letter(letter: DeadLetter) -> DeadLetterView:
     """A dead letter as lists show it."""
     return DeadLetterView(summary(letter.record), receipt_view(letter.receipt))
+
+
+def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
+    """An entry of the outbox as lists show it."""
+    return OutboxEntryView(
+        format_id(entry.notification_id),
+        entry.n,
+        entry.lane,
+        entry.state,
+        isoformat(entry.added_at),
+        _moment(entry.claimed_at),
+        _moment(entry.published_at),
+        _moment(entry.done_at),
+        entry.leased,
+    )
 
 
 def receipt_view(receipt: Receipt) -> ReceiptView:

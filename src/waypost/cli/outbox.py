@@ -1,0 +1,48 @@
+"""``waypost outbox``: what waits to be carried by a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from waypost.cli.doors import api_options
+from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+
+@click.command(short_help="List what a broker is to carry (the relayed stack).")
+@click.option(
+    "--status", type=click.Choice(["pending", "claimed", "published", "done"]), help="Only those with this status."
+)
+@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@api_options
+@as_json_option
+def outbox(client: Client, as_json: bool, status: str | None, limit: int) -> None:
+    """List the outbox, newest first, and how many entries have each status.
+
+    \b
+    Examples:
+      waypost outbox
+      waypost outbox --status pending --json
+    """
+    answer = client.outbox(status=status, limit=limit)
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (
+            each["notification_id"],
+            "all" if each["n"] is None else str(each["n"]),
+            each["lane"],
+            each["status"],
+            short_time(each["added_at"]),
+            str(each["leased"]),
+        )
+        for each in answer["items"]
+    ]
+    columns = ("notification", "target", "lane", "status", "added", "leased")
+    console().print(table(columns, rows) if rows else "no entries")
+    console().print(", ".join(f"{count} {word}" for word, count in answer["counts"].items()))

@@ -1,0 +1,40 @@
+"""The route of the outbox: what waits to be carried by a broker, and how far it has come."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import Response, get
+from litestar.params import QueryParameter
+
+from waypost.domain.errors import ErrorCode
+from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.parameters import CursorGiven, Limit
+from waypost.entrypoints.rest.views import OutboxPage, outbox_entry
+from waypost.ports.outbox import EntryState, OutboxQuery
+
+StatusGiven = Annotated[EntryState | None, QueryParameter(description="Only those with this status.", required=False)]
+
+
+@get(
+    "/v1/outbox",
+    tags=["Operation"],
+    summary="List the outbox",
+    operation_id="listOutbox",
+    opt=speaks({200: OutboxPage}, codes=(ErrorCode.INVALID_CURSOR,)),
+)
+async def outbox(
+    request: Call, status: StatusGiven = None, cursor: CursorGiven = None, limit: Limit = 50
+) -> Response[bytes]:
+    """Newest first: what a broker is to carry to the workers, where one does (`stack: relayed`); else empty."""
+    view, app = api_of(request).outbox, request.user.app
+    before = None if cursor is None else cursors.number(cursor)
+    entries = await view.entries(OutboxQuery(app, status, before, limit))
+    following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None
+    counts = {word.value: count for word, count in (await view.counts(app)).items()}
+    return answer(200, OutboxPage(tuple(map(outbox_entry, entries)), counts, following))
+
+
+ROUTES = [outbox]
