@@ -242,7 +242,8 @@ class SqlWork:
             n -= len(found)
             if n == 0 or (read := await self._pieces.load(self._leasing)) is None:
                 return
-            self._follow_shards()
+            async with self._reading:  # no cursor begins again under a read that still moves it
+                self._follow_shards()
             if read.row.shard not in self._leasing:
                 continue  # its owner reads it
             if read.items:
