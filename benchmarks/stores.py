@@ -31,6 +31,14 @@ def on_postgres_and_redis(folder: Path, exits: ExitStack) -> Base:
     return _base(settings, postgres=postgres, redis=server)
 
 
+def relayed(folder: Path, exits: ExitStack) -> Base:
+    """PostgreSQL, with Redis as the broker."""
+    postgres = exits.enter_context(up(Postgres, folder / "postgres"))
+    server = exits.enter_context(up(Redis, folder / "redis"))
+    settings = {"store": _store(postgres, folder), "redis": {"url": server.url}, "stack": "relayed"}
+    return _base(settings, postgres=postgres, redis=server)
+
+
 def on_the_log(folder: Path, exits: ExitStack) -> Base:
     """One broker of Kafka, which flushes when the system does; keys in Redis, the ledger in SQLite."""
     broker = exits.enter_context(up(Kafka, folder / "kafka"))
