@@ -39,9 +39,9 @@ async def benches(stack: RelayedUnderTest, count: int) -> list[Bench]:
     return [Bench(stack, worker) for worker in await stack.open_workers(count)]
 
 
-async def shown(stack: RelayedUnderTest, state: EntryState | None = None) -> list[tuple[NotificationId, int | None]]:
+async def shown(stack: RelayedUnderTest, *states: EntryState) -> list[tuple[NotificationId, int | None]]:
     """What operators see of the outbox."""
-    return [(entry.notification_id, entry.n) for entry in await stack.outbox.entries(OutboxQuery(APP, state))]
+    return [(entry.notification_id, entry.n) for entry in await stack.outbox.entries(OutboxQuery(APP, states))]
 
 
 def published_by(relay: Relay) -> list[Lane]:

@@ -42,7 +42,7 @@ class OutboxQuery(Struct, frozen=True):
     """Which entries to list: newest first, at most *limit*, older than *before*."""
 
     app: AppId
-    state: EntryState | None = None
+    states: tuple[EntryState, ...] = ()
     before: int | None = None
     limit: int = 50
 

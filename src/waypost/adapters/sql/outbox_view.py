@@ -14,7 +14,7 @@ _STATE = (
 )
 _ENTRIES = f"""\
 SELECT seq, notification_id, n, lane, {_STATE}, added_at, claimed_at, published_at, done_at, handed FROM outbox
-WHERE app = ?1 AND seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR {_STATE} = CAST(?3 AS TEXT)) ORDER BY seq DESC LIMIT ?4
+WHERE app = ? AND seq < ? AND {_STATE} IN ({{states}}) ORDER BY seq DESC LIMIT ?
 """  # noqa: S608 - an expression of ours
 _COUNTS = f"SELECT {_STATE}, count(*) FROM outbox WHERE app = ? GROUP BY 1"  # noqa: S608 - as above
 _NEWEST = (1 << 62) - 1
@@ -28,11 +28,10 @@ class SqlOutboxView:
 
     async def entries(self, query: OutboxQuery) -> list[OutboxEntry]:
         """See OutboxView."""
-        state = None if query.state is None else query.state.value
-        bound = (query.app, _NEWEST if query.before is None else query.before, state, query.limit)
-        return await self._database.read(
-            lambda connection: [_entry(row) for row in connection.execute(_ENTRIES, bound).fetchall()]
-        )
+        sql = _ENTRIES.format(states=", ".join(f"'{state}'" for state in query.states or EntryState))
+        bound = (query.app, _NEWEST if query.before is None else query.before, query.limit)
+        rows = await self._database.read(lambda connection: connection.execute(sql, bound).fetchall())
+        return [_entry(row) for row in rows]
 
     async def counts(self, app: AppId) -> dict[EntryState, int]:
         """See OutboxView."""

@@ -15,7 +15,9 @@ from waypost.entrypoints.rest.parameters import CursorGiven, Limit
 from waypost.entrypoints.rest.views import OutboxPage, outbox_entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 
-StatusGiven = Annotated[EntryState | None, QueryParameter(description="Only those with this status.", required=False)]
+StatusGiven = Annotated[
+    list[EntryState] | None, QueryParameter(description="Only with these; may be repeated.", required=False)
+]
 
 
 @get(
@@ -31,7 +33,7 @@ async def outbox(
     """Newest first: what a broker is to carry to the workers, where one does (`stack: relayed`); else empty."""
     view, app = api_of(request).outbox, request.user.app
     before = None if cursor is None else cursors.number(cursor)
-    entries = await view.entries(OutboxQuery(app, status, before, limit))
+    entries = await view.entries(OutboxQuery(app, tuple(status or ()), before, limit))
     following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None
     counts = {word.value: count for word, count in (await view.counts(app)).items()}
     return answer(200, OutboxPage(tuple(map(outbox_entry, entries)), counts, following))
