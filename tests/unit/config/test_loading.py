@@ -218,8 +218,8 @@ LOG = "apps: {demo: {}}\nstack: log\nkafka: {bootstrap: '127.0.0.1:9092'}\n"
 
 
 def test_a_process_has_the_roles_that_are_listed_or_all_of_its_stack(tmp_path: Path) -> None:
-    assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER}
-    assert read(tmp_path, LOG).does() == set(Role)
+    assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER, Role.RELAY}
+    assert read(tmp_path, LOG).does() == set(Role) - {Role.RELAY}
     assert read(tmp_path, "apps: {demo: {}}\nroles: [api, sweep]").does() == {Role.API, Role.SWEEP}
     assert read(tmp_path, LOG, WAYPOST_ROLES="[recorder]").does() == {Role.RECORDER}
 
