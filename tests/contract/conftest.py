@@ -114,7 +114,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param("relayed", marks=carried),
         ]
         if metafunc.function.__name__ in ON_LOG:
-            engines.append(pytest.param("log", marks=pytest.mark.engines))
+            engines.append(pytest.param("log", marks=(pytest.mark.engines, pytest.mark.long)))
         metafunc.parametrize("store", engines, indirect=True)
 
 

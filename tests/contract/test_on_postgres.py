@@ -179,12 +179,13 @@ def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -
     """The transaction that had begun by then is given up: the next one is not inside of it."""
     settings = msgspec.structs.replace(settings_of(emptied_postgres), lock_timeout_s=0.1)
     first, second = PostgresWriter(settings), PostgresWriter(settings)
-    first.begin(durable=True, ordered=True)
-    with pytest.raises(psycopg.errors.LockNotAvailable):
+    with first.turn(0), second.turn(0):
+        first.begin(durable=True, ordered=True)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            second.begin(durable=True, ordered=True)
+        first.rollback()
         second.begin(durable=True, ordered=True)
-    first.rollback()
-    second.begin(durable=True, ordered=True)
-    second.commit()
+        second.commit()
     first.close()
     second.close()
 

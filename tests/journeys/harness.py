@@ -23,7 +23,7 @@ from waypost.cli.keys import make_key
 
 DEADLINE_S = 40.0
 """For whatever must come by itself: generous for a busy machine, and shorter than any lease time."""
-START_S = 120.0
+START_S = 240.0
 """For a process to be ready: most of it is the interpreter's own work, which a busy machine takes its time for."""
 POLL_S = 0.05
 PROMPT_RETRIES = {"max_retries": 200, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}

@@ -62,6 +62,7 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
         assert len((await service.lab.copies())[answer["id"]]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.survives("workers killed", on="log", so="taken over once, copies only of what was in flight")
 @pytest.mark.timeout(240)
 async def test_kill_9_under_load_loses_nothing(

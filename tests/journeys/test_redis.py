@@ -65,6 +65,7 @@ async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
         survived(**result.row(), **{f"lookups {name}": count for name, count in (await lookups(service)).items()})
 
 
+@pytest.mark.long
 @pytest.mark.survives(
     "Redis killed", on="log", so="dedup open with a flag, 503 for a key of the caller, recovery by itself"
 )

@@ -28,6 +28,7 @@ def on(nodes: Cassandra, keyspace: str, copies: int = 1) -> dict[str, Any]:
     return {"devices": "cassandra", "cassandra": section}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.survives(
     "every node killed", on="cassandra", so="notifications wait and none fails, intake goes on, a registration 503"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.asyncio
 LOG = "stack: log\nkafka: {bootstrap: 127.0.0.1:1}\ndedup: redis\n"
 """A stack whose windows would end early."""
 CACHE = "cache: redis\n"
+REWRITING = ("aof_rewrite_in_progress:1", "aof_rewrite_scheduled:1")
 
 
 @pytest.fixture
@@ -27,6 +29,8 @@ def forgetful(server: Redis) -> Iterator[Redis]:
     yield server
     for line in ("CONFIG SET appendonly yes", "CONFIG SET maxmemory-policy noeviction"):
         assert server.ask(server.node(1), line) == "+OK\r\n"
+    while any(said in server.ask(server.node(1), "INFO persistence") for said in REWRITING):
+        time.sleep(0.05)  # killed before its new file is whole, it would forget what it has said yes to
 
 
 async def reached(folder: Path, server: Redis, text: str) -> Reached:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 import redis
@@ -41,7 +43,9 @@ def test_topics_of_a_test_are_its_own(kafka_bootstrap: str, kafka_prefix: str) -
     """A topic under the test's prefix can be made, as a real client sees it."""
     admin = AdminClient({"bootstrap.servers": kafka_bootstrap})
     admin.create_topics([NewTopic(f"{kafka_prefix}topic", 2)])[f"{kafka_prefix}topic"].result(timeout=30)
-    assert len(admin.list_topics(f"{kafka_prefix}topic", timeout=30).topics[f"{kafka_prefix}topic"].partitions) == 2
+    while not (made := admin.list_topics(f"{kafka_prefix}topic", timeout=30).topics[f"{kafka_prefix}topic"].partitions):
+        time.sleep(0.05)  # the broker that is asked has not heard of it yet
+    assert len(made) == 2
 
 
 def test_each_test_has_an_empty_keyspace(cassandra: Cassandra, cassandra_keyspace: str) -> None:
