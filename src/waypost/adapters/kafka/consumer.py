@@ -20,6 +20,9 @@ from msgspec import Struct
 
 from waypost.adapters.kafka.settings import KafkaSettings
 
+_LOOK_AGAIN_MS = 10_000
+"""How soon a topic or partition is noticed that the broker asked had not heard of at the time of joining; by default
+that is five minutes, for which nothing of it would be received."""
 _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
@@ -104,6 +107,7 @@ class GroupConsumer:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "topic.metadata.refresh.interval.ms": _LOOK_AGAIN_MS,
                 "fetch.wait.max.ms": 100,
                 "queued.max.messages.kbytes": 16_384,
                 "statistics.interval.ms": 2_000,
