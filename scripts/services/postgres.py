@@ -92,7 +92,7 @@ def _clear_crash(data: Path) -> None:
     The pid in that file may stay taken for seconds where whoever adopted the process reaps late.
     """
     while any(_works_in(pid, data) for pid in processes.pids()):
-        time.sleep(0.02)
+        time.sleep(0.02)  # they are not our children: nobody tells us of their end
     (data / "postmaster.pid").unlink(missing_ok=True)
 
 

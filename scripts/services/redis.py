@@ -84,7 +84,7 @@ class RedisCluster(Redis):
                 self.ask(node, f"CLUSTER SET-CONFIG-EPOCH {node.number}")
                 self.ask(first, f"CLUSTER MEET {HOST} {self.port(node)} {self.ports[self.size + index]}")
         while not all(self._united(node) for node in self.nodes):
-            time.sleep(0.05)
+            time.sleep(0.05)  # nodes tell each other, and nobody else
 
     def _united(self, node: Node) -> bool:
         told = self.ask(node, "CLUSTER INFO")

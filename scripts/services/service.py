@@ -214,7 +214,7 @@ class Service(ABC):
                     return
             except (OSError, ValueError, struct.error):
                 pass  # not listening yet, or not yet with a whole answer
-            time.sleep(0.05)
+            time.sleep(0.05)  # not all of them tell when they are ready
         raise Broken(f"{self.kind} {node.number} not ready after {patience_s} s; {node.log}:\n{node.last_words()}")
 
     def _launch(self, node: Node) -> None:

@@ -61,5 +61,5 @@ def _all_of(gateway: Gateway, wanted: Container[int], least: int) -> list[tuple[
         if len(seen) >= least and len(seen) == before:
             return seen
         before = len(seen)
-        time.sleep(PAUSE_S)
+        time.sleep(PAUSE_S)  # asking without pause would take the CPU that is measured
     raise TimeoutError(f"the gateway has had {before} of them, not {least}")

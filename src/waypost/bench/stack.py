@@ -170,7 +170,7 @@ def until_quiet(stack: Stack, submitted: int, timeout_s: float = 600.0) -> Ledge
             ledger = Ledger(stack)
             if not ledger.open and ledger.accepted >= submitted:
                 return ledger
-        time.sleep(0.25)
+        time.sleep(0.25)  # quiet is that nothing came for so long
     raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
 
 

@@ -254,7 +254,7 @@ def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[Top
         except KafkaException:
             if time.monotonic() > ends_s:
                 raise
-            time.sleep(_POLL_S)
+            time.sleep(_POLL_S)  # nothing tells when the coordinator has loaded the group
     return []
 
 

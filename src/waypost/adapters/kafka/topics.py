@@ -135,7 +135,7 @@ def _visible(admin: AdminClient, names: Sequence[str]) -> Mapping[str, TopicMeta
             return found
         if time.monotonic() > ends_s:
             raise Unavailable("the log's topics were made, and do not appear")
-        time.sleep(_LOOK_S)
+        time.sleep(_LOOK_S)  # brokers hear of topics one after the other, and tell only who asks
 
 
 def _make(admin: AdminClient, settings: KafkaSettings, missing: Sequence[str], topics: Topics) -> None:
