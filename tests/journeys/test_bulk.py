@@ -64,7 +64,7 @@ async def _ledger(service: Service, job_id: str, audience: Audience) -> Ledger:
     return ledger
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("source", ["registry", "list"])
 @pytest.mark.asyncio
 async def test_kill_9_in_the_middle_loses_nobody_and_tells_nobody_twice(

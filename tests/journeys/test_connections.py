@@ -20,7 +20,7 @@ from tests.journeys.test_postgres import refusal_s
 from tests.proxy import before
 from tests.survival import Survived
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 LATENCY_S = 0.03
 """Of each piece in each direction: a transaction of some statements takes half a second."""

@@ -93,7 +93,7 @@ PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((
 what a connection does, and 429, after which a push service is given the pause that it asked for."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.asyncio
 async def test_no_fault_gets_anything_stuck_or_lost(tmp_path: Path, rng: random.Random, table: AddRow) -> None:
     """During a fault every delivery is final, due or parked; after it all of them end as the row says."""

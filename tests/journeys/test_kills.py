@@ -25,7 +25,7 @@ SUPERVISOR_SHARE = 0.3
 @pytest.mark.survives(
     "workers and the supervisor killed", on="embedded", so="taken over once, copies only of what was in flight"
 )
-@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.timeout(300 + 20 * KILLS)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.asyncio
 async def test_kill_9_under_load_loses_nothing(

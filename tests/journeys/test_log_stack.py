@@ -23,8 +23,6 @@ from waypost.runtime.lane import EXTEND_S
 pytestmark = pytest.mark.asyncio
 
 KILLS = 2
-DEADLINE_S = 150.0
-"""For what a dead worker held: its session, an intent's deadline, and a busy machine."""
 
 
 async def log_stack(bootstrap: str, prefix: str, copies: int = 1) -> dict[str, Any]:
@@ -64,7 +62,7 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
 
 @pytest.mark.long
 @pytest.mark.survives("workers killed", on="log", so="taken over once, copies only of what was in flight")
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_kill_9_under_load_loses_nothing(
     tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, survived: Survived
 ) -> None:
@@ -81,7 +79,7 @@ async def test_kill_9_under_load_loses_nothing(
         await load.grown(50)
         load.stop()
         await callers
-        await final_stories(service, load.ledger, DEADLINE_S)
+        await final_stories(service, load.ledger)
         result = await balance(service, load.ledger, kills=[*kills, *moves(service)])
         assert service.log("message.unreadable", "stage.failed") == []
         survived(**result.row(), kills=KILLS)

@@ -17,7 +17,7 @@ import pytest
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Load
-from tests.journeys.test_log_stack import DEADLINE_S, log_stack, moves
+from tests.journeys.test_log_stack import log_stack, moves
 from tests.namespace import INSIDE, Namespace, linked
 from tests.survival import Survived
 
@@ -88,7 +88,7 @@ async def _without(service: Service, other: Service, rng: random.Random, away: A
     await audience.register(30)
     load = Load(service, audience, rng)
     callers = asyncio.create_task(load.run(6, limit=1_000_000, pause_s=0.2))
-    await until(lambda: _takes_part(other), "the other machine has partitions", DEADLINE_S)
+    await until(lambda: _takes_part(other), "the other machine has partitions")
     await load.grown(40)
     before = time.time()
     await away
@@ -97,7 +97,7 @@ async def _without(service: Service, other: Service, rng: random.Random, away: A
     await load.grown(100)
     load.stop()
     await callers
-    await final_stories(service, load.ledger, DEADLINE_S)
+    await final_stories(service, load.ledger)
     result = await balance(service, load.ledger, kills=[back, *moves(service), *moves(other)])
     return result.row()
 

@@ -26,7 +26,7 @@ PAUSED_S = 6.0
     on="postgres",
     so="intake 503 at once, nothing half-written, no loss",
 )
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.asyncio
 async def test_a_service_outlives_its_workers_and_its_database(
     postgres_alone: Postgres, tmp_path: Path, rng: random.Random, survived: Survived

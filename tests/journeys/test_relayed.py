@@ -48,7 +48,7 @@ async def test_a_notification_goes_by_way_of_the_broker(tmp_path: Path, postgres
         assert len((await service.lab.copies())[answer["id"]]) == 2
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_what_is_carried_outlives_workers_broker_and_store(
     postgres_alone: Postgres, redis_alone: Redis, tmp_path: Path, rng: random.Random, table: AddRow
 ) -> None:

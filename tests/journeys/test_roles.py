@@ -23,8 +23,6 @@ from waypost.adapters.sql.postgres.membership import LEASE_S
 pytestmark = pytest.mark.asyncio
 
 DELIVERING = ["worker", "report", "expand", "sweep"]
-DEADLINE_S = 90.0
-"""For what a killed process held: its lease, an intent's deadline, and a busy machine."""
 SLOW_MS = 1_000
 """What a provider takes to answer: so long everything is in flight."""
 
@@ -69,7 +67,7 @@ async def fleet(tmp_path: Path, url: str) -> AsyncIterator[Fleet]:
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
     tmp_path: Path, rng: random.Random, postgres_url: str, table: AddRow
 ) -> None:
@@ -101,13 +99,13 @@ async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
         await load.grown(60)
         load.stop()
         await callers
-        result = await balance(door, load.ledger, kills=kills, deadline_s=DEADLINE_S)
+        result = await balance(door, load.ledger, kills=kills)
         table("roles on PostgreSQL", faults="worker killed, door killed, a third joined", **result.row())
 
 
 @pytest.mark.long
 @pytest.mark.engines
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_worker_frozen_for_longer_than_its_lease_settles_nothing_when_it_wakes(
     tmp_path: Path, rng: random.Random, postgres_url: str, table: AddRow
 ) -> None:
@@ -129,13 +127,13 @@ async def test_a_worker_frozen_for_longer_than_its_lease_settles_nothing_when_it
         in_flight = sum(each["status"] != "sent" for each in (await listed(door)).values())
         assert in_flight, "it holds something"
         await services.hire()
-        result = await balance(door, load.ledger, kills=[Kill(before, time.time())], deadline_s=DEADLINE_S)
+        result = await balance(door, load.ledger, kills=[Kill(before, time.time())])
         assert time.time() - before > LEASE_S
         settled = await listed(door)
         os.kill(frozen.pid, signal.SIGCONT)
         await until(lambda: _logged(frozen, "settle.stale"), "what it settles late is refused")
         await load.run(8, limit=120)
-        await balance(door, load.ledger, kills=[Kill(before, time.time())], deadline_s=DEADLINE_S)
+        await balance(door, load.ledger, kills=[Kill(before, time.time())])
         after = await listed(door)
         assert {id_: after[id_] for id_ in settled} == settled
         copies = [count for tokens in (await door.lab.copies()).values() for count in tokens.values()]

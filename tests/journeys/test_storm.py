@@ -14,7 +14,7 @@ import pytest
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, running
 from tests.journeys.load import Audience, Load
-from tests.journeys.test_log_stack import DEADLINE_S, log_stack, moves
+from tests.journeys.test_log_stack import log_stack, moves
 from tests.survival import Survived
 
 EVERY_S = 3.0
@@ -55,7 +55,7 @@ async def test_workers_that_come_and_go_all_the_time_lose_nothing(
         await load.grown(60)
         load.stop()
         await callers
-        await final_stories(service, load.ledger, DEADLINE_S)
+        await final_stories(service, load.ledger)
         result = await balance(service, load.ledger, kills=[*gone, *moves(service)])
         copies = (await service.lab.copies()).values()
         most = max(count for tokens in copies for token, count in tokens.items() if token != slow)
