@@ -15,7 +15,7 @@ from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.survival import Survived
 
-KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "12"))
+KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "8"))
 """In all; half of them with one worker, half with two."""
 CALLERS = int(os.environ.get("WAYPOST_CHAOS_CALLERS", "8"))
 PAUSE_S = 0.02
