@@ -6,17 +6,15 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from waypost.adapters.sql.commit_queue import CommitQueue, Queued
 from waypost.adapters.sql.engine import Busy, Fence, InDoubt, Writer
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.state import EVENT_OF, StoreState
 from waypost.adapters.sql.transaction import Kind, Op, Result, Transaction
-from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
@@ -28,20 +26,6 @@ _RETRY_PAUSE_S = 0.25
 """How long patient operations wait before the store is tried again."""
 
 
-@dataclass(slots=True, eq=False)
-class _Queued:
-    """An operation that waits for its commit."""
-
-    kind: Kind[Any, Any]
-    op: Any
-    rows: int
-    future: asyncio.Future[Any]
-    since: float = field(default_factory=time.monotonic)
-
-
-_ACCEPTS_FOR_A_SETTLE = 4
-"""What a row costs that is settled, in rows that are accepted."""
-
 _Answer = tuple[asyncio.Future[Any], Any]
 """A future and its result; an exception is raised there."""
 
@@ -50,7 +34,7 @@ class _InDoubt(NamedTuple):
     """A commit of which nobody knows whether it was made; who is not patient was refused."""
 
     transaction: str
-    waiting: list[_Queued]
+    waiting: list[Queued]
     answers: list[_Answer]
     """What *waiting* is told if it was."""
 
@@ -77,18 +61,13 @@ class GroupCommit:
         self._clock = clock
         self._telemetry = telemetry
         self._loop = asyncio.get_running_loop()
-        self._wake = threading.Condition()
-        self._queue: deque[_Queued] = deque()
+        self._queue = CommitQueue(settings.commit_rows)
         self._answers: list[_Answer] = []
-        self._returned: list[_Queued] = []
         self._listeners: list[Callable[[StoreState], None]] = []
-        self._overtaking = False
-        """The last commit was of what overtakes."""
         self._in_doubt: _InDoubt | None = None
         self._held = 0
         self._seconds = 0.0
         self._operations = 0
-        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
         self.state = StoreState.OK
         self._look()
@@ -101,9 +80,7 @@ class GroupCommit:
 
     async def stop(self) -> None:
         """Write what is queued, then end; what cannot be written is refused."""
-        with self._wake:
-            self._stopping = True
-            self._wake.notify()
+        self._queue.close()
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join)
 
@@ -112,11 +89,7 @@ class GroupCommit:
         if self.state is StoreState.AWAY and not kind.patient:
             raise refusal(Fault.LOST)
         future: asyncio.Future[Result] = self._loop.create_future()
-        with self._wake:
-            if self._stopping:
-                raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
-            self._queue.append(_Queued(kind, op, rows, future))
-            self._wake.notify()
+        self._queue.put(Queued(kind, op, rows, future))
         if kind.patient:
             self._held += 1
             future.add_done_callback(self._no_longer_held)
@@ -137,8 +110,7 @@ class GroupCommit:
             self._enter(StoreState.BROKEN)
         elif fault is Fault.LOST and self.state is not StoreState.AWAY:
             self._enter(StoreState.AWAY)
-            with self._wake:
-                self._wake.notify()
+            self._queue.wake()
 
     def _look(self) -> None:
         """Find out how the store is at the beginning; one that is away is waited for."""
@@ -153,7 +125,7 @@ class GroupCommit:
     # What follows runs in the writer thread.
 
     def _run(self) -> None:
-        while self._wait_for_work():
+        while self._queue.wait(self._is_unwell, _RETRY_PAUSE_S):
             started = time.monotonic()
             self._operations = 0
             if self.state is StoreState.BROKEN:
@@ -163,20 +135,8 @@ class GroupCommit:
             self._seconds = time.monotonic() - started
             self._deliver()
 
-    def _wait_for_work(self) -> bool:
-        """Wait until there is something to do; False is the end."""
-        with self._wake:
-            if self._returned:
-                self._queue.extendleft(reversed(self._returned))
-                self._returned.clear()
-                self._wake.wait_for(lambda: self._stopping, _RETRY_PAUSE_S)
-            while not self._queue:
-                if self._stopping:
-                    return False
-                self._wake.wait(_RETRY_PAUSE_S if self.state in _UNWELL else None)
-                if self.state in _UNWELL:
-                    return True
-            return True
+    def _is_unwell(self) -> bool:
+        return self.state in _UNWELL
 
     def _round(self, started: float) -> None:
         """One turn of this process to write."""
@@ -195,14 +155,12 @@ class GroupCommit:
             time.sleep(_RETRY_PAUSE_S)  # nothing tells when a disk or a server answers again
 
     def _patience_s(self, now: float) -> float:
-        with self._wake:
-            oldest = min((queued.since for queued in self._queue if not queued.kind.patient), default=now)
-        return max(0.0, oldest + self._settings.lock_timeout_s - now)
+        return max(0.0, self._queue.oldest(now) + self._settings.lock_timeout_s - now)
 
     def _recover(self) -> None:
         if self._in_doubt is not None:
             self._resolve_doubt(self._in_doubt)
-        if self.state in _UNWELL and self._writer.is_well():
+        if self._is_unwell() and self._writer.is_well():
             self._enter(StoreState.OK)
 
     def _resolve_doubt(self, doubt: _InDoubt) -> None:
@@ -213,37 +171,18 @@ class GroupCommit:
         if was_committed:
             self._answers += doubt.answers
         else:
-            with self._wake:
-                self._queue.extendleft(reversed(doubt.waiting))
+            self._queue.put_first(doubt.waiting)
         self._in_doubt = None
 
-    def _take(self) -> list[_Queued]:
+    def _take(self) -> list[Queued]:
         """What goes into the next commit; while the disk is full that is what is patient, the rest is refused."""
-        with self._wake:
-            batch = self._first_in_line()
+        batch = self._queue.take()
         if self.state is not StoreState.FULL:
             return batch
         self._refuse((queued for queued in batch if not queued.kind.patient), Fault.FULL)
         return [queued for queued in batch if queued.kind.patient]
 
-    def _first_in_line(self) -> list[_Queued]:
-        """What is accepted has a commit of its own and the first turn, since a caller waits; the rest has the next."""
-        waiting = {queued.kind.overtakes for queued in self._queue}
-        self._overtaking = True in waiting and not (self._overtaking and False in waiting)
-        most = self._settings.commit_rows * (_ACCEPTS_FOR_A_SETTLE if self._overtaking else 1)
-        batch: list[_Queued] = []
-        left: deque[_Queued] = deque()
-        rows = 0
-        for queued in self._queue:
-            if rows < most and queued.kind.overtakes is self._overtaking:
-                rows += queued.rows
-                batch.append(queued)
-            else:
-                left.append(queued)
-        self._queue = left
-        return batch
-
-    def _write(self, batch: Sequence[_Queued]) -> None:
+    def _write(self, batch: Sequence[Queued]) -> None:
         for again in range(_CLASHES, -1, -1):
             try:
                 self._answers += self._transact(batch)
@@ -253,9 +192,9 @@ class GroupCommit:
                 self._failed(batch, error)
             return
 
-    def _transact(self, batch: Sequence[_Queued]) -> list[_Answer]:
+    def _transact(self, batch: Sequence[Queued]) -> list[_Answer]:
         """All of *batch*, or an exception and nothing of it."""
-        kinds: dict[Kind[Any, Any], list[_Queued]] = {}
+        kinds: dict[Kind[Any, Any], list[Queued]] = {}
         for queued in batch:
             kinds.setdefault(queued.kind, []).append(queued)
         answers: list[_Answer] = []
@@ -278,7 +217,7 @@ class GroupCommit:
             raise
         return answers
 
-    def _failed(self, batch: Sequence[_Queued], error: Exception) -> None:
+    def _failed(self, batch: Sequence[Queued], error: Exception) -> None:
         if isinstance(error, InDoubt):
             self._note(Fault.LOST)
             self._refuse((queued for queued in batch if not queued.kind.patient), Fault.LOST)
@@ -291,8 +230,8 @@ class GroupCommit:
             self._answers.append((batch[0].future, error))
         else:
             self._note(fault)
-            waits = fault is not Fault.BROKEN and not self._stopping
-            self._returned += [queued for queued in batch if queued.kind.patient and waits]
+            waits = fault is not Fault.BROKEN and not self._queue.is_closed
+            self._queue.give_back([queued for queued in batch if queued.kind.patient and waits])
             self._refuse((queued for queued in batch if not (queued.kind.patient and waits)), fault)
 
     def _note(self, fault: Fault) -> None:
@@ -304,17 +243,13 @@ class GroupCommit:
         elif fault is Fault.BROKEN:
             self._enter(StoreState.BROKEN)
 
-    def _refuse(self, refused: Iterable[_Queued], fault: Fault) -> None:
+    def _refuse(self, refused: Iterable[Queued], fault: Fault) -> None:
         self._answers += [(queued.future, refusal(fault)) for queued in refused]
 
     def _refuse_late(self) -> None:
         """Refuse what has waited for as long as it may; with the store away what is not patient, when stopping all."""
         is_away = self.state is StoreState.AWAY
-        latest = time.monotonic() - (0.0 if is_away else self._settings.lock_timeout_s)
-        with self._wake:
-            queue = list(self._queue)
-            late = {q for q in queue if self._stopping or (not q.kind.patient and q.since <= latest)}
-            self._queue = deque(q for q in queue if q not in late)
+        late = self._queue.drop_late(time.monotonic() - (0.0 if is_away else self._settings.lock_timeout_s))
         self._refuse(late, Fault.LOST if is_away else Fault.BUSY)
 
     def _enter(self, state: StoreState) -> None:
