@@ -118,6 +118,8 @@ class Service:
         self.url = ""
         self.key = ""
         self.process: subprocess.Popen[str] | None = None
+        self.python = sys.executable
+        """The interpreter, and with it the version of Waypost."""
         self.python_path: Path | None = None
         self.prefix: list[str] = []
         """What its command begins with, to run it somewhere else."""
@@ -161,7 +163,7 @@ class Service:
     async def start(self) -> None:
         """Start it and wait until every worker is ready; the second time on the same port."""
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
-        program = [*self.prefix, sys.executable, "-m", "waypost.cli"]
+        program = [*self.prefix, self.python, "-m", "waypost.cli"]
         command = [*program, "serve", "--json", "--config", str(self.config_path)]
         _killed(self.process)
         log = self.directory / "serve.log"
@@ -169,11 +171,19 @@ class Service:
         self.url = ready["url"]
 
     async def make_key(self) -> None:
-        """Create the API key that the calls use, as ``waypost keys create`` does, without a process of its own."""
+        """Create the API key that the calls use; of this version, without a process of its own."""
         store = yaml.safe_load(self.config_path.read_text())["store"]
         apart = self.directory / "key.yaml"
         apart.write_text(yaml.safe_dump({"store": store, "apps": {"demo": {}}}))
-        self.key, _ = await make_key(load(apart, {}), "demo", "tests")
+        if self.python == sys.executable:
+            self.key, _ = await make_key(load(apart, {}), "demo", "tests")
+            return
+        command = [self.python, "-m", "waypost.cli", "keys", "create", "--app", "demo", "--caller", "tests"]
+        said = [*command, "--config", str(apart)]
+        made = await asyncio.to_thread(
+            subprocess.run, said, env=_environment(None), stdout=subprocess.PIPE, text=True, check=True
+        )
+        self.key = made.stdout.strip()
 
     @property
     def pid(self) -> int:
@@ -239,17 +249,18 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def running(
-    directory: Path, *, sitecustomize: str = "", start: bool = True, **settings: Any
+    directory: Path, *, sitecustomize: str = "", start: bool = True, python: str = sys.executable, **settings: Any
 ) -> AsyncIterator[Service]:
     """A lab and a service that is ready, with a key; every process is ended with the block.
 
     Without *start* the service is left to be configured and started. *sitecustomize* is what Python runs as each
-    interpreter of the service starts: the product knows nothing of it.
+    interpreter of the service starts: the product knows nothing of it. *python* may have another version of it.
     """
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
         lab = Lab(directory / "lab", session)
         service = Service(directory, lab, session)
+        service.python = python
         if sitecustomize:
             service.python_path = directory / "hook"
             service.python_path.mkdir()

@@ -12,11 +12,12 @@ from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
 from waypost.adapters.sql.connection import connect
 from waypost.adapters.sql.migrate import sqlite_engine
+from waypost.adapters.sql.migrations import latest
 from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.state import StoreState
 from waypost.domain.errors import StorageBroken
 from waypost.domain.time import Instant
-from waypost.ports.work import Arrival
+from waypost.ports.work import Accepted, Arrival
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,12 +35,35 @@ async def test_a_file_that_is_no_database_is_not_opened(open_at: OpenStore, tmp_
 
 
 async def test_a_newer_database_is_refused_naming_both_revisions(open_at: OpenStore, tmp_path: Path) -> None:
-    await (await open_at(tmp_path / "a.db")).close()
-    connection = connect(tmp_path / "a.db")
-    connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
-    with pytest.raises(StorageBroken, match=r"9999.*0005"):
+    newer = f"{int(latest()) + 2:04}"
+    await _migrated(open_at, tmp_path / "a.db", newer)
+    with pytest.raises(StorageBroken, match=rf"{newer}.*{latest()}"):
         await open_at(tmp_path / "a.db")
+
+
+async def test_one_migration_more_than_this_version_has_is_lived_with(open_at: OpenStore, tmp_path: Path) -> None:
+    """Amid an upgrade a worker of the version before dies and is started again."""
+    newer = f"{int(latest()) + 1:04}"
+    await _migrated(open_at, tmp_path / "a.db", newer)
+    store = await open_at(tmp_path / "a.db")
+    (answer,) = await store.work.accept([Arrival(notification(NOW))])
+    assert isinstance(answer, Accepted)
+    await store.close()
+    assert _revision(tmp_path / "a.db") == newer
+
+
+async def _migrated(open_at: OpenStore, file: Path, revision: str) -> None:
+    await (await open_at(file)).close()
+    connection = connect(file)
+    connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    connection.close()
+
+
+def _revision(file: Path) -> str:
+    connection = connect(file, read_only=True)
+    ((revision,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    connection.close()
+    return str(revision)
 
 
 async def test_damage_found_while_running_refuses_everything(open_at: OpenStore, tmp_path: Path) -> None:
