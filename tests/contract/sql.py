@@ -24,7 +24,7 @@ from waypost.ports.keys import Keys
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
-from waypost.telemetry.sink import Silent
+from waypost.telemetry.sink import Silent, Telemetry
 
 
 def settings_of(url: str) -> SqlSettings:
@@ -56,6 +56,8 @@ class SqlUnderTest:
 
     def __init__(self, url: str) -> None:
         self.clock = StoppedClock()
+        self.telemetry: Telemetry = Silent()
+        """Of the workers that are opened from now on."""
         self._settings = settings_of(url)
         self._party = Party()
         self._front: Store | None = None
@@ -93,7 +95,7 @@ class SqlUnderTest:
     async def open_workers(self, count: int) -> Sequence[Work]:
         """Workers with equal shares of the shards."""
         stores = [
-            await open_store(self._settings, clock=self.clock, peers=self._party.join(), telemetry=Silent())
+            await open_store(self._settings, clock=self.clock, peers=self._party.join(), telemetry=self.telemetry)
             for _ in range(count)
         ]
         for store in stores:

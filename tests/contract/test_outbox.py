@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
 import pytest_asyncio
 
+from scripts.services.redis import Redis
 from tests.contract.bench import APP, Bench, again, notification, sent, targets
 from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
+from tests.journeys.harness import until
+from tests.unit.adapters.noted import Noted
+from waypost.adapters.sql.relayed import resting
 from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
 from waypost.ports.outbox import EntryState, OutboxQuery
 from waypost.ports.work import Lease, Settled, Stale, TooLate
+from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
@@ -131,6 +138,51 @@ async def test_without_the_broker_the_outbox_itself_is_leased(stack: RelayedUnde
     await stack.wire.stop()
     leases = [await stack.directly(each.worker).lease(Lane.NORMAL, 3, one.now) for each in (one, other)]
     assert [item.notification.id for lease in leases for item in lease.items] == [each.id for each in made]
+
+
+async def test_a_relay_rests_longer_each_time_and_goes_on_when_any_worker_hears_of_the_broker(
+    emptied_postgres: str, redis_alone: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requirement S4-73: 5, 10, 20, 40, 60 s; meanwhile nothing fails, and what could not be published is leased."""
+    stack = RelayedUnderTest(emptied_postgres, redis_alone.url)
+    noted = stack.telemetry = Noted()
+    await stack.open()
+    bench, other = await benches(stack, 2)
+    relay = stack.relays[id(other.worker)]
+    await stack.wire.execute([("FLUSHDB",)])
+    redis_alone.kill()
+    made = [await bench.accepted(user=f"u{n}") for n in range(2)]
+    for _ in range(6):
+        with pytest.raises(Unavailable):
+            await relay.relay()
+    assert [each["again_in_s"] for each in noted.fields_of(Event.RELAY_RETRY)] == [5, 10, 20, 40, 60, 60]
+
+    async def waiting() -> bool:
+        return await shown(stack, EntryState.PENDING) == [(one.id, None) for one in reversed(made)]
+
+    await until(waiting, "the last claims are given up")
+    lease = await stack.directly(bench.worker).lease(Lane.NORMAL, 1, bench.now)
+    assert [item.notification.id for item in lease.items] == [made[0].id]
+
+    monkeypatch.setattr(resting, "RESTS_S", (3600.0,))
+    relay.start()
+    relay.wake()
+
+    async def rests() -> bool:
+        return len(noted.fields_of(Event.RELAY_RETRY)) == 7
+
+    await until(rests, "the relay rests")
+    redis_alone.start()
+
+    async def carried() -> bool:
+        await stack.directly(bench.worker).lease(Lane.HIGH, 1, bench.now)  # finds out that Redis is back
+        with contextlib.suppress(Unavailable):
+            return await stack.at_the_broker() == 2
+        return False
+
+    await until(carried, "what waited is published")
+    await relay.stop()
+    await stack.close()
 
 
 async def test_whoever_is_no_member_any_more_settles_and_extends_nothing(

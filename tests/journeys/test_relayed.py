@@ -77,6 +77,7 @@ async def _harm_redis(redis: Redis, load: Load, service: Service) -> None:
     """Delivery goes on without it; nothing of this explains a second copy."""
     redis.kill()
     await load.grown(60)
+    await until(lambda: _logged(service, "relay.retry"), "a relay rests")
     redis.start()
     await until(lambda: _logged(service, "redis.back"), "Redis is found again")
     await load.grown(60)

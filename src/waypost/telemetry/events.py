@@ -60,6 +60,7 @@ class Event(Enum):
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)
     REDIS_BACK = ("redis.back", Level.INFO)
+    RELAY_RETRY = ("relay.retry", Level.WARNING)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

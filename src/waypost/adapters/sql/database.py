@@ -29,6 +29,7 @@ class Database:
     def __init__(self, engine: Engine, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
         self.engine = engine
         self.settings = settings
+        self.telemetry = telemetry
         self._writer = engine.open_writer()
         self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
         """For reads on the event loop that are proven short, where a read is no round trip."""

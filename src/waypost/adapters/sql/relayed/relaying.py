@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.relayed.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
+from waypost.adapters.sql.relayed.resting import Resting
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.work import WORK_TOPIC
@@ -19,6 +20,7 @@ from waypost.ports.broker import Broker
 from waypost.ports.clock import Clock
 
 _TOPIC = "outbox"
+_BROKER_IS_BACK = b"back"
 _FORMAT = b"\x01"
 _ID_BYTES = 16
 _DROPPED = 5_000
@@ -47,6 +49,7 @@ class Relay:
         self._settings = settings
         self._clock = clock
         self._woken = asyncio.Event()
+        self._resting = Resting(store.database.telemetry)
         self._tasks: list[asyncio.Task[None]] = []
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
         """Told of each lane with new work at the broker."""
@@ -54,7 +57,7 @@ class Relay:
     def start(self) -> None:
         """Begin to publish, also what others have written who do not."""
         if self._peers is not None:
-            self._peers.on(_TOPIC, lambda _: self._woken.set())
+            self._peers.on(_TOPIC, self._hear)
         self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
 
     async def stop(self) -> None:
@@ -68,6 +71,12 @@ class Relay:
         self._woken.set()
         if not self._tasks and self._peers is not None:
             self._peers.tell(_TOPIC)
+
+    def carry_on(self) -> None:
+        """The broker answers again: no relay rests any longer."""
+        self._hear(_BROKER_IS_BACK)
+        if self._peers is not None:
+            self._peers.tell(_TOPIC, _BROKER_IS_BACK)
 
     def tell(self, lanes: Iterable[Lane]) -> None:
         """Let every worker know that these lanes have work."""
@@ -89,10 +98,13 @@ class Relay:
         seqs = [each.seq for each in claimed]
         try:
             lanes = await self._publish(claimed)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Unavailable):
+                self._resting.failed(str(error))
             with contextlib.suppress(Unavailable):
                 submit(UNCLAIM, seqs, len(seqs)).add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
+        self._resting.succeeded()
         self.tell(lanes)
         await asyncio.shield(submit(MARK, seqs, len(seqs)))
         return len(claimed)
@@ -117,7 +129,12 @@ class Relay:
                     pass
             except Unavailable:
                 self._woken.clear()
-                await asyncio.sleep(min(1.0, pause_s))
+                await self._resting.rest(min(1.0, pause_s))
+
+    def _hear(self, said: bytes) -> None:
+        if said == _BROKER_IS_BACK:
+            self._resting.end()
+        self._woken.set()
 
     async def _tidy_for_ever(self) -> None:
         while True:

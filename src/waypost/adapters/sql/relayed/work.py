@@ -59,6 +59,7 @@ class RelayedWork:
         self._came_back: set[Lane] = set()
         """Lanes of which something was given back, or lost by its worker."""
         self._looked_s: dict[Lane, float] = {}
+        self._is_broker_away = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
@@ -149,6 +150,11 @@ class RelayedWork:
             read = await self._broker.read(lane, n)
         except Unavailable:
             read, overdue_at = [], _EVER
+            self._is_broker_away = True
+        else:
+            if self._is_broker_away:
+                self._is_broker_away = False
+                self._relay.carry_on()
         said = [said_in(held.body) for held in read]
         ids = tuple(dict.fromkeys(one for one in said if one is not None))
         items = await self._lease(token, Wanted(token % _MEMBERS, lane, ids, overdue_at, n - len(ids)))
