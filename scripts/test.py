@@ -54,6 +54,7 @@ class Group:
 SET_UP = Group("set-up", 180, ())
 ENGINES = (
     "tests/adapters/sql",
+    "tests/adapters/kafka",
     "tests/adapters/redis",
     "tests/adapters/cassandra",
     "tests/adapters/services",

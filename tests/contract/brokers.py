@@ -25,23 +25,31 @@ CLAIM_MS = MINUTE_MS
 
 
 class BrokerUnderTest(Protocol):
-    """One engine's broker with its readers, and a schedule."""
+    """One engine's broker with its readers."""
+
+    async def reader(self) -> Broker:
+        """One more process, which has read once."""
+        ...
+
+    async def arrived(self) -> None:
+        """Wait until all that was published can be read."""
+        ...
+
+    async def give_up(self, reader: Broker) -> None:
+        """Make the broker believe that this reader is no more."""
+        ...
+
+    async def stored(self) -> int:
+        """How many entries there are that would be handed out when all readers are given up."""
+        ...
+
+
+class SchedulerUnderTest(Protocol):
+    """One engine's due times."""
 
     @property
     def schedule(self) -> Schedule:
         """The due times."""
-        ...
-
-    def reader(self) -> Broker:
-        """One more process."""
-        ...
-
-    async def leases_end(self) -> None:
-        """Let as much time go by as leases last."""
-        ...
-
-    async def stored(self) -> int:
-        """How many entries there are, held or not."""
         ...
 
 
@@ -53,12 +61,15 @@ class MemoryBrokerUnderTest:
         self._lanes = MemoryLanes(self._clock, LEASE_MS)
         self.schedule = MemorySchedule(CLAIM_MS)
 
-    def reader(self) -> MemoryBroker:
+    async def reader(self) -> MemoryBroker:
         """See BrokerUnderTest."""
         return MemoryBroker(self._lanes)
 
-    async def leases_end(self) -> None:
-        """See BrokerUnderTest."""
+    async def arrived(self) -> None:
+        """See BrokerUnderTest: at once."""
+
+    async def give_up(self, reader: Broker) -> None:
+        """See BrokerUnderTest: leases end by time, everybody's."""
         self._clock.advance(LEASE_MS)
 
     async def stored(self) -> int:
@@ -73,11 +84,14 @@ class RedisBrokerUnderTest:
         self.wire = wire
         self.schedule = RedisSchedule(wire, "waypost:", CLAIM_MS)
 
-    def reader(self) -> RedisBroker:
+    async def reader(self) -> RedisBroker:
         """See BrokerUnderTest."""
         return RedisBroker(self.wire, "waypost:", APPS, str(uuid.uuid4()), LEASE_MS)
 
-    async def leases_end(self) -> None:
+    async def arrived(self) -> None:
+        """See BrokerUnderTest: at once."""
+
+    async def give_up(self, reader: Broker) -> None:
         """The server's own clock cannot be moved, but it can be told how long something has been idle."""
         for stream in self._streams():
             (held,) = await self.wire.execute([("XPENDING", stream, GROUP, "-", "+", 1_000)])

@@ -49,6 +49,20 @@ def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
     )  # fmt: skip
 
 
+async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, int]:
+    """The offsets after the last message of each partition, visible or about to be."""
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it ships no types
+    asked = {TopicPartition(place.topic, place.partition): latest for place in places}
+    while True:
+        found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        try:
+            answers = {at: await asyncio.wrap_future(each) for at, each in found.items()}
+        except KafkaException:  # a topic that was just made has no leader yet
+            await asyncio.sleep(_LOOK_S)
+            continue
+        return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
+
+
 class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
@@ -141,16 +155,7 @@ class LogUnderTest(SqlUnderTest):
 
     async def ends(self, topics: Sequence[str]) -> dict[Place, int]:
         """The offsets after the last message of each partition, visible or about to be."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it ships no types
-        asked = {TopicPartition(topic, number): latest for topic in topics for number in range(PARTITIONS)}
-        while True:
-            found = self._admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
-            try:
-                answers = {at: await asyncio.wrap_future(each) for at, each in found.items()}
-            except KafkaException:  # a topic that was just made has no leader yet
-                await asyncio.sleep(_LOOK_S)
-                continue
-            return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
+        return await ends_of(self._admin, [Place(topic, number) for topic in topics for number in range(PARTITIONS)])
 
     async def said(self, topic: str, since: Mapping[Place, int]) -> list[dict[str, Any]]:
         """The JSON messages of a topic for others, since these offsets."""

@@ -21,10 +21,11 @@ from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.adapters.sql.relayed.relaying import Relay
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
+from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 from waypost.ports.work import Lease, Settled, Stale, TooLate
 from waypost.telemetry import Event
@@ -56,7 +57,7 @@ def published_by(relay: Relay) -> list[Lane]:
     lanes: list[Lane] = []
     publish = relay._broker.publish
 
-    async def noted(lane: Lane, entries: Sequence[tuple[AppId, bytes]]) -> None:
+    async def noted(lane: Lane, entries: Sequence[Entry]) -> None:
         lanes.append(lane)
         await publish(lane, entries)
 

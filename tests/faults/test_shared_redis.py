@@ -28,7 +28,7 @@ from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.limits import Granted, TokenBucket
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant
-from waypost.ports.broker import Due
+from waypost.ports.broker import Due, Entry
 from waypost.ports.work import Duplicate
 from waypost.telemetry import Event, Metric
 
@@ -157,12 +157,12 @@ async def carried_once(*instances: Redis) -> None:
     apps = (APP, AppId("shop"))
     readers = [RedisBroker(each, "waypost:", apps, f"reader {n}", MINUTE_MS) for n, each in enumerate(instances)]
     for lane in (Lane.HIGH, Lane.BULK):
-        await readers[0].publish(lane, [(app, b"%d" % n) for n in range(100) for app in apps])
+        await readers[0].publish(lane, [Entry(app, USERS[0][1], b"%d" % n) for n in range(100) for app in apps])
         seen: Counter[tuple[AppId, bytes]] = Counter()
         while held := [entry for reader in readers for entry in await reader.read(lane, 30) or ()]:
             seen.update((entry.app, entry.body) for entry in held)
-            refused = [entry for reader in readers for entry in await reader.ack(lane, held)]
-            assert len(refused) == len(held), "each is acknowledged by its reader, and refused to the other"
+            for reader in readers:
+                await reader.ack(lane, held)  # each has some of them, and the others are none of its business
         assert len(seen) == seen.total() == 200
     schedule = RedisSchedule(instances[0], "waypost:")
     await schedule.put([Due(b"a", b"body", NOW)])

@@ -12,7 +12,8 @@ from waypost.adapters.sql.settings import is_postgres
 from waypost.bootstrap.devices import look_at_devices
 from waypost.bootstrap.places import log_of
 from waypost.bootstrap.shared import opened_redis
-from waypost.config import Config
+from waypost.bootstrap.stacks import check_broker
+from waypost.config import Config, Stack
 from waypost.domain.errors import Unavailable
 
 
@@ -28,6 +29,8 @@ class Reached(Struct, frozen=True):
 async def reach(config: Config) -> list[Reached]:
     """Connect to every server that the configuration names."""
     found = [await _reach_redis(config)] if config.redis is not None else []
+    if config.stack is Stack.RELAYED and config.broker == "kafka":
+        found.append(await _reach_kafka(config))
     if is_postgres(config.store.url):
         found.append(await _reach_postgres(config))
     if config.cassandra is not None:
@@ -55,6 +58,13 @@ async def _reach_cassandra(settings: CassandraSettings) -> Reached:
         return Reached("cassandra", "away", f"cassandra: {away}")
     unsafe = "".join(f"; {each}" for each in found.unsafe())
     return Reached("cassandra", f"Cassandra {found.version}, nodes: {found.nodes}{unsafe}")
+
+
+async def _reach_kafka(config: Config) -> Reached:
+    try:
+        return Reached("kafka", await asyncio.to_thread(check_broker, config))
+    except Unavailable as away:
+        return Reached("kafka", "away", f"kafka: {away}")
 
 
 async def _reach_redis(config: Config) -> Reached:

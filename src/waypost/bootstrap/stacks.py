@@ -1,4 +1,4 @@
-"""What carries the work: the store alone, or a log in front of it."""
+"""What carries the work: the store alone, a broker in front of it, or a log."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
+from waypost.ports.broker import Broker
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
 from waypost.ports.keys import Keys
@@ -72,10 +73,10 @@ async def open_carrier(
         yield Carrier(store.work, store.views, partial(store_fault, store))
         return
     if config.stack is Stack.RELAYED:
-        async with _relayed(config, store, redis, clock) as carrier:
+        async with _relayed(config, store, redis, clock, telemetry) as carrier:
             yield carrier
         return
-    settings = log_settings(config)
+    settings = kafka_settings(config)
     try:
         from waypost.adapters.kafka.log import Behind, open_log  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
@@ -107,21 +108,44 @@ async def open_carrier(
 
 
 @asynccontextmanager
-async def _relayed(config: Config, store: Store, redis: Redis | None, clock: Clock) -> AsyncIterator[Carrier]:
-    from waypost.adapters.redis.broker import RedisBroker  # noqa: PLC0415 - its client is an extra
+async def _relayed(
+    config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
+) -> AsyncIterator[Carrier]:
     from waypost.adapters.sql.relayed.opening import opened_relayed  # noqa: PLC0415 - needed by this stack alone
 
-    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
-    broker = RedisBroker(redis, f"{config.redis.prefix}work:", tuple(config.apps), uuid.uuid4().hex, BROKER_LEASE_MS)
     relays = Role.RELAY in config.does()
-    async with opened_relayed(store, broker, config.outbox, clock, relays=relays) as (work, relay):
+    async with (
+        _broker(config, redis, telemetry) as (broker, hear),
+        opened_relayed(store, broker, config.outbox, clock, relays=relays) as (work, relay),
+    ):
 
         def listen(tell: Callable[[Lane], None]) -> None:
             relay.on_arrival = tell
+            hear(tell)
 
         yield Carrier(
             work, SqlViews(store.database, clock, leases_are_stored=True), partial(store_fault, store), listen
         )
+
+
+@asynccontextmanager
+async def _broker(
+    config: Config, redis: Redis | None, telemetry: Telemetry
+) -> AsyncIterator[tuple[Broker, Callable[[Callable[[Lane], None]], None]]]:
+    """One reader, and how to hear of what comes to it without being told by a relay."""
+    if config.broker == "kafka":
+        try:
+            from waypost.adapters.kafka.broker import opened_broker  # noqa: PLC0415 - its client is an extra
+        except ModuleNotFoundError as missing:
+            raise _missing(missing) from None
+        async with opened_broker(kafka_settings(config), telemetry) as kafka:
+            yield kafka, kafka.listen
+        return
+    from waypost.adapters.redis.broker import RedisBroker  # noqa: PLC0415 - as above
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    prefix, reader = f"{config.redis.prefix}work:", uuid.uuid4().hex
+    yield RedisBroker(redis, prefix, tuple(config.apps), reader, BROKER_LEASE_MS), lambda tell: None
 
 
 def _ledger_says(store: Store, keys: RememberedKeys) -> dict[str, str]:
@@ -140,7 +164,7 @@ def check_log(config: Config) -> str | None:
     """
     if config.stack is not Stack.LOG:
         return None
-    settings = log_settings(config)
+    settings = kafka_settings(config)
     try:
         from waypost.adapters.kafka.topics import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
@@ -154,14 +178,23 @@ def store_fault(store: Store) -> str | None:
     return None if state is StoreState.OK else state.value
 
 
-def log_settings(config: Config) -> KafkaSettings:
-    """Where the log is."""
+def kafka_settings(config: Config) -> KafkaSettings:
+    """Where the log or the broker is."""
     if config.kafka is None:
         raise ConfigurationError("kafka", "the log stack needs it: at least kafka.bootstrap")
     return config.kafka
 
 
+def check_broker(config: Config) -> str:
+    """As check_log, of the Kafka that carries: the outbox has what it could lose, so that nothing there is unsafe."""
+    try:
+        from waypost.adapters.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
+    except ModuleNotFoundError as missing:
+        raise _missing(missing) from None
+    return describe(kafka_settings(config))
+
+
 def _missing(missing: ModuleNotFoundError) -> Exception:
     if missing.name is None or not missing.name.startswith("confluent_kafka"):
         return missing
-    return ConfigurationError("stack", f"the log stack needs the client of Kafka: pip install '{LOG_EXTRA}'")
+    return ConfigurationError("kafka", f"its client is not installed: pip install '{LOG_EXTRA}'")

@@ -41,8 +41,10 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     _check_apps(config)
     if config.redis is None and (config.cache or config.dedup):
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
-    if config.stack is Stack.RELAYED and config.redis is None:
-        raise ConfigurationError("redis", "is required where `stack` is relayed: it carries the work")
+    if config.stack is Stack.RELAYED and getattr(config, config.broker) is None:
+        raise ConfigurationError(config.broker, "is required where `stack` is relayed: it carries the work")
+    if config.stack is not Stack.RELAYED and config.broker != "redis":
+        raise ConfigurationError("broker", "nothing is carried but where `stack` is relayed")
     if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
         raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
     if config.dedup and config.stack is not Stack.LOG:

@@ -115,12 +115,14 @@ class Config(Struct, frozen=True, kw_only=True):
     store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
     """The database; a URL alone will do."""
     stack: Stack = Stack.EMBEDDED
-    """What holds accepted work: the store, also (`relayed`) where Redis carries it, or (`log`) Kafka, with the store
+    """What holds accepted work: the store, also (`relayed`) where a broker carries it, or (`log`) Kafka, with the store
     as its ledger."""
+    broker: Literal["redis", "kafka"] = "redis"
+    """What carries the work where `stack` is `relayed`."""
     outbox: OutboxSettings = OutboxSettings()
     """How work gets to the broker."""
     kafka: KafkaSettings | None = None
-    """The log, where `stack` is `log`."""
+    """The log, where `stack` is `log`, or the broker, where that is `kafka`."""
     redis: RedisSettings | None = None
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None

@@ -7,47 +7,46 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId
+from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 
 
+class Entry(Struct, frozen=True):
+    """Something for whoever reads next."""
+
+    app: AppId
+    user_id: UserId
+    """Whose it is: a broker whose order is that of keys keeps theirs."""
+    body: bytes
+
+
 class Held(Struct, frozen=True):
-    """An entry in the hands of one reader, until its lease ends or another reader has taken it over."""
+    """An entry in the hands of one reader, until it is acknowledged or the broker gives that reader up."""
 
     app: AppId
     body: bytes
     place: str
     """Where it lies; means something to the broker alone."""
-    delivery: int = 1
-    """How often it was handed out: 2 for the first taking over."""
 
 
 class Broker(Protocol):
-    """Lanes of entries, each handed to one reader at a time, at least once; the entries of one app in their order.
+    """Lanes of entries, each handed to one reader at a time, at least once; the entries of one user in their order.
 
     It may lose what it holds: whoever publishes keeps what is not acknowledged. Nothing waits here; an exception
     (``Unavailable``) means that nobody knows whether the call was done, and everything is safe to repeat.
     """
 
-    async def publish(self, lane: Lane, entries: Sequence[tuple[AppId, bytes]]) -> None:
+    async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
         """Append *entries*; published twice, an entry is read twice."""
         ...
 
     async def read(self, lane: Lane, n: int) -> list[Held]:
-        """Take at most *n* entries, apps taking turns: of each app those given back or whose lease ended first."""
+        """Take at most *n* entries, apps taking turns: those first that a reader had who was given up."""
         ...
 
-    async def extend(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """Begin the leases anew; gives those that are not this reader's any more, of which nothing was done."""
-        ...
-
-    async def ack(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """Remove for good, if they are still this reader's; gives the others, as above."""
-        ...
-
-    async def give_back(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """Let others read them at once, if they are still this reader's; gives the others, as above."""
+    async def ack(self, lane: Lane, held: Sequence[Held]) -> None:
+        """Hand these out no more; what is not this reader's any longer stays as it is."""
         ...
 
 

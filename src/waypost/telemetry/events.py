@@ -61,6 +61,8 @@ class Event(Enum):
     REDIS_AWAY = ("redis.away", Level.ERROR)
     REDIS_BACK = ("redis.back", Level.INFO)
     RELAY_RETRY = ("relay.retry", Level.WARNING)
+    KAFKA_AWAY = ("kafka.away", Level.ERROR)
+    KAFKA_BACK = ("kafka.back", Level.INFO)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

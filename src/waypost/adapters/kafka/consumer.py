@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ _BATCH = 500
 _BATCHES_AHEAD = 8
 """Batches that the loop has not taken yet; the thread then waits."""
 _COMMITTED_S = 30.0
+_COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
 """How long a partition that moves may finish what is under way of it."""
 
@@ -60,6 +61,7 @@ class Incoming(Struct, frozen=True):
     place: Place
     offset: int
     value: bytes | None
+    key: bytes = b""
 
 
 class Owner(Protocol):
@@ -90,8 +92,15 @@ class GroupConsumer:
     """A member of the group that shares *topics*."""
 
     def __init__(
-        self, settings: KafkaSettings, topics: Sequence[str], owner: Owner, is_stalled: Callable[[], bool]
+        self,
+        settings: KafkaSettings,
+        topics: Sequence[str],
+        owner: Owner,
+        is_stalled: Callable[[], bool],
+        *,
+        commits: bool = False,
     ) -> None:
+        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of."""
         self._topics = list(topics)
         self._owner = owner
         self._is_stalled = is_stalled
@@ -105,7 +114,9 @@ class GroupConsumer:
                 "max.poll.interval.ms": int(max(settings.stall_s, settings.session_timeout_s) * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
+                "enable.auto.commit": commits,
+                "auto.commit.interval.ms": _COMMIT_MS,
+                "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
                 "topic.metadata.refresh.interval.ms": _LOOK_AGAIN_MS,
                 "fetch.wait.max.ms": 100,
@@ -116,9 +127,12 @@ class GroupConsumer:
         )
         self.lags: dict[Place, int] = {}
         """How many messages of a partition were not received yet, some seconds ago."""
+        self.is_connected = True
+        """Whether any broker was there and answering, some seconds ago."""
+        self._silent_us = settings.session_timeout_s / 2 * 1_000_000
         self._loop = asyncio.get_running_loop()
         self._group: Any = None
-        self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], None], Sequence[Place]]] = SimpleQueue()
+        self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
@@ -138,11 +152,16 @@ class GroupConsumer:
 
     def pause(self, places: Sequence[Place]) -> None:
         """Receive nothing more of these for now."""
-        self._wishes.put((self._consumer.pause, places))
+        self._wishes.put((self._consumer.pause, _partitions(places)))
 
     def resume(self, places: Sequence[Place]) -> None:
         """Receive of these again."""
-        self._wishes.put((self._consumer.resume, places))
+        self._wishes.put((self._consumer.resume, _partitions(places)))
+
+    def done(self, offsets: Mapping[Place, int]) -> None:
+        """Everything before these is done with; committed where the consumer commits."""
+        said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
+        self._wishes.put((lambda ours: self._consumer.store_offsets(offsets=ours), said))
 
     def _run(self) -> None:
         try:
@@ -167,9 +186,9 @@ class GroupConsumer:
         """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
         self._group = self._consumer.consumer_group_metadata()
         while not self._wishes.empty():
-            act, places = self._wishes.get()
+            act, partitions = self._wishes.get()
             ours = {(each.topic, each.partition) for each in self._consumer.assignment()}
-            act([TopicPartition(*each) for place in places if (each := (place.topic, place.partition)) in ours])
+            act([each for each in partitions if (each.topic, each.partition) in ours])
 
     def _receive(self) -> None:
         """Bring what is there to the loop: the first message ends the wait, the others come along."""
@@ -200,14 +219,18 @@ class GroupConsumer:
             leaving.result(HAND_OVER_S + 1)
         except TimeoutError:
             self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+        self._fulfil()
         consumer.incremental_unassign(partitions)
 
     def _on_statistics(self, text: str) -> None:
         """Called by librdkafka, in the thread that polls."""
-        topics = _statistics.decode(text).topics
+        statistics = _statistics.decode(text)
+        self.is_connected = any(
+            broker.state == "UP" and broker.rxidle < self._silent_us for broker in statistics.brokers.values()
+        )
         self.lags = {
             Place(name, number): max(0, partition.consumer_lag)
-            for name, topic in topics.items()
+            for name, topic in statistics.topics.items()
             for number, partition in topic.partitions.items()
         }
 
@@ -223,9 +246,16 @@ class _Topic(Struct):
     partitions: dict[int, _Partition]
 
 
+class _Broker(Struct):
+    state: str
+    rxidle: int
+    """Microseconds without an answer; heartbeats and empty fetches are answered all the time."""
+
+
 class _Statistics(Struct):
     """What is read of librdkafka's statistics; its partition -1 is none."""
 
+    brokers: dict[str, _Broker]
     topics: dict[str, _Topic]
 
 
@@ -267,10 +297,15 @@ def _places(partitions: Sequence[TopicPartition]) -> list[Place]:
     return [Place(each.topic, each.partition) for each in partitions]
 
 
+def _partitions(places: Sequence[Place]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, each.partition) for each in places]
+
+
 def _incoming(message: Message) -> Incoming | None:
     """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         return None
     place = Place(str(message.topic()), message.partition() or 0)
-    return Incoming(place, message.offset() or 0, None if error is not None else message.value() or b"")
+    value = None if error is not None else message.value() or b""
+    return Incoming(place, message.offset() or 0, value, message.key() or b"")

@@ -11,7 +11,7 @@ LibrdkafkaProperty = NewType("LibrdkafkaProperty", str)
 
 
 class KafkaSettings(Struct, frozen=True, kw_only=True):
-    """The log: a Kafka cluster, and what Waypost keeps there."""
+    """A Kafka cluster, and what Waypost keeps there: the log, or what the relayed stack carries."""
 
     bootstrap: str
     """Brokers to ask first, `host:port`, separated by commas."""

@@ -48,12 +48,7 @@ class Topics:
     """What each topic is called here."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        unknown = sorted(set(settings.names) - set(KINDS))
-        if unknown:
-            raise ConfigurationError(f"kafka.names.{unknown[0]}", f"expected one of {', '.join(KINDS)}")
-        self._names = {kind: settings.names.get(TopicKind(kind), settings.prefix + kind) for kind in KINDS}
-        if len(set(self._names.values())) < len(KINDS):
-            raise ConfigurationError("kafka.names", "two topics have the same name")
+        self._names = names_of(settings, KINDS)
         self.lanes = {self._names[lane]: lane for lane in Lane}
         self.retries = [self._names[name] for name, _ in TIERS]
         self.records = self._names[RECORDS]
@@ -80,23 +75,54 @@ class Topics:
         return next((self._names[name] for name, most in TIERS if wait_ms <= most), self.retries[-1])
 
 
+def names_of(settings: KafkaSettings, kinds: Sequence[str]) -> dict[str, str]:
+    """What the topics are called that hold *kinds*; ConfigurationError where others are named, or one twice."""
+    unknown = sorted(set(settings.names) - set(kinds))
+    if unknown:
+        raise ConfigurationError(f"kafka.names.{unknown[0]}", f"expected one of {', '.join(kinds)}")
+    names = {kind: settings.names.get(TopicKind(kind), settings.prefix + kind) for kind in kinds}
+    if len(set(names.values())) < len(kinds):
+        raise ConfigurationError("kafka.names", "two topics have the same name")
+    return names
+
+
 def prepare(settings: KafkaSettings, topics: Topics) -> None:
     """Make the topics that are missing, then check all of them; blocking.
 
     ConfigurationError where what is there could lose work, Unavailable where the cluster cannot be asked.
     """
-    admin = AdminClient({**settings.client(), "socket.timeout.ms": int(_ASK_S * 1_000)})
+    admin = _admin(settings)
     try:
-        existing = admin.list_topics(timeout=_ASK_S).topics
-        _make(admin, settings, [name for name in topics.all if name not in existing], topics)
-        found = _visible(admin, topics.all)
-        copies = {name: min(len(each.replicas) for each in found[name].partitions.values()) for name in topics.all}
+        copies = _provide(admin, settings, topics.all, single=topics.withdrawals)
         kept = _described(admin, topics.all)
     except KafkaException as failed:
         raise unavailable(failed) from failed
     problems = [problem for name in topics.all for problem in unsafe(settings, name, copies[name], kept[name])]
     if problems:
         raise ConfigurationError("kafka", "; ".join(problems))
+
+
+def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
+    """Make the topics that are missing; the fewest copies that one of them has. Blocking; Unavailable."""
+    try:
+        return min(_provide(_admin(settings), settings, names).values())
+    except KafkaException as failed:
+        raise unavailable(failed) from failed
+
+
+def _admin(settings: KafkaSettings) -> AdminClient:
+    return AdminClient({**settings.client(), "socket.timeout.ms": int(_ASK_S * 1_000)})
+
+
+def _provide(
+    admin: AdminClient, settings: KafkaSettings, names: Sequence[str], single: str | None = None
+) -> dict[str, int]:
+    """Make what is missing of topics, of one partition where it is *single*; how many copies each has."""
+    existing = admin.list_topics(timeout=_ASK_S).topics
+    missing = [name for name in names if name not in existing]
+    _make(admin, settings, {name: 1 if name == single else settings.partitions for name in missing})
+    found = _visible(admin, names)
+    return {name: min(len(each.replicas) for each in found[name].partitions.values()) for name in names}
 
 
 def unsafe(settings: KafkaSettings, name: str, copies: int, kept: Mapping[str, str]) -> list[str]:
@@ -138,7 +164,7 @@ def _visible(admin: AdminClient, names: Sequence[str]) -> Mapping[str, TopicMeta
         time.sleep(_LOOK_S)  # brokers hear of topics one after the other, and tell only who asks
 
 
-def _make(admin: AdminClient, settings: KafkaSettings, missing: Sequence[str], topics: Topics) -> None:
+def _make(admin: AdminClient, settings: KafkaSettings, missing: Mapping[str, int]) -> None:
     copies = 1 if settings.trial and settings.replication == 1 else settings.replication
     config = {
         "cleanup.policy": "delete",
@@ -146,10 +172,7 @@ def _make(admin: AdminClient, settings: KafkaSettings, missing: Sequence[str], t
         "retention.bytes": "-1",
         "min.insync.replicas": str(max(1, copies - 1)),
     }
-    new = [
-        NewTopic(name, 1 if name == topics.withdrawals else settings.partitions, copies, config=config)
-        for name in missing
-    ]
+    new = [NewTopic(name, partitions, copies, config=config) for name, partitions in missing.items()]
     for making in admin.create_topics(new, operation_timeout=_ASK_S).values() if new else ():
         try:
             making.result()
@@ -170,9 +193,14 @@ def describe(settings: KafkaSettings) -> str:
     """Prepare the topics, and say what cluster that is."""
     topics = Topics(settings)
     prepare(settings, topics)
+    return f"{cluster(settings)}, {len(topics.all)} topics that begin with {settings.prefix}"
+
+
+def cluster(settings: KafkaSettings) -> str:
+    """How many brokers answer; Unavailable."""
     try:
-        admin = AdminClient(settings.client())  # named: gone, it takes its question with it
+        admin = _admin(settings)  # named: gone, it takes its question with it
         found = admin.describe_cluster().result(_ASK_S)
     except KafkaException as failed:
         raise unavailable(failed) from failed
-    return f"Kafka, {len(found.nodes)} brokers, {len(topics.all)} topics that begin with {settings.prefix}"
+    return f"Kafka, {len(found.nodes)} broker{'s' * (len(found.nodes) != 1)}"

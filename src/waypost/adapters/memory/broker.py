@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
-from waypost.ports.broker import Claimed, Due, Held
+from waypost.ports.broker import Claimed, Due, Entry, Held
 from waypost.ports.clock import Clock
 
 
-class _Entry:
+class _Lying:
     """An entry, and who holds it until when."""
 
     def __init__(self, app: AppId, body: bytes, place: str) -> None:
@@ -21,7 +21,6 @@ class _Entry:
         self.place = place
         self.reader: object = None
         self.until: float = 0
-        self.deliveries = 0
 
 
 class MemoryLanes:
@@ -30,7 +29,7 @@ class MemoryLanes:
     def __init__(self, clock: Clock, lease_ms: int) -> None:
         self.clock = clock
         self.lease_s = lease_ms / 1000
-        self.entries: dict[Lane, dict[str, _Entry]] = {lane: {} for lane in Lane}
+        self.entries: dict[Lane, dict[str, _Lying]] = {lane: {} for lane in Lane}
         self.places = itertools.count(1)
 
 
@@ -40,60 +39,34 @@ class MemoryBroker:
     def __init__(self, lanes: MemoryLanes) -> None:
         self._lanes = lanes
 
-    async def publish(self, lane: Lane, entries: Sequence[tuple[AppId, bytes]]) -> None:
+    async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
         """See Broker."""
-        for app, body in entries:
+        for each in entries:
             place = str(next(self._lanes.places))
-            self._lanes.entries[lane][place] = _Entry(app, body, place)
+            self._lanes.entries[lane][place] = _Lying(each.app, each.body, place)
 
     async def read(self, lane: Lane, n: int) -> list[Held]:
         """See Broker."""
         now_s = self._lanes.clock.monotonic()
-        free: dict[AppId, list[_Entry]] = {}
+        free: dict[AppId, list[_Lying]] = {}
         for entry in self._lanes.entries[lane].values():
             if entry.until <= now_s:
                 free.setdefault(entry.app, []).append(entry)
-        queues = [sorted(entries, key=lambda entry: entry.deliveries == 0) for entries in free.values()]
+        queues = [sorted(entries, key=lambda entry: entry.reader is None) for entries in free.values()]
         taken = list(itertools.islice(_in_turns(queues), n))
         for entry in taken:
             entry.reader, entry.until = self, now_s + self._lanes.lease_s
-            entry.deliveries += 1
-        return [Held(entry.app, entry.body, entry.place, entry.deliveries) for entry in taken]
+        return [Held(entry.app, entry.body, entry.place) for entry in taken]
 
-    async def extend(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
+    async def ack(self, lane: Lane, held: Sequence[Held]) -> None:
         """See Broker."""
-        until = self._lanes.clock.monotonic() + self._lanes.lease_s
-        for entry in self._owned(lane, held):
-            entry.until = until
-        return self._refused(lane, held)
-
-    async def ack(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """See Broker."""
-        refused = self._refused(lane, held)
-        for entry in self._owned(lane, held):
-            del self._lanes.entries[lane][entry.place]
-        return refused
-
-    async def give_back(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """See Broker."""
-        refused = self._refused(lane, held)
-        for entry in self._owned(lane, held):
-            entry.reader, entry.until = None, 0
-        return refused
-
-    def _owned(self, lane: Lane, held: Sequence[Held]) -> list[_Entry]:
-        entries = (self._lanes.entries[lane].get(each.place) for each in held if self._owns(lane, each))
-        return [entry for entry in entries if entry is not None]
-
-    def _refused(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        return [each for each in held if not self._owns(lane, each)]
-
-    def _owns(self, lane: Lane, held: Held) -> bool:
-        entry = self._lanes.entries[lane].get(held.place)
-        return entry is not None and entry.reader is self and entry.deliveries == held.delivery
+        lying = self._lanes.entries[lane]
+        for each in held:
+            if (entry := lying.get(each.place)) is not None and entry.reader is self:
+                del lying[each.place]
 
 
-def _in_turns(queues: Sequence[list[_Entry]]) -> Iterator[_Entry]:
+def _in_turns(queues: Sequence[list[_Lying]]) -> Iterator[_Lying]:
     for row in itertools.zip_longest(*queues):
         yield from (entry for entry in row if entry is not None)
 

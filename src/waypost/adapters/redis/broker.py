@@ -4,7 +4,7 @@
 
 One consumer group, ``waypost``; every reader is a consumer with a name that no other process has or had. An entry is
 deleted when it is acknowledged, by its holder alone (XACK itself asks nobody who they are): nothing else is ever
-trimmed. What is given back goes to the consumer ``-`` as if its lease had ended.
+trimmed. A reader that says nothing of what it has for as long as a lease lasts is given up.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from waypost.adapters.redis.commands import Command, Redis, Script
+from waypost.adapters.redis.commands import Redis, Script
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
-from waypost.ports.broker import Held
+from waypost.ports.broker import Entry, Held
 
 GROUP: Final = "waypost"
 IDLE_READER_MS: Final = 24 * 3_600_000
@@ -33,14 +33,13 @@ local function take(i, wanted)
   end
   taken[1] = again[1]
   for _, entry in ipairs(again[2]) do
-    local seen = redis.call('XPENDING', key, group, entry[1], entry[1], 1)[1]
-    table.insert(taken[2], {entry[1], entry[2][2], seen[4]})
+    table.insert(taken[2], {entry[1], entry[2][2]})
   end
   local fresh = wanted - #again[2]
   if fresh > 0 then
     local read = redis.call('XREADGROUP', 'GROUP', group, reader, 'COUNT', fresh, 'STREAMS', key, '>')
     for _, entry in ipairs(read and read[1][2] or {}) do
-      table.insert(taken[2], {entry[1], entry[2][2], 1})
+      table.insert(taken[2], {entry[1], entry[2][2]})
       fresh = fresh - 1
     end
   end
@@ -62,25 +61,17 @@ for i = 1, #KEYS do
 end
 return answer
 """)
-_FOR_OWNER = Script("""
-local what, group, reader, lease = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local refused = {}
-for i = 5, #ARGV, 2 do
+_ACK = Script("""
+local group, reader = ARGV[1], ARGV[2]
+for i = 3, #ARGV do
   local id = ARGV[i]
   local found = redis.pcall('XPENDING', KEYS[1], group, id, id, 1)
   local held = not found.err and found[1]
-  if not held or held[2] ~= reader or held[4] ~= tonumber(ARGV[i + 1]) then
-    table.insert(refused, id)
-  elseif what == 'ack' then
+  if held and held[2] == reader then
     redis.call('XACK', KEYS[1], group, id)
     redis.call('XDEL', KEYS[1], id)
-  elseif what == 'extend' then
-    redis.call('XCLAIM', KEYS[1], group, reader, 0, id, 'JUSTID')
-  else
-    redis.call('XCLAIM', KEYS[1], group, '-', 0, id, 'IDLE', lease, 'JUSTID')
   end
 end
-return refused
 """)
 
 
@@ -97,9 +88,9 @@ class RedisBroker:
         self._scanned: dict[str, bytes] = {}
         """How far each stream was searched for ended leases."""
 
-    async def publish(self, lane: Lane, entries: Sequence[tuple[AppId, bytes]]) -> None:
+    async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
         """See Broker."""
-        await self._redis.execute([("XADD", self._stream(lane, app), "*", "b", body) for app, body in entries])
+        await self._redis.execute([("XADD", self._stream(lane, each.app), "*", "b", each.body) for each in entries])
 
     async def read(self, lane: Lane, n: int) -> list[Held]:
         """See Broker: one round trip; who was first this time is last the next time."""
@@ -113,32 +104,17 @@ class RedisBroker:
         found: list[Held] = []
         for app, stream, (reached, entries) in zip(turns, streams, answer, strict=True):
             self._scanned[stream] = reached
-            found += [Held(app, body, place.decode(), delivery) for place, body, delivery in entries]
+            found += [Held(app, body, place.decode()) for place, body in entries]
         return found
 
-    async def extend(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
+    async def ack(self, lane: Lane, held: Sequence[Held]) -> None:
         """See Broker."""
-        return await self._for_owner("extend", lane, held)
-
-    async def ack(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """See Broker."""
-        return await self._for_owner("ack", lane, held)
-
-    async def give_back(self, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        """See Broker."""
-        return await self._for_owner("give back", lane, held)
-
-    async def _for_owner(self, what: str, lane: Lane, held: Sequence[Held]) -> list[Held]:
-        by_app: dict[AppId, list[Held]] = {}
+        by_app: dict[AppId, list[str]] = {}
         for each in held:
-            by_app.setdefault(each.app, []).append(each)
-        said: list[Command] = []
-        for app, group in by_app.items():
-            places = [part for each in group for part in (each.place, each.delivery)]
-            said.append(_FOR_OWNER([self._stream(lane, app)], what, GROUP, self._reader, self._lease_ms, *places))
-        answers = await self._redis.execute(said) if said else []
-        refused = {(app, place.decode()) for app, places in zip(by_app, answers, strict=True) for place in places}
-        return [each for each in held if (each.app, each.place) in refused]
+            by_app.setdefault(each.app, []).append(each.place)
+        await self._redis.execute(
+            [_ACK([self._stream(lane, app)], GROUP, self._reader, *places) for app, places in by_app.items()]
+        )
 
     def _stream(self, lane: Lane, app: AppId) -> str:
         return f"{self._prefix}{{{lane}}}:{app}"

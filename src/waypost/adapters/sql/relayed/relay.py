@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 
@@ -21,7 +21,8 @@ _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq IN ("
     "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
-    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, app, lane"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, app, lane,"
+    " (SELECT user_id FROM notification WHERE id = notification_id)"
 )
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
 _UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
@@ -45,6 +46,7 @@ class Claimed(Struct, frozen=True):
     notification_id: NotificationId
     app: AppId
     lane: Lane
+    user_id: UserId
 
 
 class Over(Struct, frozen=True):
@@ -60,7 +62,7 @@ def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]
 
 def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
     rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.n)).fetchall()
-    return [Claimed(seq, one, app, Lane(lane)) for seq, one, app, lane in sorted(rows)]
+    return [Claimed(seq, one, app, Lane(lane), user_id) for seq, one, app, lane, user_id in sorted(rows)]
 
 
 def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:

@@ -13,10 +13,10 @@ from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.work import WORK_TOPIC
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, later
-from waypost.ports.broker import Broker
+from waypost.ports.broker import Broker, Entry
 from waypost.ports.clock import Clock
 
 _TOPIC = "outbox"
@@ -111,11 +111,12 @@ class Relay:
 
     async def _publish(self, claimed: Sequence[Claimed]) -> list[Lane]:
         """One publish for each lane."""
-        lanes: dict[Lane, dict[NotificationId, AppId]] = {}
+        lanes: dict[Lane, dict[NotificationId, Entry]] = {}
         for each in claimed:
-            lanes.setdefault(each.lane, {})[each.notification_id] = each.app
-        for lane, of_lane in lanes.items():
-            await self._broker.publish(lane, [(app, said_of(one)) for one, app in of_lane.items()])
+            entry = Entry(each.app, each.user_id, said_of(each.notification_id))
+            lanes.setdefault(each.lane, {})[each.notification_id] = entry
+        for lane, entries in lanes.items():
+            await self._broker.publish(lane, list(entries.values()))
         return list(lanes)
 
     async def _relay_for_ever(self) -> None:

@@ -1,0 +1,96 @@
+"""A service on PostgreSQL whose work Kafka carries: broker and workers die under load, nothing is lost or stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+
+from scripts.services.kafka import Kafka
+from tests.journeys.balance import balance
+from tests.journeys.harness import Json, Service, running, until
+from tests.journeys.load import Audience, Load
+from tests.survival import Survived
+
+pytestmark = pytest.mark.asyncio
+
+
+def carried(postgres_url: str, bootstrap: str, prefix: str, folder: Path) -> Json:
+    """Settings of the stack."""
+    kafka = {"bootstrap": bootstrap, "prefix": prefix, "group": f"{prefix}workers", "partitions": 2, "replication": 1}
+    store = {"url": postgres_url, "run_dir": str(folder / "run")}
+    return {"stack": "relayed", "broker": "kafka", "store": store, "kafka": {**kafka, "session_timeout_s": 6}}
+
+
+async def test_a_notification_goes_by_way_of_kafka(
+    tmp_path: Path, postgres_url: str, kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    """Accepted, relayed, delivered and settled; what was handed out is committed when the worker has left."""
+    settings = carried(postgres_url, kafka_bootstrap, kafka_prefix, tmp_path)
+    async with running(tmp_path, workers=1, **settings) as service:
+        audience = Audience(service)
+        await audience.register(1, (("ios", "android"),))
+        await until(lambda: _logged(service, "partitions.taken"), "partitions")
+        status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
+        assert status == 202
+
+        async def sent() -> bool:
+            _, found = await service.ask("GET", f"/v1/notifications/{answer['id']}")
+            return bool(found["notification"]["status"] == "sent")
+
+        await until(sent, "the receipt")
+        assert len((await service.lab.copies())[answer["id"]]) == 2
+        assert service.log("stage.failed") == []
+        assert service.process is not None
+        service.process.terminate()
+        assert await service.ended() == 0
+        assert await asyncio.to_thread(_committed, kafka_bootstrap, f"{kafka_prefix}workers") == 1
+
+
+@pytest.mark.long
+@pytest.mark.survives("Kafka killed and frozen", on="relayed", so="work goes on from the outbox, no loss")
+@pytest.mark.timeout(300)
+async def test_what_kafka_carries_outlives_workers_and_the_broker(
+    postgres_url: str, kafka_alone: Kafka, tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
+    """A worker killed, the only broker killed, started and frozen, while callers go on: copies only of its."""
+    async with running(tmp_path, workers=2, **carried(postgres_url, kafka_alone.url, "carried.", tmp_path)) as service:
+        audience = Audience(service)
+        await audience.register(40)
+        load = Load(service, audience, rng)
+        callers = asyncio.create_task(load.run(6, limit=1_000_000, pause_s=0.03))
+        await load.grown(60)
+        kills = [await service.kill(rng.choice(service.worker_pids()))]
+        await load.grown(60)
+        kafka_alone.kill()
+        await until(lambda: _logged(service, "kafka.away"), "Kafka is missed")
+        await load.grown(60)
+        await asyncio.to_thread(kafka_alone.start)
+        await until(lambda: _logged(service, "kafka.back"), "Kafka is found again")
+        await load.grown(60)
+        kafka_alone.freeze()
+        await until(lambda: _logged(service, "kafka.away", 2), "its silence is noticed")
+        await load.grown(60)
+        kafka_alone.thaw()
+        await until(lambda: _logged(service, "kafka.back", 2), "it is heard of again")
+        await load.grown(60)
+        load.stop()
+        await callers
+        result = await balance(service, load.ledger, kills=kills)
+        assert service.log("stage.failed") == []
+        survived(**result.row(), stale=len(service.log("settle.stale")))
+
+
+async def _logged(service: Service, event: str, times: int = 1) -> bool:
+    return len(service.log(event)) >= times
+
+
+def _committed(bootstrap: str, group: str) -> int:
+    """How many messages the group is done with."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    return sum(max(0, each.offset) for each in asked[group].result().topic_partitions or ())
