@@ -67,26 +67,33 @@ async def test_what_kafka_carries_outlives_workers_and_the_broker(
         kills = [await service.kill(rng.choice(service.worker_pids()))]
         await load.grown(60)
         kafka_alone.kill()
-        await until(lambda: _logged(service, "kafka.away"), "Kafka is missed")
+        await until(lambda: _is_missed(service, by=2), "Kafka is missed")
         await load.grown(60)
         await asyncio.to_thread(kafka_alone.start)
-        await until(lambda: _logged(service, "kafka.back"), "Kafka is found again")
+        await until(lambda: _is_missed(service, by=0), "Kafka is found again")
         await load.grown(60)
         kafka_alone.freeze()
-        await until(lambda: _logged(service, "kafka.away", 2), "its silence is noticed")
+        await until(lambda: _is_missed(service, by=2), "its silence is noticed")
         await load.grown(60)
         kafka_alone.thaw()
-        await until(lambda: _logged(service, "kafka.back", 2), "it is heard of again")
+        await until(lambda: _is_missed(service, by=0), "it is heard of again")
         await load.grown(60)
         load.stop()
         await callers
         result = await balance(service, load.ledger, kills=kills)
         assert service.log("stage.failed") == []
-        survived(**result.row(), stale=len(service.log("settle.stale")))
+        carried_by_it = await asyncio.to_thread(_committed, kafka_alone.url, "carried.workers")
+        assert carried_by_it > 0
+        survived(**result.row(), carried=carried_by_it, stale=len(service.log("settle.stale")))
 
 
-async def _logged(service: Service, event: str, times: int = 1) -> bool:
-    return len(service.log(event)) >= times
+async def _logged(service: Service, event: str) -> bool:
+    return bool(service.log(event))
+
+
+async def _is_missed(service: Service, by: int) -> bool:
+    """Whether so many workers miss Kafka now."""
+    return len(service.log("kafka.away")) - len(service.log("kafka.back")) == by
 
 
 def _committed(bootstrap: str, group: str) -> int:
