@@ -22,7 +22,7 @@ from tests.contract.log import LogUnderTest
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_suites import ON_LOG
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
-from tests.contract.relayed import RelayedUnderTest
+from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, run_sql
@@ -114,7 +114,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param("relayed", marks=carried),
         ]
         if metafunc.function.__name__ in ON_LOG:
-            engines.append(pytest.param("log", marks=(pytest.mark.engines, pytest.mark.long)))
+            engines += [
+                pytest.param(name, marks=(pytest.mark.engines, pytest.mark.long)) for name in ("relayed+kafka", "log")
+            ]
         metafunc.parametrize("store", engines, indirect=True)
 
 
@@ -178,7 +180,11 @@ async def empty_store(
         url = f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}"
     else:
         url = request.getfixturevalue("emptied_postgres")
-    opened = RelayedUnderTest(url, request.getfixturevalue("redis_url")) if kind == "relayed" else SqlUnderTest(url)
+    given, opened = request.getfixturevalue, SqlUnderTest(url)
+    if kind == "relayed":
+        opened = RelayedUnderTest(url, given("redis_url"))
+    elif kind == "relayed+kafka":
+        opened = RelayedByKafka(url, given("kafka_bootstrap"), given("kafka_prefix"))
     await opened.open()
     yield opened
     await opened.close()

@@ -1,4 +1,4 @@
-"""The relayed stack under test: each worker is a store of its own on one PostgreSQL, with a reader of one Redis.
+"""The relayed stack under test: each worker is a store of its own on one PostgreSQL, with a reader of one broker.
 
 What was accepted or released is at the broker when its relay has had its turn; so a worker that leases first lets
 everybody's relay have it. That is all that tells it from a store.
@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from tests.contract.bench import APP, OTHER_APP
+from tests.contract.kafka_broker import KafkaBrokerUnderTest
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.settings import RedisSettings
@@ -23,28 +24,23 @@ from waypost.adapters.sql.views import SqlViews
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.broker import Broker
 from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
 from waypost.telemetry.sink import Silent
 
 
-class RelayedUnderTest(SqlUnderTest):
-    """The relayed stack; the database of Redis is its own."""
+class CarriedUnderTest(SqlUnderTest):
+    """The relayed stack, whatever carries."""
 
-    _prefix = "contract:"
-
-    def __init__(self, url: str, redis_url: str) -> None:
+    def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._redis_url = redis_url
-        self.wire: Wire
         self.relays: dict[int, Relay] = {}
 
-    async def open(self) -> None:
-        """Connect to Redis as well."""
-        await super().open()
-        self.wire = Wire(RedisSettings(url=self._redis_url, timeout_s=10), Silent())
-        await self.wire.start()
+    async def reader(self) -> Broker:
+        """The broker as one more worker has it."""
+        raise NotImplementedError
 
     @property
     def views(self) -> Views:
@@ -56,7 +52,7 @@ class RelayedUnderTest(SqlUnderTest):
         workers = []
         for stored in await super().open_workers(count):
             store = self._workers.pop(id(stored))
-            broker = RedisBroker(self.wire, self._prefix, (APP, OTHER_APP), uuid.uuid4().hex, MINUTE_MS)
+            broker = await self.reader()
             relay = Relay(store, broker, OutboxSettings(), self.clock)
             worker = Relayed(RelayedWork(store, broker, relay, self.clock), self)
             self._workers[id(worker)] = store
@@ -87,11 +83,6 @@ class RelayedUnderTest(SqlUnderTest):
         if publish:
             await relay._publish(claimed)
 
-    async def at_the_broker(self) -> int:
-        """Entries that are there, handed out or not."""
-        streams = [f"{self._prefix}{{{lane}}}:{app}" for lane in Lane for app in (APP, OTHER_APP)]
-        return sum(await self.wire.execute([("XLEN", stream) for stream in streams]))
-
     async def crash(self, worker: Work) -> None:
         """What it claimed, leased or read from the broker is found by the others."""
         del self.relays[id(worker)]
@@ -102,16 +93,69 @@ class RelayedUnderTest(SqlUnderTest):
         for relay in self.relays.values():
             await relay.relay()
 
+
+class RelayedUnderTest(CarriedUnderTest):
+    """Redis carries; its database is the test's own."""
+
+    _prefix = "contract:"
+
+    def __init__(self, url: str, redis_url: str) -> None:
+        super().__init__(url)
+        self._redis_url = redis_url
+        self.wire: Wire
+
+    async def open(self) -> None:
+        """Connect to Redis as well."""
+        await super().open()
+        self.wire = Wire(RedisSettings(url=self._redis_url, timeout_s=10), Silent())
+        await self.wire.start()
+
+    async def reader(self) -> Broker:
+        """See CarriedUnderTest."""
+        return RedisBroker(self.wire, self._prefix, (APP, OTHER_APP), uuid.uuid4().hex, MINUTE_MS)
+
+    async def at_the_broker(self) -> int:
+        """Entries that are there, handed out or not."""
+        streams = [f"{self._prefix}{{{lane}}}:{app}" for lane in Lane for app in (APP, OTHER_APP)]
+        return sum(await self.wire.execute([("XLEN", stream) for stream in streams]))
+
     async def close(self) -> None:
         """See StoreUnderTest."""
         await self.wire.stop()
         await super().close()
 
 
+class RelayedByKafka(CarriedUnderTest):
+    """Kafka carries; topics and group are the test's own."""
+
+    def __init__(self, url: str, bootstrap: str, prefix: str) -> None:
+        super().__init__(url)
+        self._kafka = KafkaBrokerUnderTest(bootstrap, prefix)
+
+    async def reader(self) -> Broker:
+        """See CarriedUnderTest."""
+        return await self._kafka.reader()
+
+    async def crash(self, worker: Work) -> None:
+        """Its partitions go to the others; that the group notices at once spares the session time-out."""
+        await self._kafka.give_up(self.relays[id(worker)]._broker)
+        await super().crash(worker)
+
+    async def relayed(self) -> None:
+        """Bring everything in the outbox to its reader."""
+        await super().relayed()
+        await self._kafka.arrived()
+
+    async def close(self) -> None:
+        """See StoreUnderTest."""
+        await self._kafka.stored()
+        await super().close()
+
+
 class Relayed:
     """A worker that is asked when there is nothing left to be relayed."""
 
-    def __init__(self, work: RelayedWork, under_test: RelayedUnderTest) -> None:
+    def __init__(self, work: RelayedWork, under_test: CarriedUnderTest) -> None:
         self.work = work
         self._under_test = under_test
 
