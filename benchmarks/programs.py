@@ -32,6 +32,8 @@ def command(name: str) -> str:
 @cache
 def in_rust() -> Programs:
     """Compiled on first use (a minute or two), and when their source has changed."""
+    if subprocess.run([command("cargo"), "--version"], capture_output=True, check=False).returncode != 0:
+        raise MissingProgram("a Rust toolchain (`cargo --version` fails)")  # as rustup's does in another home
     cargo = [command("cargo"), "build", "--release", "--quiet", "--locked", "--target-dir", str(BUILT)]
     subprocess.run(cargo, cwd=SOURCE, check=True)
     release = BUILT / "release"

@@ -115,7 +115,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
         if metafunc.function.__name__ in ON_LOG:
             engines += [
-                pytest.param(name, marks=(pytest.mark.engines, pytest.mark.long)) for name in ("relayed+kafka", "log")
+                pytest.param("log", marks=pytest.mark.engines),
+                pytest.param("relayed+kafka", marks=(pytest.mark.engines, pytest.mark.long)),
             ]
         metafunc.parametrize("store", engines, indirect=True)
 

@@ -17,7 +17,7 @@ from waypost.domain.settlement import Change, Dead, Forget
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Settled, Stale, Work
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.engines, pytest.mark.long]
+pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 NOTIFICATIONS = 200
 COMINGS_AND_GOINGS = 2

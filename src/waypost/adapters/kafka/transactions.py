@@ -8,6 +8,7 @@ worker that was replaced the cluster refuses the whole transaction.
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,8 @@ from waypost.adapters.kafka.topics import unavailable
 TRANSACTION_S = 10.0
 """The cluster aborts what a dead worker left open; until then its partitions cannot be read past it."""
 _CALL_S = 5.0
+_PATIENCE_S = 60.0
+_PAUSE_S = 0.1
 
 
 class Refused(Exception):
@@ -40,9 +43,9 @@ class Transactions:
         self._producer: Producer | None = None
 
     async def start(self) -> None:
-        """Introduce the id to the cluster; Unavailable where that cannot be done."""
+        """Introduce the id to the cluster, which may just be starting; Unavailable where that cannot be done."""
         try:
-            await self._run(self._open)
+            await self._run(_again_while_retriable, self._open)
         except KafkaException as failed:
             raise unavailable(failed) from failed
 
@@ -136,12 +139,14 @@ class _Placed:
         return take
 
 
-def _again_while_retriable(call: Callable[[], None]) -> None:
+def _again_while_retriable(call: Callable[[], object]) -> None:
     """What timed out is asked for again: the cluster knows the outcome, and answers with it."""
-    for _ in range(12):
+    ends_s = time.monotonic() + _PATIENCE_S
+    while True:
         try:
-            return call()
+            call()
+            return
         except KafkaException as failed:
-            if not failed.args[0].retriable():
+            if not failed.args[0].retriable() or time.monotonic() > ends_s:
                 raise
-    return call()
+        time.sleep(_PAUSE_S)  # nothing tells when a coordinator has loaded what it coordinates
