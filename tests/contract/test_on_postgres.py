@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -11,9 +12,12 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from scripts.services.postgres import Postgres
+from scripts.services.service import HOST
 from tests.contract.bench import Bench, by_key, notification, sent, targets
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
+from tests.proxy import before
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
 from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
@@ -23,6 +27,7 @@ from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
 
@@ -188,6 +193,31 @@ def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -
         second.commit()
     first.close()
     second.close()
+
+
+@pytest.mark.asyncio
+async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_anything_is_waited_for(
+    postgres: Postgres, emptied_postgres: str
+) -> None:
+    """The coroutine ends without a turn of the loop: nobody's request hangs, and no thread is asked."""
+    async with before(HOST, postgres.ports[0]) as network:
+        under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
+        await under_test.open()
+        bench = Bench(under_test, (await under_test.open_workers(1))[0])
+        async with network.refusing():
+            with pytest.raises(Unavailable):
+                await bench.accepted()
+            with pytest.raises(Unavailable) as refused:
+                bench.accept(notification(bench.now)).send(None)
+            assert refused.value.code is ErrorCode.STORAGE_AWAY
+
+        async def back() -> bool:
+            with contextlib.suppress(Unavailable):
+                return bool(await bench.accepted())
+            return False
+
+        await until(back, "it accepts again")
+        await under_test.close()
 
 
 @pytest.mark.asyncio

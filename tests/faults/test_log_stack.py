@@ -14,7 +14,7 @@ from scripts.services.kafka import Kafka
 from tests.faults.test_kafka import leader_of
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, running
-from tests.journeys.load import Audience, Load
+from tests.journeys.load import called
 from tests.journeys.test_log_stack import log_stack, moves
 from tests.survival import Survived
 
@@ -31,21 +31,16 @@ async def test_a_broker_that_dies_and_comes_back_loses_nothing(
     """The one that leads what is written most."""
     prefix = f"faults-{uuid.uuid4().hex[:8]}."
     async with running(tmp_path, workers=2, **await log_stack(kafka_three.url, prefix, copies=3)) as service:
-        audience = Audience(service)
-        await audience.register(30)
-        load = Load(service, audience, rng)
-        callers = asyncio.create_task(load.run(8, limit=1_000_000, pause_s=0.03))
-        await load.grown(60)
-        leader = await asyncio.to_thread(leader_of, kafka_three, f"{prefix}records")
-        before = time.time()
-        await asyncio.to_thread(kafka_three.kill, leader)
-        await load.grown(60)
-        stood_still_s = time.time() - before
-        await asyncio.to_thread(kafka_three.start, leader)
-        killed = Kill(before, time.time())
-        await load.grown(60)
-        load.stop()
-        await callers
+        async with called(service, rng, users=30, width=8) as load:
+            await load.grown(60)
+            leader = await asyncio.to_thread(leader_of, kafka_three, f"{prefix}records")
+            before = time.time()
+            await asyncio.to_thread(kafka_three.kill, leader)
+            await load.grown(60)
+            stood_still_s = time.time() - before
+            await asyncio.to_thread(kafka_three.start, leader)
+            killed = Kill(before, time.time())
+            await load.grown(60)
         await final_stories(service, load.ledger, BACK_S)
         result = await balance(service, load.ledger, kills=[killed, *moves(service)])
         survived(**result.row(), sixty_more_after=f"{stood_still_s:.1f} s", refused=sum(load.ledger.refusals.values()))
@@ -58,22 +53,17 @@ async def test_with_all_brokers_away_intake_refuses_and_goes_on_by_itself(
     """What is under way is settled when they are back, or leased again."""
     prefix = f"faults-{uuid.uuid4().hex[:8]}."
     async with running(tmp_path, workers=2, **await log_stack(kafka_three.url, prefix, copies=3)) as service:
-        audience = Audience(service)
-        await audience.register(30)
-        load = Load(service, audience, rng)
-        callers = asyncio.create_task(load.run(8, limit=1_000_000, pause_s=0.03))
-        await load.grown(60)
-        before = time.time()
-        for node in kafka_three.nodes:
-            node.kill()
-        said = {"user_id": "user-0", "title": "Nobody hears this"}
-        status, refused = await service.ask("POST", "/v1/notifications", said)
-        assert status == 503, refused
-        await asyncio.to_thread(kafka_three.up)
-        killed = Kill(before, time.time())
-        await load.grown(60)
-        load.stop()
-        await callers
+        async with called(service, rng, users=30, width=8) as load:
+            await load.grown(60)
+            before = time.time()
+            for node in kafka_three.nodes:
+                node.kill()
+            said = {"user_id": "user-0", "title": "Nobody hears this"}
+            status, refused = await service.ask("POST", "/v1/notifications", said)
+            assert status == 503, refused
+            await asyncio.to_thread(kafka_three.up)
+            killed = Kill(before, time.time())
+            await load.grown(60)
         await final_stories(service, load.ledger, BACK_S)
         result = await balance(service, load.ledger, kills=[killed, *moves(service)])
         survived(**result.row(), refused_with=refused["code"], refused=sum(load.ledger.refusals.values()))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import random
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -98,7 +101,7 @@ class Load:
         """Submit nothing new; what is not answered yet is said until it is."""
         self._stopping = True
 
-    async def run(self, width: int, limit: int, pause_s: float = 0.0) -> None:
+    async def run(self, width: int, limit: float = math.inf, pause_s: float = 0.0) -> None:
         """Submit; each caller rests *pause_s* between two, which bounds the rate."""
 
         async def caller() -> None:
@@ -175,3 +178,21 @@ class Load:
         """Some of what was said with an idempotency key."""
         known = [entry for entry in self.ledger.entries.values() if "idempotency_key" in entry.body]
         return self._rng.sample(known, min(count, len(known)))
+
+
+@contextlib.asynccontextmanager
+async def called(
+    service: Service, rng: random.Random, *, users: int, width: int, pause_s: float = 0.03
+) -> AsyncIterator[Load]:
+    """*width* callers for new users during the block; at its end all that they said has been answered."""
+    audience = Audience(service)
+    await audience.register(users)
+    load = Load(service, audience, rng)
+    callers = asyncio.create_task(load.run(width, pause_s=pause_s))
+    try:
+        yield load
+    except BaseException:
+        callers.cancel()
+        raise
+    load.stop()
+    await callers

@@ -14,7 +14,7 @@ from scripts.services.kafka import Kafka
 from tests import disk
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, Service, running, until
-from tests.journeys.load import Audience, Load
+from tests.journeys.load import called
 from tests.journeys.test_log_stack import log_stack, moves
 from tests.survival import Survived
 
@@ -44,21 +44,16 @@ async def test_a_full_disk_of_the_broker_refuses_new_work_and_loses_none(
     """A broker that cannot write ends itself; its operator makes room and starts it again."""
     messages = on_small_disk.node(1).folder / "log"
     async with running(tmp_path, workers=2, **await log_stack(on_small_disk.url, "disk.")) as service:
-        audience = Audience(service)
-        await audience.register(20)
-        load = Load(service, audience, rng)
-        callers = asyncio.create_task(load.run(6, limit=1_000_000, pause_s=0.03))
-        await load.grown(60)
-        before = time.time()
-        await asyncio.to_thread(disk.fill, messages)
-        refused = await until(lambda: _refused(service), "intake refuses")
-        on_small_disk.node(1).wait_end()
-        disk.free(messages)
-        await asyncio.to_thread(on_small_disk.start)
-        full = Kill(before, time.time())
-        await load.grown(60)
-        load.stop()
-        await callers
+        async with called(service, rng, users=20, width=6) as load:
+            await load.grown(60)
+            before = time.time()
+            await asyncio.to_thread(disk.fill, messages)
+            refused = await until(lambda: _refused(service), "intake refuses")
+            on_small_disk.node(1).wait_end()
+            disk.free(messages)
+            await asyncio.to_thread(on_small_disk.start)
+            full = Kill(before, time.time())
+            await load.grown(60)
         await final_stories(service, load.ledger)
         result = await balance(service, load.ledger, kills=[full, *moves(service)])
         survived(**result.row(), refused_with=refused, refused=sum(load.ledger.refusals.values()))
