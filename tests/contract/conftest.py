@@ -112,6 +112,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             "sqlite",
             pytest.param("postgres", marks=pytest.mark.engines),
             pytest.param("relayed", marks=carried),
+            pytest.param("handed over", marks=carried),
         ]
         if metafunc.function.__name__ in ON_LOG:
             engines += [
@@ -182,8 +183,8 @@ async def empty_store(
     else:
         url = request.getfixturevalue("emptied_postgres")
     given, opened = request.getfixturevalue, SqlUnderTest(url)
-    if kind == "relayed":
-        opened = RelayedUnderTest(url, given("redis_url"))
+    if kind in ("relayed", "handed over"):
+        opened = RelayedUnderTest(url, given("redis_url"), apart=kind == "handed over")
     elif kind == "relayed+kafka":
         opened = RelayedByKafka(url, given("kafka_bootstrap"), given("kafka_prefix"))
     await opened.open()

@@ -27,11 +27,11 @@ class KafkaBrokerUnderTest:
         self.settings = settings_of(bootstrap, prefix, f"{prefix}group")
         self._admin = AdminClient(self.settings.client())
         self._readers: list[KafkaBroker] = []
-        self._places = [Place(name, number) for name in carrying(self.settings) for number in range(PARTITIONS)]
+        self._places = [Place(name, number) for name in carrying(self.settings, "work") for number in range(PARTITIONS)]
 
     async def reader(self) -> KafkaBroker:
         """See BrokerUnderTest: a member of the group, when it has settled."""
-        broker = KafkaBroker(self.settings, Silent())
+        broker = KafkaBroker(self.settings, Silent(), "work")
         broker.start()
         assert broker._preparing is not None
         await broker._preparing

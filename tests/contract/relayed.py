@@ -1,7 +1,8 @@
 """The relayed stack under test: each worker is a store of its own on one PostgreSQL, with a reader of one broker.
 
 What was accepted or released is at the broker when its relay has had its turn; so a worker that leases first lets
-everybody's relay have it. That is all that tells it from a store.
+everybody's relay have it. That is all that tells it from a store. Where routing and sending are apart, a worker is one
+of each.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.lease import Part
 from waypost.adapters.sql.relayed.relay import CLAIM, Claim
-from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.views import SqlViews
@@ -42,6 +44,11 @@ class CarriedUnderTest(SqlUnderTest):
         """The broker as one more worker has it."""
         raise NotImplementedError
 
+    async def topics(self) -> Topics:
+        """What one more worker reads."""
+        broker = await self.reader()
+        return Topics(broker, broker)
+
     @property
     def views(self) -> Views:
         """Reads that know what is leased."""
@@ -52,9 +59,13 @@ class CarriedUnderTest(SqlUnderTest):
         workers = []
         for stored in await super().open_workers(count):
             store = self._workers.pop(id(stored))
-            broker = await self.reader()
-            relay = Relay(store, broker, OutboxSettings(), self.clock)
-            worker = Relayed(RelayedWork(store, broker, relay, self.clock), self)
+            topics = await self.topics()
+            relay = Relay(store, topics, OutboxSettings(), self.clock)
+            if topics.notifications is topics.deliveries:
+                worker = Relayed(RelayedWork(store, topics.deliveries, relay, self.clock), self)
+            else:
+                routes = RelayedWork(store, topics.notifications, relay, self.clock, Part.WHOLE)
+                worker = Relayed(RelayedWork(store, topics.deliveries, relay, self.clock, Part.TARGETS), self, routes)
             self._workers[id(worker)] = store
             self.relays[id(worker)] = relay
             workers.append(worker)
@@ -70,9 +81,15 @@ class CarriedUnderTest(SqlUnderTest):
         return self._workers[id(worker)].database
 
     def directly(self, worker: Work) -> Work:
-        """A worker that is asked whatever its relay has done."""
+        """A worker that is asked whatever its relay has done; where they are apart, the one that sends."""
         assert isinstance(worker, Relayed)
         return worker.work
+
+    def router(self, worker: Work) -> Work:
+        """The one that routes, asked in the same way."""
+        assert isinstance(worker, Relayed)
+        assert worker.routes is not None
+        return worker.routes
 
     async def claim(self, worker: Work, *, publish: bool = False) -> None:
         """Let the worker's relay come so far: it claimed, and perhaps published."""
@@ -95,13 +112,14 @@ class CarriedUnderTest(SqlUnderTest):
 
 
 class RelayedUnderTest(CarriedUnderTest):
-    """Redis carries; its database is the test's own."""
+    """Redis carries; its database is the test's own. *apart*: a topic between routing and sending."""
 
     _prefix = "contract:"
 
-    def __init__(self, url: str, redis_url: str) -> None:
+    def __init__(self, url: str, redis_url: str, *, apart: bool = False) -> None:
         super().__init__(url)
         self._redis_url = redis_url
+        self._apart = apart
         self.wire: Wire
 
     async def open(self) -> None:
@@ -113,6 +131,13 @@ class RelayedUnderTest(CarriedUnderTest):
     async def reader(self) -> Broker:
         """See CarriedUnderTest."""
         return RedisBroker(self.wire, self._prefix, (APP, OTHER_APP), uuid.uuid4().hex, MINUTE_MS)
+
+    async def topics(self) -> Topics:
+        """See CarriedUnderTest."""
+        if not self._apart:
+            return await super().topics()
+        sends = RedisBroker(self.wire, "contract-sent:", (APP, OTHER_APP), uuid.uuid4().hex, MINUTE_MS)
+        return Topics(await self.reader(), sends)
 
     async def at_the_broker(self) -> int:
         """Entries that are there, handed out or not."""
@@ -138,7 +163,7 @@ class RelayedByKafka(CarriedUnderTest):
 
     async def crash(self, worker: Work) -> None:
         """Its partitions go to the others; that the group notices at once spares the session time-out."""
-        await self._kafka.give_up(self.relays[id(worker)]._broker)
+        await self._kafka.give_up(self.relays[id(worker)]._topics.deliveries)
         await super().crash(worker)
 
     async def relayed(self) -> None:
@@ -155,8 +180,9 @@ class RelayedByKafka(CarriedUnderTest):
 class Relayed:
     """A worker that is asked when there is nothing left to be relayed."""
 
-    def __init__(self, work: RelayedWork, under_test: CarriedUnderTest) -> None:
+    def __init__(self, work: RelayedWork, under_test: CarriedUnderTest, routes: RelayedWork | None = None) -> None:
         self.work = work
+        self.routes = routes
         self._under_test = under_test
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
@@ -166,7 +192,11 @@ class Relayed:
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Work."""
         await self._under_test.relayed()
-        return await self.work.lease(lane, n, until)
+        routed = None if self.routes is None else await self.routes.lease(lane, n, until)
+        if routed is None or len(routed.items) == n:
+            return routed or await self.work.lease(lane, n, until)
+        sent = await self.work.lease(lane, n - len(routed.items), until)
+        return Lease(sent.token, lane, (*routed.items, *sent.items))
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Work."""

@@ -313,3 +313,38 @@ async def _whole_life_was_killed(bench: Bench) -> str:
 SCENARIOS["whole life"] = Scenario(
     "accept, lease, settle, release, settle", nothing, nothing, _whole_life, _whole_life_was_killed
 )
+
+# Routed by one, sent by another.
+
+
+async def _hand_over(bench: Bench) -> None:
+    lease = bench.leased
+    routed = [Settled(item.notification, (), targets(2), given_back=True) for item in lease.items]
+    assert await bench.settle(lease, *routed) == []
+    lease = await bench.lease()
+    assert [len(item.open_targets or ()) for item in lease.items] == [2, 2, 2]
+    parts = [Settled(item.notification, (sent(0, bench.now), sent(1, bench.now))) for item in lease.items]
+    assert await bench.settle(lease, *parts) == []
+
+
+async def _hand_over_was_killed(bench: Bench) -> str:
+    stories = await sound(bench)
+    shapes = {tuple(receipt.status for receipt in story.receipts) for story in stories.values()}
+    assert len(shapes) == 1, "all of a settle or nothing"
+    await finish(await bench.crash())
+    stories = await sound(bench)
+    assert {receipt.attempt for story in stories.values() for receipt in story.receipts} == {1}
+    assert len(stories) == 3
+    match shapes.pop():
+        case ():
+            return "nothing settled; routed again"
+        case (DeliveryStatus.PENDING, DeliveryStatus.PENDING):
+            return "routed; sent by whoever comes next"
+        case both:
+            assert set(both) == {DeliveryStatus.SENT}
+            return "sent"
+
+
+SCENARIOS["hand over"] = Scenario(
+    "leased … routed … handed over … sent … settled", _accepted, _lease_all, _hand_over, _hand_over_was_killed
+)

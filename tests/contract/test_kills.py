@@ -19,6 +19,7 @@ from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
+from tests.contract.victim import Place
 from tests.tables import AddRow
 from waypost.ports.work import Work
 
@@ -48,8 +49,9 @@ def test_sqlite_killed_before_every_statement(
         folder = tmp_path / str(n)
         folder.mkdir()
         database = Path(shutil.copy(prepared, folder / "waypost.db"))
-        killed_before = _play(victims, f"sqlite:///{database}", name, n)
-        found.append(asyncio.run(_find(SCENARIOS[name], f"sqlite:///{database}")))
+        place = Place(f"sqlite:///{database}")
+        killed_before = _play(victims, place, name, n)
+        found.append(asyncio.run(_find(SCENARIOS[name], place)))
         shutil.rmtree(folder)
         if killed_before is None:
             break
@@ -67,14 +69,23 @@ def test_postgres_killed_before_every_statement(
     name: str, postgres_database: str, empty_postgres: Callable[[], None], victims: ForkServerContext, table: AddRow
 ) -> None:
     """The same, of what differs there: how it begins, writes and commits; the rest is the same code."""
-    _killed_on_postgres("postgres", name, victims, table, postgres_database, empty_postgres)
+    _killed_on_postgres("postgres", name, victims, table, Place(postgres_database), empty_postgres)
 
 
 @pytest.mark.engines
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["accept", pytest.param("whole life", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        ("accept", "relayed"),
+        ("hand over", "handed over"),
+        pytest.param("whole life", "relayed", marks=pytest.mark.long),
+        pytest.param("whole life", "handed over", marks=pytest.mark.long),
+    ],
+)
 def test_relayed_killed_before_every_statement(
     name: str,
+    engine: str,
     postgres_database: str,
     redis_url: str,
     empty_postgres: Callable[[], None],
@@ -88,7 +99,8 @@ def test_relayed_killed_before_every_statement(
         with Redis.from_url(redis_url) as client:
             client.flushdb()
 
-    _killed_on_postgres("relayed", name, victims, table, postgres_database, empty, redis_url)
+    place = Place(postgres_database, redis_url, engine == "handed over")
+    _killed_on_postgres(engine, name, victims, table, place, empty)
 
 
 def _killed_on_postgres(
@@ -96,17 +108,16 @@ def _killed_on_postgres(
     name: str,
     victims: ForkServerContext,
     table: AddRow,
-    url: str,
+    place: Place,
     empty: Callable[[], None],
-    redis_url: str | None = None,
 ) -> None:
     found: list[str] = []
     steps: list[str] = []
     for n in range(1, MOST_STEPS):
         empty()
-        asyncio.run(_prepare(SCENARIOS[name], url, redis_url))
-        killed_before = _play(victims, url, name, n, redis_url)
-        found.append(asyncio.run(_find(SCENARIOS[name], url, redis_url)))
+        asyncio.run(_prepare(SCENARIOS[name], place))
+        killed_before = _play(victims, place, name, n)
+        found.append(asyncio.run(_find(SCENARIOS[name], place)))
         if killed_before is None:
             break
         steps.append(killed_before)
@@ -117,21 +128,21 @@ def _killed_on_postgres(
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:
     prepared = Path(shutil.copy(empty_database, tmp_path / "prepared.db"))
-    asyncio.run(_prepare(scenario, f"sqlite:///{prepared}"))
+    asyncio.run(_prepare(scenario, Place(f"sqlite:///{prepared}")))
     return prepared
 
 
-async def _prepare(scenario: Scenario, url: str, redis_url: str | None = None) -> None:
-    store = victim.under_test_at(url, redis_url)
+async def _prepare(scenario: Scenario, place: Place) -> None:
+    store = place.under_test()
     await store.open()
     await scenario.prepare(Bench(store, (await store.open_workers(1))[0]))
     await store.close()
 
 
-def _play(victims: ForkServerContext, url: str, name: str, n: int, redis_url: str | None = None) -> str | None:
+def _play(victims: ForkServerContext, place: Place, name: str, n: int) -> str | None:
     """Play it in a process of its own; the statement it was killed before, None if it came to the end."""
     hears, says = victims.Pipe(duplex=False)
-    process = victims.Process(target=victim.play, args=(url, name, n, says, redis_url))
+    process = victims.Process(target=victim.play, args=(place, name, n, says))
     process.start()
     says.close()
     process.join(PATIENCE_S)
@@ -146,8 +157,8 @@ def _play(victims: ForkServerContext, url: str, name: str, n: int, redis_url: st
     return said
 
 
-async def _find(scenario: Scenario, url: str, redis_url: str | None = None) -> str:
-    store = victim.under_test_at(url, redis_url)
+async def _find(scenario: Scenario, place: Place) -> str:
+    store = place.under_test()
     await store.open()
     try:
         bench = Bench(store, (await store.open_workers(1))[0])

@@ -55,13 +55,14 @@ async def shown(stack: RelayedUnderTest, *states: EntryState) -> list[tuple[Noti
 def published_by(relay: Relay) -> list[Lane]:
     """The lanes that it publishes from now on, one for each time."""
     lanes: list[Lane] = []
-    publish = relay._broker.publish
+    broker = relay._topics.deliveries
+    publish = broker.publish
 
     async def noted(lane: Lane, entries: Sequence[Entry]) -> None:
         lanes.append(lane)
         await publish(lane, entries)
 
-    setattr(relay._broker, publish.__name__, noted)
+    setattr(broker, publish.__name__, noted)
     return lanes
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 from tests.contract.bench import Bench
 from tests.contract.relayed import RelayedUnderTest
@@ -32,14 +33,25 @@ class Executioner:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def play(url: str, name: str, n: int, says: Connection, redis_url: str | None = None) -> None:
+class Place(NamedTuple):
+    """Where the data are: a store, perhaps with a Redis in front of it and routing *apart* from sending."""
+
+    url: str
+    redis_url: str | None = None
+    apart: bool = False
+
+    def under_test(self) -> SqlUnderTest:
+        """What is there."""
+        return (
+            SqlUnderTest(self.url)
+            if self.redis_url is None
+            else RelayedUnderTest(self.url, self.redis_url, apart=self.apart)
+        )
+
+
+def play(place: Place, name: str, n: int, says: Connection) -> None:
     """Play scenario *name*, to be killed before step *n*; returns when it had fewer steps."""
-    asyncio.run(_play(under_test_at(url, redis_url), name, Executioner(n, says)))
-
-
-def under_test_at(url: str, redis_url: str | None) -> SqlUnderTest:
-    """The store, with a Redis in front of it if there is one."""
-    return SqlUnderTest(url) if redis_url is None else RelayedUnderTest(url, redis_url)
+    asyncio.run(_play(place.under_test(), name, Executioner(n, says)))
 
 
 async def _play(under_test: SqlUnderTest, name: str, executioner: Executioner) -> None:

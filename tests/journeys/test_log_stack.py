@@ -18,7 +18,7 @@ from tests.survival import Survived
 from waypost.adapters.kafka.consumer import HAND_OVER_S
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
-from waypost.runtime.lane import EXTEND_S
+from waypost.runtime.leasing import EXTEND_S
 
 pytestmark = pytest.mark.asyncio
 

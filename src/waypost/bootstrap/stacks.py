@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from waypost.adapters.kafka.settings import KafkaSettings
@@ -15,7 +16,7 @@ from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.views import SqlViews
 from waypost.bootstrap.places import run_dir_of
-from waypost.config import Config, Stack
+from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 BROKER_LEASE_MS = 30_000
 """How long the broker waits for a worker that was handed something and does not say that it has leased it."""
 LOG_EXTRA = "waypost[kafka]"
+NOTIFICATIONS = "work"
+"""The topic of what is to be routed."""
+DELIVERIES = "delivery.push"
+"""The topic of what was routed; every channel there is pushes."""
 
 
 class Carrier(Struct, frozen=True):
@@ -45,6 +50,8 @@ class Carrier(Struct, frozen=True):
     views: Views
     fault: Callable[[], str | None]
     """Why settlements cannot be written, None while they can."""
+    routes: Work | None = None
+    """What is leased to be routed alone, where sending is apart from it."""
     listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
     """Let somebody know of work that came by itself."""
     record: Callable[[], Awaitable[int]] | None = None
@@ -96,11 +103,11 @@ async def open_carrier(
             log.work,
             log.views,
             lambda: log.fault,
-            log.on_arrival,
-            partial(record, log.records, store.ledger),
-            keys,
-            lambda: store_fault(store) is None or keys.age_s is not None,
-            partial(_ledger_says, store, keys),
+            listen=log.on_arrival,
+            record=partial(record, log.records, store.ledger),
+            keys=keys,
+            takes_requests=lambda: store_fault(store) is None or keys.age_s is not None,
+            says=partial(_ledger_says, store, keys),
         )
     finally:
         await keys.stop()
@@ -112,39 +119,46 @@ async def _relayed(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Carrier]:
     from waypost.adapters.sql.relayed.opening import opened_relayed  # noqa: PLC0415 - needed by this stack alone
+    from waypost.adapters.sql.relayed.relaying import Topics  # noqa: PLC0415 - as above
 
     relays = Role.RELAY in config.does()
-    async with (
-        _broker(config, redis, telemetry) as (broker, hear),
-        opened_relayed(store, broker, config.outbox, clock, relays=relays) as (work, relay),
-    ):
+    async with AsyncExitStack() as brokers:
+        notifications, hear = await brokers.enter_async_context(_broker(config, redis, telemetry, NOTIFICATIONS))
+        deliveries, hear_too = notifications, hear
+        if config.handoff is Handoff.QUEUE:
+            deliveries, hear_too = await brokers.enter_async_context(_broker(config, redis, telemetry, DELIVERIES))
+        topics = Topics(notifications, deliveries)
+        opened = await brokers.enter_async_context(opened_relayed(store, topics, config.outbox, clock, relays=relays))
 
         def listen(tell: Callable[[Lane], None]) -> None:
-            relay.on_arrival = tell
+            opened.relay.on_arrival = tell
             hear(tell)
+            hear_too(tell)
 
-        yield Carrier(
-            work, SqlViews(store.database, clock, leases_are_stored=True), partial(store_fault, store), listen
-        )
+        views = SqlViews(store.database, clock, leases_are_stored=True)
+        yield Carrier(opened.work, views, partial(store_fault, store), opened.routes, listen)
 
 
 @asynccontextmanager
 async def _broker(
-    config: Config, redis: Redis | None, telemetry: Telemetry
+    config: Config, redis: Redis | None, telemetry: Telemetry, topic: str
 ) -> AsyncIterator[tuple[Broker, Callable[[Callable[[Lane], None]], None]]]:
-    """One reader, and how to hear of what comes to it without being told by a relay."""
+    """One reader of *topic*, and how to hear of what comes to it without being told by a relay."""
     if config.broker == "kafka":
         try:
             from waypost.adapters.kafka.broker import opened_broker  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened_broker(kafka_settings(config), telemetry) as kafka:
+        settings = kafka_settings(config)
+        if topic != NOTIFICATIONS:
+            settings = msgspec.structs.replace(settings, group=f"{settings.group}.{topic}")
+        async with opened_broker(settings, telemetry, topic) as kafka:
             yield kafka, kafka.listen
         return
     from waypost.adapters.redis.broker import RedisBroker  # noqa: PLC0415 - as above
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
-    prefix, reader = f"{config.redis.prefix}work:", uuid.uuid4().hex
+    prefix, reader = f"{config.redis.prefix}{topic}:", uuid.uuid4().hex
     yield RedisBroker(redis, prefix, tuple(config.apps), reader, BROKER_LEASE_MS), lambda tell: None
 
 
@@ -191,7 +205,12 @@ def check_broker(config: Config) -> str:
         from waypost.adapters.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
-    return describe(kafka_settings(config))
+    return describe(kafka_settings(config), topics_of(config))
+
+
+def topics_of(config: Config) -> tuple[str, ...]:
+    """What is carried, by name."""
+    return (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
 
 
 def _missing(missing: ModuleNotFoundError) -> Exception:

@@ -43,9 +43,9 @@ from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
+from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores
 from waypost.runtime.gates import Gates
-from waypost.runtime.lane import Crew
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.roles import Role
@@ -173,6 +173,7 @@ def _crew(
         clock=clock,
         jitter=random.random,
         telemetry=telemetry,
+        routes=carrier.routes,
     )
 
 

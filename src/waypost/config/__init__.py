@@ -1,6 +1,27 @@
 """The configuration: what an operator can say, and reading it."""
 
 from waypost.config.loading import load
-from waypost.config.settings import AppSettings, Config, LaneSettings, Limits, Listen, LogSettings, Retention, Stack
+from waypost.config.settings import (
+    AppSettings,
+    Config,
+    Handoff,
+    LaneSettings,
+    Limits,
+    Listen,
+    LogSettings,
+    Retention,
+    Stack,
+)
 
-__all__ = ["AppSettings", "Config", "LaneSettings", "Limits", "Listen", "LogSettings", "Retention", "Stack", "load"]
+__all__ = [
+    "AppSettings",
+    "Config",
+    "Handoff",
+    "LaneSettings",
+    "Limits",
+    "Listen",
+    "LogSettings",
+    "Retention",
+    "Stack",
+    "load",
+]

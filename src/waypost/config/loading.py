@@ -12,7 +12,7 @@ import yaml
 
 from waypost.adapters.sql.settings import is_postgres
 from waypost.config.building import Builder, FromEnvironment, join
-from waypost.config.settings import DEFAULT_STORE_URL, ROLE_OF, Config, Stack
+from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
 
@@ -39,21 +39,10 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
     config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
-    if config.redis is None and (config.cache or config.dedup):
-        raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
-    if config.stack is Stack.RELAYED and getattr(config, config.broker) is None:
-        raise ConfigurationError(config.broker, "is required where `stack` is relayed: it carries the work")
-    if config.stack is not Stack.RELAYED and config.broker != "redis":
-        raise ConfigurationError("broker", "nothing is carried but where `stack` is relayed")
-    if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
-        raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
-    if config.dedup and config.stack is not Stack.LOG:
-        raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
+    _check_engines(config)
     for role in config.roles:
-        if ROLE_OF.get(role, config.stack) is not config.stack:
-            raise ConfigurationError("roles", f"{role} is a role of the {ROLE_OF[role]} stack alone")
-    if config.devices == "cassandra" and config.cassandra is None:
-        raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
+        if (why := config.why_not(role)) is not None:
+            raise ConfigurationError("roles", why)
     run_dir = str(folder / Path(config.store.run_dir).expanduser())
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder), run_dir=run_dir)
     return msgspec.structs.replace(config, store=store)
@@ -163,6 +152,26 @@ def _parsed(variable: str, value: str) -> Any:
         return yaml.load(value, _StrictLoader)  # noqa: S506 - as above
     except yaml.YAMLError:
         raise ConfigurationError("", f"{variable} is neither one value nor a list or mapping as YAML has it") from None
+
+
+def _check_engines(config: Config) -> None:
+    """What is asked for must fit the stack and be described."""
+    if config.redis is None and (config.cache or config.dedup):
+        raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
+    if config.stack is Stack.RELAYED and getattr(config, config.broker) is None:
+        raise ConfigurationError(config.broker, "is required where `stack` is relayed: it carries the work")
+    if config.stack is not Stack.RELAYED and config.broker != "redis":
+        raise ConfigurationError("broker", "nothing is carried but where `stack` is relayed")
+    if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
+        raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
+    if config.dedup and config.stack is not Stack.LOG:
+        raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
+    if config.handoff is Handoff.QUEUE and config.stack is not Stack.RELAYED:
+        raise ConfigurationError(
+            "handoff", "`queue` is of the relayed stack alone: what is handed over waits in its outbox"
+        )
+    if config.devices == "cassandra" and config.cassandra is None:
+        raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
 
 
 def _check_apps(config: Config) -> None:

@@ -38,8 +38,17 @@ class Stack(StrEnum):
     LOG = "log"
 
 
+class Handoff(StrEnum):
+    """What is between routing and delivering."""
+
+    MEMORY = "memory"
+    QUEUE = "queue"
+
+
 ROLE_OF = {Role.RECORDER: Stack.LOG, Role.RELAY: Stack.RELAYED}
 """Roles that one stack alone has."""
+HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELIVERER: Handoff.QUEUE}
+"""Roles that one hand-over alone has."""
 
 
 class Listen(Struct, frozen=True):
@@ -119,6 +128,9 @@ class Config(Struct, frozen=True, kw_only=True):
     as its ledger."""
     broker: Literal["redis", "kafka"] = "redis"
     """What carries the work where `stack` is `relayed`."""
+    handoff: Handoff = Handoff.MEMORY
+    """What is between routing and delivering: nothing, a `worker` does both, or (`queue`, of the `relayed` stack) a
+    topic, with a `router` before it and a `deliverer` behind it."""
     outbox: OutboxSettings = OutboxSettings()
     """How work gets to the broker."""
     kafka: KafkaSettings | None = None
@@ -154,7 +166,16 @@ class Config(Struct, frozen=True, kw_only=True):
 
     def does(self) -> frozenset[Role]:
         """The roles of this process."""
-        return frozenset(self.roles or (role for role in Role if ROLE_OF.get(role, self.stack) is self.stack))
+        return frozenset(self.roles or (role for role in Role if self.why_not(role) is None))
+
+    def why_not(self, role: Role) -> str | None:
+        """Why there is no such role here, None where there is."""
+        if ROLE_OF.get(role, self.stack) is not self.stack:
+            return f"{role} is a role of the {ROLE_OF[role]} stack alone"
+        if HANDOFF_OF.get(role, self.handoff) is not self.handoff:
+            here = "`router` and `deliverer`" if self.handoff is Handoff.QUEUE else "`worker`"
+            return f"{role} is a role of `handoff: {HANDOFF_OF[role]}` alone, here it is {here}"
+        return None
 
     def lane(self, lane: Lane) -> LaneSettings:
         """What *lane* may use: as configured, or the default."""

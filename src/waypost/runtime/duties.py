@@ -19,7 +19,7 @@ from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.ownership import Ownership
 from waypost.ports.retention import Retention
-from waypost.runtime.lane import Crew
+from waypost.runtime.crew import Crew
 from waypost.runtime.roles import Role
 from waypost.runtime.ticker import Ticker
 from waypost.telemetry import Event, Metric

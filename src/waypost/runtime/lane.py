@@ -4,157 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from msgspec import Struct
-
 from waypost.domain.delivery import Delivery, is_expired
-from waypost.domain.device import Device
-from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Outcome, Taken
-from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Change, Expired
-from waypost.domain.time import Instant, later
+from waypost.domain.time import Instant
 from waypost.pipeline.deliver import admit, intent_for, needs_intent
-from waypost.pipeline.route import Channels, Credentials, Plan, plan, poisoned
 from waypost.pipeline.settle import change_of
-from waypost.ports.clock import Clock, Jitter
-from waypost.ports.devices import Devices
-from waypost.ports.sender import Sender
-from waypost.ports.work import Lease, Settled, Work, WorkItem
+from waypost.ports.work import Lease, Settled, WorkItem
+from waypost.runtime.crew import Crew
 from waypost.runtime.flight import Flight
-from waypost.runtime.gates import Gates
-from waypost.runtime.poison import PoisonWatch
-from waypost.runtime.settler import Settler
-from waypost.runtime.slices import slices
-from waypost.telemetry import Event, Metric, Telemetry
+from waypost.runtime.leasing import BATCH, Found, LeaseLoop
+from waypost.telemetry import Event, Metric
 
-BATCH = 500
-"""Items leased at once."""
 SLICE = 10
-"""Items routed and handed over in one turn of the loop: the other lanes have their turns between."""
-LEASE_MS = 60_000
-EXTEND_S = 0.5
-"""How long a lease counts as ours without asking."""
-STORE_AWAY_S = 0.5
+"""Items routed and handed over in one turn of the loop."""
 
 
-_Found = Mapping[NotificationId, Sequence[Device]]
-"""The devices of each item's user."""
-
-
-class Crew(Struct, frozen=True):
-    """What every lane of a worker works with."""
-
-    work: Work
-    devices: Devices
-    senders: Mapping[CredentialId, Sender]
-    channels: Channels
-    credentials: Mapping[AppId, Credentials]
-    rules: Mapping[AppId, RetryRules]
-    gates: Gates
-    settler: Settler
-    poison: PoisonWatch
-    clock: Clock
-    jitter: Jitter
-    telemetry: Telemetry
-
-
-class LaneLoop:
-    """Drives one lane; ``wake`` it when work may have come or room may have been made."""
+class LaneLoop(LeaseLoop):
+    """Drives one lane."""
 
     def __init__(self, lane: Lane, crew: Crew) -> None:
-        self.lane = lane
-        self.is_idle = False
-        """It leased all that it could, and waits."""
-        self._crew = crew
+        super().__init__(lane, crew, crew.work, SLICE)
         self._gates = crew.gates.of(lane)
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
         self._attempts: Counter[tuple[AppId, Channel, type[Outcome]]] = Counter()
-        self._leased_s = 0.0
-        self._ours_s = 0.0
         self._tells_rounds = crew.telemetry.wants(Event.NOTIFICATION_PROCESSED)
-        self._wake = asyncio.Event()
         self._all_landed = asyncio.Event()
         self._all_landed.set()
-        self._is_starved = False
-        """There was no room at the last look; the next landing makes some."""
-        self._stopping = False
-
-    def wake(self) -> None:
-        """There may be something to do."""
-        self.is_idle = False
-        self._wake.set()
-
-    def look_again(self) -> None:
-        """Wake it if it had no room and has some now: a breaker lets a probe through, or the store is back."""
-        if self._is_starved and self._room() > 0:
-            self.wake()
-
-    def stop(self) -> None:
-        """Lease nothing more; what is in flight goes on."""
-        self._stopping = True
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Work until stopped."""
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                while await self._turn():
-                    pass
-            except Unavailable:
-                await asyncio.sleep(STORE_AWAY_S)
-                continue
-            if not self._stopping:
-                self.is_idle = not self._wake.is_set()
-                await self._wake.wait()
 
     async def landed(self) -> None:
         """Return when no delivery is in flight."""
         await self._all_landed.wait()
-
-    async def _turn(self) -> bool:
-        """Lease and start one batch; False when there is nothing to do or no room to do it."""
-        room = self._room()
-        self._is_starved = room <= 0
-        if self._stopping or self._is_starved:
-            return False
-        self._ours_s = self._crew.clock.monotonic()
-        lease = await self._crew.work.lease(self.lane, room, self._until())
-        if not lease.items:
-            return False
-        self._leased_s = self._crew.clock.monotonic()
-        self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
-        groups = [part for group in self._crew.poison.split(lease.items) for part in slices(group, SLICE)]
-        try:
-            found = await self._devices(lease.items)
-            while groups and await self._is_ours(lease):
-                with self._crew.poison.noting(self.lane, groups[0]):
-                    await self._start(lease, groups[0], found)
-                del groups[0]
-                await asyncio.sleep(0)
-        except Unavailable:
-            await self._give_back(lease, groups)
-            raise
-        if groups:
-            await self._give_back(lease, groups)
-        return True
-
-    async def _give_back(self, lease: Lease, groups: Iterable[Sequence[WorkItem]]) -> None:
-        back = [Settled(item.notification, given_back=True) for items in groups for item in items]
-        await self._crew.work.settle(lease, back)
-
-    async def _is_ours(self, lease: Lease) -> bool:
-        """Whether nobody has taken over; asked now and then, so after a freeze before anything more goes out."""
-        now_s = self._crew.clock.monotonic()
-        if now_s - self._ours_s < EXTEND_S:
-            return True
-        self._ours_s = now_s
-        return await self._crew.work.extend(lease, self._until())
 
     def _room(self) -> int:
         """How much may be leased now."""
@@ -170,20 +55,21 @@ class LaneLoop:
             labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome.__name__.lower()}
             self._crew.telemetry.count(Metric.ATTEMPTS, n, **labels)
 
-    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: _Found) -> None:
-        """Route *items* and hand what may go to the senders; Unavailable where nothing of them was begun."""
-        now = self._crew.clock.now()
-        started_s = self._crew.clock.monotonic()
-        flights = [Flight(lease, each, started_s) for each in self._plans(items, found, now)]
-        going: list[Delivery] = []
-        for flight in flights:
-            going += self._take_off(flight, now)
-        self._observe_handover(items, now)
-        self._count_routed(flights)
-        self._send([delivery for delivery in going if not needs_intent(delivery)])
-        careful = [delivery for delivery in going if needs_intent(delivery)]
-        if careful:
-            self._send(await self._with_intents(lease, careful))
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
+        """Route *items* and hand what may go to the senders."""
+        with self._crew.poison.noting(self.lane, items):
+            now = self._crew.clock.now()
+            started_s = self._crew.clock.monotonic()
+            flights = [Flight(lease, each, started_s) for each in self._plans(items, found, now)]
+            going: list[Delivery] = []
+            for flight in flights:
+                going += self._take_off(flight, now)
+            self._observe_handover(items, now)
+            self._count_routed(flights)
+            self._send([delivery for delivery in going if not needs_intent(delivery)])
+            careful = [delivery for delivery in going if needs_intent(delivery)]
+            if careful:
+                self._send(await self._with_intents(lease, careful))
 
     def _count_routed(self, flights: Sequence[Flight]) -> None:
         every = (delivery for flight in flights for delivery in flight.plan.deliveries)
@@ -191,31 +77,6 @@ class LaneLoop:
         self._crew.gates.heed(self.lane, {credential: n for (_, credential), n in routed.items()}, len(flights))
         for (app, _), n in routed.items():
             self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
-
-    def _plans(self, items: Sequence[WorkItem], found: _Found, now: Instant) -> list[Plan]:
-        """Decide about every item; those that killed their worker too often are not touched again."""
-        crew = self._crew
-        poison = [item for item in items if crew.poison.is_poison(item)]
-        healthy = [item for item in items if item not in poison] if poison else items
-        for item in poison:
-            crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        plans = [
-            plan(
-                item,
-                found[item.notification.id],
-                crew.channels,
-                crew.credentials.get(item.notification.app, {}),
-                now,
-            )
-            for item in healthy
-        ]
-        return [poisoned(item, now) for item in poison] + plans
-
-    async def _devices(self, items: Sequence[WorkItem]) -> _Found:
-        """Each item's devices, those read with it or as they are now."""
-        asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
-        read = iter(await self._crew.devices.for_users(asked) if asked else ())
-        return {each.notification.id: next(read) if each.devices is None else each.devices for each in items}
 
     def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
         """Note what needs no sending, park what must wait, and give back what may go."""
@@ -311,16 +172,6 @@ class LaneLoop:
         if not self._flights:
             self._all_landed.set()
         return flight
-
-    def _until(self) -> Instant:
-        return later(self._crew.clock.now(), LEASE_MS)
-
-    def _observe_handover(self, items: Sequence[WorkItem], now: Instant) -> None:
-        """The longest wait of the batch's fresh items."""
-        fresh = (each.notification for each in items if each.open_targets is None)
-        waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
-        if waits:
-            self._crew.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)
 
 
 class _Handed:

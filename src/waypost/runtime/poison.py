@@ -21,6 +21,7 @@ class PoisonWatch:
         self._board = board
         self._slot = slot
         self._suspects: dict[NotificationId, int] = {}
+        self._noted: dict[Lane, tuple[NotificationId, ...]] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -45,18 +46,23 @@ class PoisonWatch:
 
     @contextmanager
     def noting(self, lane: Lane, items: Sequence[WorkItem]) -> Iterator[None]:
-        """Keep *items* on the board while they are routed, rendered and handed over.
+        """Keep *items* on the board while they are routed, rendered and handed over, beside what is there already.
 
         After a surprise they stay there, for whoever buries this worker; a store that is away is none of their doing.
         """
-        self._board.note(self._slot, lane, [item.notification.id for item in items])
+        before = self._noted.get(lane, ())
+        self._note(lane, (*before, *(item.notification.id for item in items)))
         try:
             yield
         except Unavailable:
-            self._board.note(self._slot, lane, ())
+            self._note(lane, before)
             raise
-        self._board.note(self._slot, lane, ())
+        self._note(lane, before)
         if self._suspects:
             for item in items:
                 if self._suspects.pop(item.notification.id, None) is not None:
                     self._board.clear(item.notification.id)
+
+    def _note(self, lane: Lane, ids: tuple[NotificationId, ...]) -> None:
+        self._noted[lane] = ids
+        self._board.note(self._slot, lane, ids)

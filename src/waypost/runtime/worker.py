@@ -16,9 +16,12 @@ from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
 from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores, Duties
-from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.lane import LaneLoop
+from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.roles import Role
+from waypost.runtime.routing import RouteLoop
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.shares import Shares
 from waypost.runtime.ticker import Ticker, every
@@ -59,10 +62,13 @@ class Worker:
         self._crew = crew
         self._place = place
         self._backlog_limit = backlog_limit
+        self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
+        self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
+        if crew.routes is not None and Role.ROUTER in place.roles:
+            self._loops += [RouteLoop(lane, crew, crew.routes) for lane in Lane]
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
         self._duties = Duties(crew, chores, place.ownership, self._expanded)
-        self._delivers = Role.WORKER in place.roles
         self._full: frozenset[Lane] = frozenset()
         self._nobody_delivers = False
         self._state = WorkerState.STARTING
@@ -72,7 +78,9 @@ class Worker:
 
     def wake(self, lane: Lane) -> None:
         """Work for *lane* was accepted here."""
-        self._lanes[lane].wake()
+        for loop in self._loops:
+            if loop.lane is lane:
+                loop.wake()
 
     def is_full(self, lane: Lane) -> bool:
         """Whether the backlog of *lane* is past its limit."""
@@ -127,7 +135,7 @@ class Worker:
         self._crew.settler.on_room = self._wake_all
         self._crew.settler.store_fault = self._place.store_fault
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
-        self._lane_tasks = [asyncio.create_task(lane.run()) for lane in self._lanes.values() if self._delivers]
+        self._lane_tasks = [asyncio.create_task(loop.run()) for loop in self._loops]
         await server.start()
         self._state = WorkerState.READY
         self._beat()
@@ -148,10 +156,9 @@ class Worker:
 
     def _listen_to_peers(self) -> None:
         def shards_moved(_: bytes) -> None:
-            if not self._delivers:
-                return
             self._crew.poison.refresh()
-            self._balancing = asyncio.ensure_future(self._balance())
+            if self._delivers:
+                self._balancing = asyncio.ensure_future(self._balance())
 
         def work_came(lanes: bytes) -> None:
             for lane in lanes.decode().split(","):
@@ -182,8 +189,8 @@ class Worker:
         self._wake_all()
 
     def _wake_all(self) -> None:
-        for lane in self._lanes.values():
-            lane.wake()
+        for loop in self._loops:
+            loop.wake()
 
     def _beat(self) -> None:
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
@@ -200,21 +207,22 @@ class Worker:
             self._wake_all()
         elif lifted:
             gates.nothing_came(lifted)
-        for lane in self._lanes.values():
-            lane.look_again()
+        for loop in self._loops:
+            loop.look_again()
 
     async def _measure(self) -> None:
         """Publish depths and what was attempted; decide which lanes are full, and wake one that missed the word."""
         telemetry = self._crew.telemetry
         full: set[Lane] = set()
-        for lane, loop in self._lanes.items():
+        for lane, delivering in self._lanes.items():
             depth = await self._crew.work.depth(lane)
             telemetry.gauge(Metric.DEPTH, depth, lane=lane)
-            loop.publish()
+            delivering.publish()
             if depth >= self._backlog_limit:
                 full.add(lane)
-            if depth and loop.is_idle:
-                loop.wake()
+            for loop in self._loops:
+                if depth and loop.lane is lane and loop.is_idle:
+                    loop.wake()
         self._full = frozenset(full)
         for credential, in_flight in self._crew.gates.in_flight().items():
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
@@ -226,12 +234,12 @@ class Worker:
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
         await server.stop()
-        for lane in self._lanes.values():
-            lane.stop()
+        for loop in self._loops:
+            loop.stop()
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.gather(*self._lane_tasks, return_exceptions=True)
-                await asyncio.gather(*(lane.landed() for lane in self._lanes.values()))
+                await asyncio.gather(*(loop.landed() for loop in self._loops))
                 await self._crew.settler.drained()
         except TimeoutError:
             pass  # what is still in flight is leased again by whoever comes next

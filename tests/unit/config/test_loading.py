@@ -215,11 +215,15 @@ def test_an_address_reads_back_as_it_was_written(text: str) -> None:
 
 
 LOG = "apps: {demo: {}}\nstack: log\nkafka: {bootstrap: '127.0.0.1:9092'}\n"
+RELAYED = "apps: {demo: {}}\nstack: relayed\nstore: postgresql://localhost/w\nredis: {url: 'redis://localhost'}\n"
 
 
 def test_a_process_has_the_roles_that_are_listed_or_all_of_its_stack(tmp_path: Path) -> None:
-    assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER, Role.RELAY}
-    assert read(tmp_path, LOG).does() == set(Role) - {Role.RELAY}
+    apart = {Role.ROUTER, Role.DELIVERER}
+    assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER, Role.RELAY} - apart
+    assert read(tmp_path, LOG).does() == set(Role) - {Role.RELAY} - apart
+    assert read(tmp_path, RELAYED).does() == set(Role) - {Role.RECORDER} - apart
+    assert read(tmp_path, f"{RELAYED}\nhandoff: queue").does() == set(Role) - {Role.RECORDER, Role.WORKER}
     assert read(tmp_path, "apps: {demo: {}}\nroles: [api, sweep]").does() == {Role.API, Role.SWEEP}
     assert read(tmp_path, LOG, WAYPOST_ROLES="[recorder]").does() == {Role.RECORDER}
 
@@ -228,3 +232,14 @@ def test_a_role_that_the_stack_does_not_have_is_refused(tmp_path: Path) -> None:
     wrong = refusal(tmp_path, "apps: {demo: {}}\nroles: [api, recorder]")
     assert str(wrong) == "roles: recorder is a role of the log stack alone"
     assert "roles" in str(refusal(tmp_path, "apps: {demo: {}}\nroles: [cook]"))
+    wrong = refusal(tmp_path, f"{RELAYED}\nroles: [router]")
+    assert str(wrong) == "roles: router is a role of `handoff: queue` alone, here it is `worker`"
+    wrong = refusal(tmp_path, f"{RELAYED}\nhandoff: queue\nroles: [worker]")
+    assert str(wrong) == "roles: worker is a role of `handoff: memory` alone, here it is `router` and `deliverer`"
+
+
+def test_only_a_stack_that_keeps_what_is_handed_over_has_a_queue_for_it(tmp_path: Path) -> None:
+    """Elsewhere there is nothing between routing and delivering."""
+    for stack in ("apps: {demo: {}}", LOG):
+        wrong = refusal(tmp_path, f"{stack}\nhandoff: queue")
+        assert str(wrong) == "handoff: `queue` is of the relayed stack alone: what is handed over waits in its outbox"

@@ -17,7 +17,7 @@ from waypost.domain.outcome import Gone, Taken
 from waypost.domain.time import SECOND_MS
 from waypost.pipeline.report import READER, report
 from waypost.ports.devices import Eviction
-from waypost.runtime.lane import Crew
+from waypost.runtime.crew import Crew
 
 pytestmark = pytest.mark.asyncio
 

@@ -27,8 +27,9 @@ from waypost.ports.views import Story
 from waypost.ports.work import Arrival, Work
 from waypost.runtime.board import Board
 from waypost.runtime.clock import RandomIds
+from waypost.runtime.crew import Crew
 from waypost.runtime.gates import Gates
-from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.lane import LaneLoop
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
 from waypost.telemetry import Silent

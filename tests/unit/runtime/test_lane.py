@@ -16,7 +16,7 @@ from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, later
 from waypost.ports.work import Lease, Settled, Stale, Work
-from waypost.runtime.lane import LEASE_MS
+from waypost.runtime.leasing import LEASE_MS
 
 pytestmark = pytest.mark.asyncio
 

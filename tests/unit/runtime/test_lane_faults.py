@@ -15,7 +15,7 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.status import NotificationStatus
-from waypost.runtime.lane import Crew
+from waypost.runtime.crew import Crew
 
 pytestmark = pytest.mark.asyncio
 

@@ -17,7 +17,8 @@ from waypost.domain.outcome import Outcome, Taken, Throttled, Unreachable
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.time import SECOND_MS
 from waypost.ports.views import DeadQuery
-from waypost.runtime.lane import Crew, LaneLoop
+from waypost.runtime.crew import Crew
+from waypost.runtime.lane import LaneLoop
 
 TAKEN = Taken("p1")
 AWAY = Unreachable("ServiceUnavailable", "Apple is not available")

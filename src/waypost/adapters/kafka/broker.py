@@ -1,6 +1,7 @@
 """A broker on Kafka, where another store holds the truth.
 
-    <prefix>work.critical … work.silent   one a lane, keyed by ``app/user``: so a user's entries have one reader
+    <prefix>work.critical … work.silent                     one a lane, keyed by ``app/user``: so a user's entries have
+    <prefix>delivery.push.critical … delivery.push.silent   one reader; for both kinds of work, where they are apart
 
 Readers are a consumer group. What a reader acknowledged is committed up to the lowest offset that it did not, about
 once a second and when a partition goes to another; what was acknowledged beyond that is handed out once more.
@@ -27,21 +28,21 @@ from waypost.domain.notification import Lane
 from waypost.ports.broker import Entry, Held
 from waypost.telemetry import Event, Telemetry
 
-KINDS: Final = tuple(f"work.{lane}" for lane in Lane)
+KINDS: Final = tuple(f"{topic}.{lane}" for topic in ("work", "delivery.push") for lane in Lane)
 READ_AHEAD: Final = 1_000
 """Entries of a lane that a reader has before it was asked, from which its partitions pause, until half are gone."""
 _TRY_AGAIN_S = 1.0
 
 
-def carrying(settings: KafkaSettings) -> dict[str, Lane]:
-    """The topics by name; ConfigurationError where others are named."""
+def carrying(settings: KafkaSettings, topic: str) -> dict[str, Lane]:
+    """The lanes of *topic* by name; ConfigurationError where others are named."""
     names = names_of(settings, KINDS)
-    return {names[kind]: lane for kind, lane in zip(KINDS, Lane, strict=True)}
+    return {names[f"{topic}.{lane}"]: lane for lane in Lane}
 
 
-def describe(settings: KafkaSettings) -> str:
+def describe(settings: KafkaSettings, topics: Sequence[str]) -> str:
     """Make the topics that are missing, and say what cluster that is, and how easily it is away; Unavailable."""
-    names = list(carrying(settings))
+    names = [name for topic in topics for name in carrying(settings, topic)]
     copies = provide(settings, names)
     said = "1 copy: while its broker is away, work is leased from the outbox" if copies == 1 else f"{copies} copies"
     return f"{cluster(settings)}, {len(names)} topics, {said}"
@@ -50,10 +51,10 @@ def describe(settings: KafkaSettings) -> str:
 class KafkaBroker:
     """See Broker; one reader, from the first time that it reads. Everything runs on the event loop."""
 
-    def __init__(self, settings: KafkaSettings, telemetry: Telemetry) -> None:
+    def __init__(self, settings: KafkaSettings, telemetry: Telemetry, topic: str) -> None:
         self._settings = settings
         self._telemetry = telemetry
-        self._lanes = carrying(settings)
+        self._lanes = carrying(settings, topic)
         self._topics = {lane: name for name, lane in self._lanes.items()}
         self._producer = Acknowledging(settings)
         self._consumer: GroupConsumer | None = None
@@ -199,9 +200,9 @@ def _is_elsewhere(partition: int, held: Held) -> bool:
 
 
 @asynccontextmanager
-async def opened_broker(settings: KafkaSettings, telemetry: Telemetry) -> AsyncIterator[KafkaBroker]:
-    """One reader; a cluster that is away is looked for in the background."""
-    broker = KafkaBroker(settings, telemetry)
+async def opened_broker(settings: KafkaSettings, telemetry: Telemetry, topic: str) -> AsyncIterator[KafkaBroker]:
+    """One reader of *topic*; a cluster that is away is looked for in the background."""
+    broker = KafkaBroker(settings, telemetry, topic)
     broker.start()
     try:
         yield broker

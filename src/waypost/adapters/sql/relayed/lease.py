@@ -7,6 +7,7 @@ among them. Their notifications and receipts are read in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -23,13 +24,23 @@ from waypost.ports.work import WorkItem
 
 _HANDED_OUT = (
     "UPDATE outbox SET holder = ?, handed = handed + 1"
-    " WHERE notification_id IN ({keys}) AND done_at IS NULL AND holder IS NULL RETURNING notification_id, n, seq"
+    " WHERE notification_id IN ({keys}) AND done_at IS NULL AND holder IS NULL{part} RETURNING notification_id, n, seq"
 )
 _OVERDUE = (
     "UPDATE outbox SET holder = ?, handed = handed + 1 WHERE seq IN ("
-    "SELECT seq FROM outbox WHERE lane = ? AND holder IS NULL AND again_at <= ? AND done_at IS NULL"
+    "SELECT seq FROM outbox WHERE lane = ? AND holder IS NULL AND again_at <= ? AND done_at IS NULL{part}"
     " ORDER BY again_at, seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING notification_id, n, seq"
 )
+
+
+class Part(StrEnum):
+    """Of which entries something is wanted: a condition of the statement."""
+
+    ANY = ""
+    WHOLE = " AND n = -1"
+    """What is to be routed."""
+    TARGETS = " AND n >= 0"
+    """What is to be sent."""
 
 
 class Wanted(Struct, frozen=True):
@@ -43,6 +54,7 @@ class Wanted(Struct, frozen=True):
     """Entries that the broker should have handed out by then are taken as well."""
     n: int
     """Entries of that kind at most."""
+    part: Part = Part.ANY
 
 
 Leased = tuple[WorkItem, ...]
@@ -75,7 +87,7 @@ def _lease(transaction: Transaction, wanted: Wanted) -> Leased:
 
 def _handed_out(connection: Connection, wanted: Wanted) -> list[tuple[NotificationId, int, int]]:
     rows: list[tuple[NotificationId, int, int]] = []
-    for sql, chunk in connection.lists(_HANDED_OUT, wanted.handed_out):
+    for sql, chunk in connection.lists(_HANDED_OUT.replace("{part}", wanted.part), wanted.handed_out):
         rows += connection.execute(sql, (wanted.member, *chunk)).fetchall()
     place = {notification_id: at for at, notification_id in enumerate(wanted.handed_out)}
     return sorted(rows, key=lambda row: (place[row[0]], row[1]))
@@ -85,7 +97,7 @@ def _overdue(connection: Connection, wanted: Wanted) -> list[tuple[NotificationI
     if wanted.n <= 0:
         return []
     bound = (wanted.member, wanted.lane._value_, wanted.overdue_at, wanted.n)
-    return sorted(connection.execute(_OVERDUE, bound).fetchall(), key=lambda row: row[2])
+    return sorted(connection.execute(_OVERDUE.replace("{part}", wanted.part), bound).fetchall(), key=lambda row: row[2])
 
 
 def _end_the_rest(transaction: Transaction, rows: _Rows, due: Due) -> None:

@@ -5,26 +5,41 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from msgspec import Struct
+
 from waypost.adapters.sql.relayed.adopt import adopt
-from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.adapters.sql.relayed.lease import Part
+from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.store import Store
-from waypost.ports.broker import Broker
 from waypost.ports.clock import Clock
+
+
+class Opened(Struct, frozen=True):
+    """What one process has of the stack."""
+
+    work: RelayedWork
+    routes: RelayedWork | None
+    """Where routing and sending are apart: what leases for routing. The other one then leases what is to be sent."""
+    relay: Relay
 
 
 @asynccontextmanager
 async def opened_relayed(
-    store: Store, broker: Broker, settings: OutboxSettings, clock: Clock, *, relays: bool
-) -> AsyncIterator[tuple[RelayedWork, Relay]]:
-    """Work that *broker* carries, and its relay; not *relays*, others publish what is accepted here."""
+    store: Store, topics: Topics, settings: OutboxSettings, clock: Clock, *, relays: bool
+) -> AsyncIterator[Opened]:
+    """Work that *topics* carry, and its relay; not *relays*, others publish what is accepted here."""
     await adopt(store.database)
-    relay = Relay(store, broker, settings, clock)
-    work = RelayedWork(store, broker, relay, clock)
+    relay = Relay(store, topics, settings, clock)
+    if topics.notifications is topics.deliveries:
+        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock), None, relay)
+    else:
+        routes = RelayedWork(store, topics.notifications, relay, clock, Part.WHOLE)
+        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock, Part.TARGETS), routes, relay)
     if relays:
         relay.start()
     try:
-        yield work, relay
+        yield opened
     finally:
         await relay.stop()

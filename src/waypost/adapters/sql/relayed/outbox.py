@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import execute_in, select_in
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.ids import AppId, NotificationId
@@ -23,6 +23,7 @@ WHOLE: Final = -1
 OVERDUE_MS: Final = 10 * SECOND_MS
 """What was not leased for so long is leased without the broker, which may have lost it."""
 AT_ONCE: Final = 0
+"""Also when a target is due whose entry was made with it: no timer need look for that."""
 
 INSERT = "INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at) VALUES "
 VALUES = "(?, ?, ?, ?, ?, ?)"
@@ -104,7 +105,7 @@ class Outbox:
         return {n: entry for n, entry in self.of(notification_id).items() if entry.holder in holders}
 
     def add(self, notification_id: NotificationId, n: int, app: AppId, lane: Lane, holder: int | None) -> None:
-        """A part of what was leased whole: held on, or leasable at once."""
+        """A part of what was leased whole: held on, or to be published."""
         entry = Entry(None, holder)
         self._entries.setdefault(notification_id, {})[n] = entry
         self._new.append((notification_id, n, app, lane, entry))
@@ -115,9 +116,13 @@ class Outbox:
         every = [entry for parts in self._entries.values() for entry in parts.values() if entry.seq is not None]
         end(connection, now, [entry.seq for entry in every if entry.done and entry.seq is not None])
         execute_in(connection, _FREE, [entry.seq for entry in every if entry.moved and not entry.done])
-        rows = [
-            (notification_id, n, app, lane._value_, now, now, entry.holder)
-            for notification_id, n, app, lane, entry in self._new
-            if not entry.done
-        ]
-        connection.insert_all(_INSERT_HELD, _HELD_VALUES, rows)
+        held: list[Row] = []
+        free: list[Row] = []
+        for notification_id, n, app, lane, entry in self._new:
+            part = (notification_id, n, app, lane._value_, now)
+            if not entry.done and entry.holder is None:
+                free.append((*part, later(now, OVERDUE_MS)))
+            elif not entry.done:
+                held.append((*part, now, entry.holder))
+        connection.insert_all(_INSERT_HELD, _HELD_VALUES, held)
+        connection.insert_all(INSERT, VALUES, free)

@@ -21,7 +21,7 @@ _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq IN ("
     "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
-    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, app, lane,"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, n, app, lane,"
     " (SELECT user_id FROM notification WHERE id = notification_id)"
 )
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
@@ -44,6 +44,7 @@ class Claimed(Struct, frozen=True):
 
     seq: int
     notification_id: NotificationId
+    n: int
     app: AppId
     lane: Lane
     user_id: UserId
@@ -62,7 +63,7 @@ def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]
 
 def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
     rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.n)).fetchall()
-    return [Claimed(seq, one, app, Lane(lane), user_id) for seq, one, app, lane, user_id in sorted(rows)]
+    return [Claimed(seq, one, n, app, Lane(lane), user_id) for seq, one, n, app, lane, user_id in sorted(rows)]
 
 
 def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:

@@ -6,7 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import Struct
+
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.outbox import WHOLE
 from waypost.adapters.sql.relayed.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
 from waypost.adapters.sql.relayed.resting import Resting
 from waypost.adapters.sql.settings import OutboxSettings
@@ -38,14 +41,27 @@ def said_in(body: bytes) -> NotificationId | None:
     return NotificationId(body[len(_FORMAT) :]) if known else None
 
 
+class Topics(Struct, frozen=True):
+    """What travels where; one broker may be both."""
+
+    notifications: Broker
+    """What is to be routed: notifications whole."""
+    deliveries: Broker
+    """What is to be sent: targets."""
+
+    def of(self, n: int) -> Broker:
+        """Where a part travels."""
+        return self.notifications if n == WHOLE else self.deliveries
+
+
 class Relay:
     """Publishes what stands in the outbox; several processes may do so at once."""
 
-    def __init__(self, store: Store, broker: Broker, settings: OutboxSettings, clock: Clock) -> None:
+    def __init__(self, store: Store, topics: Topics, settings: OutboxSettings, clock: Clock) -> None:
         self._database: Database = store.database
         self._member = store.member
         self._peers = store.peers
-        self._broker = broker
+        self._topics = topics
         self._settings = settings
         self._clock = clock
         self._woken = asyncio.Event()
@@ -110,14 +126,14 @@ class Relay:
         return len(claimed)
 
     async def _publish(self, claimed: Sequence[Claimed]) -> list[Lane]:
-        """One publish for each lane."""
-        lanes: dict[Lane, dict[NotificationId, Entry]] = {}
+        """One publish for each lane of a topic."""
+        lanes: dict[tuple[Broker, Lane], dict[NotificationId, Entry]] = {}
         for each in claimed:
             entry = Entry(each.app, each.user_id, said_of(each.notification_id))
-            lanes.setdefault(each.lane, {})[each.notification_id] = entry
-        for lane, entries in lanes.items():
-            await self._broker.publish(lane, list(entries.values()))
-        return list(lanes)
+            lanes.setdefault((self._topics.of(each.n), each.lane), {})[each.notification_id] = entry
+        for (topic, lane), entries in lanes.items():
+            await topic.publish(lane, list(entries.values()))
+        return [lane for _, lane in lanes]
 
     async def _relay_for_ever(self) -> None:
         pause_s = self._settings.poll_s

@@ -36,7 +36,7 @@ _DEAD = (
 _LOOK = f"""\
 SELECT EXISTS (SELECT 1 FROM notification WHERE lane IN ({_LANES}) AND due_at > 0 AND due_at <= ?1
         {{shards}}{_WHOLE_WITHOUT_ENTRY})
-    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
+    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at > 0 AND due_at <= ?1
         AND status = 'pending'{{shards}}{_WITHOUT_ENTRY})
     OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
         AND status = 'unknown'{{shards}}{_NOT_HELD})
@@ -50,7 +50,7 @@ _WHOLE = (
     f"{_WHOLE_WITHOUT_ENTRY} ORDER BY due_at, shard, seq{_ONCE}"
 )
 _DUE = (
-    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"
+    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ?"
     f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
 _LIFTED = (

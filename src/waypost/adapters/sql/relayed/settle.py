@@ -8,13 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Case, Cases
-from waypost.adapters.sql.relayed.outbox import WHOLE, Entry, Outbox, is_member
+from waypost.adapters.sql.relayed.outbox import AT_ONCE, WHOLE, Entry, Outbox, is_member
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.adapters.sql.withdraw import TakeBack, take_back
 from waypost.domain.ids import NotificationId
 from waypost.domain.settlement import Change, Intent, Unstarted
+from waypost.domain.time import Instant
 from waypost.ports.work import Settled, Stale
 
 
@@ -78,11 +79,13 @@ class _Books:
         changes = {change.n: change for change in settled.changes}
         if WHOLE in held and not case.is_unrouted:
             held.pop(WHOLE).end()
-            for n, receipt in case.receipts.items():
+            for n, receipt in list(case.receipts.items()):
                 change = changes.get(n)
                 if receipt.is_open and (change is None or isinstance(change.settlement, Intent | Unstarted)):
                     is_back = settled.given_back if change is None else isinstance(change.settlement, Unstarted)
                     self._outbox.add(case.id, n, case.app, case.lane, None if is_back else member)
+                    if is_back:
+                        case.receipts[n] = msgspec.structs.replace(receipt, due_at=Instant(AT_ONCE))
         for n, entry in held.items():
             change = changes.get(n)
             if change is None and settled.given_back:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.lease import open_in
-from waypost.adapters.sql.relayed.lease import LEASE, Leased, Wanted
+from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.relayed.relaying import Relay, said_in
 from waypost.adapters.sql.relayed.release import RELEASE, Timer, is_something_due
@@ -46,13 +46,15 @@ _EVER = Instant((1 << 62) - 1)
 class RelayedWork:
     """See Work; recipients of bulk jobs are leased from the store alone, by who owns their shard."""
 
-    def __init__(self, store: Store, broker: Broker, relay: Relay, clock: Clock) -> None:
+    def __init__(self, store: Store, broker: Broker, relay: Relay, clock: Clock, part: Part = Part.ANY) -> None:
+        """It leases *part*, which *broker* brings."""
         self._database: Database = store.database
         self._member: Callable[[], int | None] = store.member
         self._stored: SqlWork = store.work
         self._shards = store.shards
         self._broker = broker
         self._relay = relay
+        self._part = part
         self._clock = clock
         self._accept = accept_kind(store.database.settings.dedup_slice_h, write_arrivals)
         self._numbers = itertools.count(1)
@@ -84,7 +86,7 @@ class RelayedWork:
                     self._came_back.discard(lane)
             if len(items) < n:
                 items += await self._lease_handed_out(lane, n - len(items), token)
-            if lane is Lane.BULK and len(items) < n:
+            if lane is Lane.BULK and self._part is not Part.WHOLE and len(items) < n:
                 items += await self._stored.lease_recipients(n - len(items))
         except BaseException:
             self._give_back(token, items)
@@ -141,7 +143,7 @@ class RelayedWork:
 
     async def _lease_overdue(self, lane: Lane, n: int, token: int) -> Leased:
         """What came back, and what the broker should have handed out long ago."""
-        return await self._lease(token, Wanted(token % _MEMBERS, lane, (), self._clock.now(), n))
+        return await self._lease(token, Wanted(token % _MEMBERS, lane, (), self._clock.now(), n, self._part))
 
     async def _lease_handed_out(self, lane: Lane, n: int, token: int) -> Leased:
         """What the broker hands out; where it hands out nothing at all, whatever there is."""
@@ -157,7 +159,8 @@ class RelayedWork:
                 self._relay.carry_on()
         said = [said_in(held.body) for held in read]
         ids = tuple(dict.fromkeys(one for one in said if one is not None))
-        items = await self._lease(token, Wanted(token % _MEMBERS, lane, ids, overdue_at, n - len(ids)))
+        wanted = Wanted(token % _MEMBERS, lane, ids, overdue_at, n - len(ids), self._part)
+        items = await self._lease(token, wanted)
         if read:
             self._in_background(self._acknowledge(lane, read))
         return items
@@ -188,7 +191,10 @@ class RelayedWork:
         report = Report(token % _MEMBERS, tuple(settled))
         rows = sum(len(one.changes) + 1 for one in settled)
         stale = await asyncio.shield(self._database.commits.submit(kind, report, rows))
-        self._came_back.update(one.notification.lane for one in settled if _lets_go(one))
+        let_go = {one.notification.lane for one in settled if _lets_go(one)}
+        if let_go:
+            self._came_back |= let_go
+            self._relay.wake()
         return stale
 
     async def _acknowledge(self, lane: Lane, read: Sequence[Held]) -> None:

@@ -1,0 +1,38 @@
+"""The crew: what the loops of a worker work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.retry import RetryRules
+from waypost.pipeline.route import Channels, Credentials
+from waypost.ports.clock import Clock, Jitter
+from waypost.ports.devices import Devices
+from waypost.ports.sender import Sender
+from waypost.ports.work import Work
+from waypost.runtime.gates import Gates
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.telemetry import Telemetry
+
+
+class Crew(Struct, frozen=True):
+    """What every loop of a worker works with."""
+
+    work: Work
+    devices: Devices
+    senders: Mapping[CredentialId, Sender]
+    channels: Channels
+    credentials: Mapping[AppId, Credentials]
+    rules: Mapping[AppId, RetryRules]
+    gates: Gates
+    settler: Settler
+    poison: PoisonWatch
+    clock: Clock
+    jitter: Jitter
+    telemetry: Telemetry
+    routes: Work | None = None
+    """What is leased to be routed alone, where sending is apart from it."""

@@ -1,0 +1,35 @@
+"""Routing alone: whom a notification is for is found out, stored, and handed on to whoever sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from waypost.domain.notification import Lane
+from waypost.ports.work import Lease, Settled, Work, WorkItem
+from waypost.runtime.crew import Crew
+from waypost.runtime.leasing import BATCH, Found, LeaseLoop
+from waypost.runtime.settler import PART
+
+
+class RouteLoop(LeaseLoop):
+    """Routes one lane: what it settles of a notification is its targets, and those that need no sending."""
+
+    def __init__(self, lane: Lane, crew: Crew, routes: Work) -> None:
+        super().__init__(lane, crew, routes, PART)
+
+    async def landed(self) -> None:
+        """Nothing is in flight between two turns."""
+
+    def _room(self) -> int:
+        return 0 if self._crew.settler.is_full else BATCH
+
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
+        """Route *items* and give their targets back to be sent."""
+        now = self._crew.clock.now()
+        with self._crew.poison.noting(self.lane, items):
+            plans = self._plans(items, found, now)
+        routed = [
+            Settled(each.item.notification, each.changes, each.targets, each.verdict, given_back=True) for each in plans
+        ]
+        await self._crew.settler.write(lease, routed)
+        self._observe_handover(items, now)
