@@ -78,7 +78,7 @@ def test_postgres_killed_before_every_statement(
     ("name", "engine"),
     [
         ("accept", "relayed"),
-        ("hand over", "handed over"),
+        pytest.param("hand over", "handed over", marks=pytest.mark.long),
         pytest.param("whole life", "relayed", marks=pytest.mark.long),
         pytest.param("whole life", "handed over", marks=pytest.mark.long),
     ],
