@@ -27,8 +27,10 @@ TOPICS = ("work", "delivery.push")
 """Before routing and after it; each lane of each has a stream of its own."""
 DEADLINE_S = 90.0
 """For what a killed process held, and a busy machine."""
-BETWEEN = 40
+BETWEEN = 25
 """Accepted from one harm to the next."""
+PAUSE_S = 0.1
+"""Between a caller's requests: most of the time goes into starting processes, and the load goes on meanwhile."""
 
 
 class Halves:
@@ -52,14 +54,14 @@ class Halves:
 
 
 @contextlib.asynccontextmanager
-async def halves(folder: Path, postgres_url: str, redis_url: str) -> AsyncIterator[Halves]:
-    """The door alone; every process is ended with the block."""
+async def halves(folder: Path, postgres_url: str, **broker: Any) -> AsyncIterator[Halves]:
+    """The door alone, on *broker*; every process is ended with the block."""
     settings: dict[str, Any] = {
         "stack": "relayed",
         "handoff": "queue",
         "roles": ["api"],
         "store": {"url": postgres_url, "run_dir": str(folder / "run")},
-        "redis": {"url": redis_url},
+        **broker,
     }
     async with running(folder, workers=1, **settings) as door:
         with contextlib.ExitStack() as open_services:
@@ -71,7 +73,7 @@ async def test_who_routes_and_who_sends_may_die_alone(
     tmp_path: Path, rng: random.Random, postgres_url: str, redis_url: str, table: AddRow
 ) -> None:
     """Under load a router is killed and replaced, then a deliverer; a router's death is no reason for a second copy."""
-    async with halves(tmp_path, postgres_url, redis_url) as services:
+    async with halves(tmp_path, postgres_url, redis={"url": redis_url}) as services:
         router, deliverer = await asyncio.gather(services.hire(ROUTING), services.hire(SENDING))
         result = await _ordeal(services, rng, [router], [deliverer], rounds=1)
         with RedisClient.from_url(redis_url, decode_responses=True) as client:
@@ -87,12 +89,27 @@ async def test_routers_and_deliverers_die_again_and_again_and_the_topic_between_
     redis_alone: Redis, tmp_path: Path, rng: random.Random, postgres_url: str, survived: Survived
 ) -> None:
     """Three rounds of kills with two of each, Redis emptied in every one."""
-    async with halves(tmp_path, postgres_url, redis_alone.url) as services:
+    async with halves(tmp_path, postgres_url, redis={"url": redis_alone.url}) as services:
         routers = list(await asyncio.gather(services.hire(ROUTING), services.hire(ROUTING)))
         deliverers = list(await asyncio.gather(services.hire(SENDING), services.hire(SENDING)))
         result = await _ordeal(services, rng, routers, deliverers, rounds=3, redis=redis_alone)
         row = result.row()
         survived(accepted=row["accepted"], sent=row.get("sent", 0), lost=row["lost"], twice=row["twice"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_who_routes_and_who_sends_may_die_alone_on_kafka(
+    tmp_path: Path, rng: random.Random, postgres_url: str, kafka_bootstrap: str, kafka_prefix: str, table: AddRow
+) -> None:
+    """The same where Kafka carries: topics and readers of their own for each half."""
+    kafka = {"bootstrap": kafka_bootstrap, "prefix": kafka_prefix, "group": f"{kafka_prefix}workers", "replication": 1}
+    async with halves(tmp_path, postgres_url, broker="kafka", kafka={**kafka, "partitions": 2}) as services:
+        router, deliverer = await asyncio.gather(services.hire(ROUTING), services.hire(SENDING))
+        await until(lambda: _logged(router, "partitions.taken"), "what is to be routed has a reader")
+        result = await _ordeal(services, rng, [router], [deliverer], rounds=1)
+        assert deliverer.log("partitions.taken"), "what was routed came to it by its topic"
+        table("routing and sending apart", faults="the same on Kafka", **result.row())
 
 
 async def _ordeal(
@@ -108,7 +125,7 @@ async def _ordeal(
     audience = Audience(services.door)
     await audience.register(20)
     load = Load(services.door, audience, rng)
-    callers = asyncio.create_task(load.run(4, limit=1_000_000, pause_s=0.03))
+    callers = asyncio.create_task(load.run(4, limit=1_000_000, pause_s=PAUSE_S))
     explained: list[Kill] = []
     for _ in range(rounds):
         await load.grown(BETWEEN)
@@ -139,3 +156,7 @@ async def _replaced(services: Halves, those: list[Service], rng: random.Random, 
 async def _nothing_waits(door: Service) -> bool:
     _, page = await door.ask("GET", "/v1/outbox?limit=1")
     return {status for status, count in page["counts"].items() if count} <= {"done"}
+
+
+async def _logged(service: Service, event: str) -> bool:
+    return bool(service.log(event))
