@@ -71,6 +71,8 @@ class Worker:
         self._duties = Duties(crew, chores, place.ownership, self._expanded)
         self._full: frozenset[Lane] = frozenset()
         self._nobody_delivers = False
+        self._is_known = False
+        """To the others, so that it may lease."""
         self._state = WorkerState.STARTING
         self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -172,8 +174,11 @@ class Worker:
             await self._shares.balance()
 
     async def _attend(self) -> None:
-        """Look whether anybody delivers, and say so where that has changed."""
+        """Be known; look whether anybody delivers, and say so where that has changed."""
         await self._place.ownership.attend()
+        if not self._is_known:
+            self._is_known = True
+            self._wake_all()
         nobody = not self._place.ownership.sharers()
         if nobody is not self._nobody_delivers:
             self._nobody_delivers = nobody
