@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 async def test_an_id_is_introduced_once_the_broker_is_there(kafka_alone: Kafka) -> None:
     """The first question times out; a coordinator that is still loading is asked again, too."""
-    transactions = Transactions(KafkaSettings(bootstrap=kafka_alone.url), lambda: None)
+    transactions = Transactions(KafkaSettings(bootstrap=kafka_alone.url), lambda turns: None)
     await asyncio.to_thread(kafka_alone.kill)
     starting = asyncio.create_task(transactions.start())
     await asyncio.sleep(TRANSACTION_S)  # what is tried is that time passes

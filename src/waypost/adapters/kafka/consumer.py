@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from waypost.adapters.kafka.settings import KafkaSettings
 
@@ -49,6 +49,8 @@ class Committed(Struct, frozen=True):
     place: Place
     offset: int
     metadata: str | None
+    turn: int = 0
+    """Which of this member's assignments brought it: a partition that left and came back has another one."""
 
     def as_partition(self) -> TopicPartition:
         """As the client is told where to begin."""
@@ -132,6 +134,9 @@ class GroupConsumer:
         self._silent_us = settings.session_timeout_s / 2 * 1_000_000
         self._loop = asyncio.get_running_loop()
         self._group: Any = None
+        self._turn = 0
+        self._turns: Mapping[Place, int] = {}
+        """What is ours, and since which assignment."""
         self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
@@ -146,9 +151,15 @@ class GroupConsumer:
         self._stopping = True
         await asyncio.to_thread(self._thread.join)
 
-    def group(self) -> Any:
-        """The membership as it was a moment ago, for transactions; from any thread."""
-        return self._group
+    def group(self, turns: Mapping[Place, int]) -> Any | None:
+        """The membership with which offsets of partitions may be committed; None once one is not ours any more.
+
+        From any thread. What is asked for here last is looked at first: a membership that is younger than the loss of
+        a partition would let its former owner commit.
+        """
+        group = self._group
+        ours = self._turns
+        return group if all(ours.get(place) == turn for place, turn in turns.items()) else None
 
     def pause(self, places: Sequence[Place]) -> None:
         """Receive nothing more of these for now."""
@@ -184,7 +195,7 @@ class GroupConsumer:
 
     def _fulfil(self) -> None:
         """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
-        self._group = self._consumer.consumer_group_metadata()
+        self._look_at_group()
         while not self._wishes.empty():
             act, partitions = self._wishes.get()
             ours = {(each.topic, each.partition) for each in self._consumer.assignment()}
@@ -207,19 +218,22 @@ class GroupConsumer:
         self._owner.received(batch)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        begun = beginnings(consumer, partitions)
+        self._turn += 1
+        begun = [structs.replace(each, turn=self._turn) for each in beginnings(consumer, partitions)]
+        self._turns = {**self._turns, **{each.place: each.turn for each in begun}}
         self._loop.call_soon_threadsafe(self._owner.assigned, begun)
         consumer.incremental_assign([each.as_partition() for each in begun])
-        self._group = consumer.consumer_group_metadata()
+        self._look_at_group()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._group = consumer.consumer_group_metadata()  # with the one before, the last transactions would be refused
+        self._look_at_group()  # with the one before, the last transactions would be refused
         leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
         try:
             leaving.result(HAND_OVER_S + 1)
         except TimeoutError:
             self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
         self._fulfil()
+        self._let_go(_places(partitions))
         consumer.incremental_unassign(partitions)
 
     def _on_statistics(self, text: str) -> None:
@@ -234,7 +248,18 @@ class GroupConsumer:
             for number, partition in topic.partitions.items()
         }
 
+    def _look_at_group(self) -> None:
+        """Know the membership as it is; without a member's id there is none, and its commits nobody would refuse."""
+        group = self._consumer.consumer_group_metadata()
+        if self._consumer.memberid():
+            self._group = group
+
+    def _let_go(self, places: Sequence[Place]) -> None:
+        gone = set(places)
+        self._turns = {place: turn for place, turn in self._turns.items() if place not in gone}
+
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._let_go(_places(partitions))
         self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
 
 

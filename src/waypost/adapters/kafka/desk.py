@@ -22,8 +22,10 @@ _REMEMBERED = 4_000
 class Part:
     """One partition, while it is ours."""
 
-    def __init__(self, place: Place, progress: Progress) -> None:
+    def __init__(self, place: Place, progress: Progress, turn: int) -> None:
         self.place = place
+        self.turn = turn
+        """Which assignment brought it; see Committed."""
         self.progress = progress
         self.is_leaving = False
         """Nothing more of it is leased."""

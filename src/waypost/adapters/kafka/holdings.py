@@ -38,7 +38,7 @@ class Holdings:
     def assigned(self, partitions: Sequence[Committed]) -> None:
         """See Owner."""
         for each in partitions:
-            self._parts[each.place] = Part(each.place, Progress(each.offset, each.metadata))
+            self._parts[each.place] = Part(each.place, Progress(each.offset, each.metadata), each.turn)
         if partitions:
             self._telemetry.event(Event.PARTITIONS_TAKEN, count=len(partitions), owned=len(self._parts))
 

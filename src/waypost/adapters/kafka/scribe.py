@@ -16,7 +16,7 @@ from waypost.adapters.kafka.letters import letters
 from waypost.adapters.kafka.messages import Record, Task, encode, key_of
 from waypost.adapters.kafka.producer import Outgoing
 from waypost.adapters.kafka.topics import Topics
-from waypost.adapters.kafka.transactions import Refused, Transactions
+from waypost.adapters.kafka.transactions import Offsets, Refused, Transactions
 from waypost.domain.errors import Unavailable
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
@@ -189,7 +189,7 @@ def _is_lost(order: Order) -> bool:
     return order.entry.is_gone
 
 
-def _offsets(draft: _Draft) -> list[TopicPartition]:
+def _offsets(draft: _Draft) -> Offsets:
     """Where each partition stands when the transaction is there; this also shows the cluster who asks."""
     settling: dict[Part, set[int]] = {}
     for entry, move in draft.moves.items():
@@ -200,7 +200,7 @@ def _offsets(draft: _Draft) -> list[TopicPartition]:
     for part, offsets in settling.items():
         offset, metadata = part.progress.commit(offsets)
         made.append(TopicPartition(part.place.topic, part.place.partition, offset, metadata))
-    return made
+    return Offsets(made, {part.place: part.turn for part in settling})
 
 
 def _place(draft: _Draft, placed: Sequence[int]) -> None:

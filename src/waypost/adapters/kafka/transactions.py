@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from msgspec import Struct
 
+from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.producer import Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import unavailable
@@ -31,13 +33,24 @@ class Refused(Exception):
     """The transaction came to nothing: the worker was replaced, or the cluster gave it up. Nothing of it is there."""
 
 
+Group = Callable[[Mapping[Place, int]], Any]
+"""The membership of the group, for partitions that came by that assignment and are still ours; else None."""
+
+
+class Offsets(Struct):
+    """Where partitions stand once a transaction is there."""
+
+    partitions: list[TopicPartition]
+    turns: dict[Place, int]
+    """By which assignment they came."""
+
+
 class Transactions:
     """One transactional id."""
 
-    def __init__(self, settings: KafkaSettings, group: Callable[[], Any]) -> None:
+    def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
         self._group = group
-        """The consumer's group metadata as it is now."""
         self._id = f"{settings.group}-{uuid.uuid4().hex}"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-settle")
         self._producer: Producer | None = None
@@ -49,9 +62,7 @@ class Transactions:
         except KafkaException as failed:
             raise unavailable(failed) from failed
 
-    async def commit(
-        self, batch: Sequence[Outgoing], offsets: list[TopicPartition], on_placed: Callable[[list[int]], None]
-    ) -> None:
+    async def commit(self, batch: Sequence[Outgoing], offsets: Offsets, on_placed: Callable[[list[int]], None]) -> None:
         """Write *batch* and *offsets* together, or nothing: Refused, or Unavailable while the cluster is away.
 
         *on_placed* is called on the event loop with the offsets of the messages, before anybody can read them.
@@ -86,9 +97,7 @@ class Transactions:
             self._producer = producer
         return self._producer
 
-    def _commit(
-        self, batch: Sequence[Outgoing], offsets: list[TopicPartition], placed: Callable[[list[int]], None]
-    ) -> None:
+    def _commit(self, batch: Sequence[Outgoing], offsets: Offsets, placed: Callable[[list[int]], None]) -> None:
         producer = self._open()
         reports = _Placed(len(batch))
         try:
@@ -99,11 +108,17 @@ class Transactions:
             if reports.failed or reports.left:
                 raise KafkaException(reports.failed or KafkaError(KafkaError._MSG_TIMED_OUT))
             placed(reports.offsets)
-            if offsets:
-                _again_while_retriable(lambda: producer.send_offsets_to_transaction(offsets, self._group(), _CALL_S))
+            _again_while_retriable(lambda: self._send(producer, offsets))
             _again_while_retriable(lambda: producer.commit_transaction(_CALL_S))
         except KafkaException as failed:
             self._give_up(producer, failed.args[0])
+
+    def _send(self, producer: Producer, offsets: Offsets) -> None:
+        """Add the offsets. What is not ours any more is refused here: the cluster asks for the membership alone."""
+        group = self._group(offsets.turns)
+        if group is None:
+            raise KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION))
+        producer.send_offsets_to_transaction(offsets.partitions, group, _CALL_S)
 
     def _give_up(self, producer: Producer, error: KafkaError) -> None:
         """Abort; a producer that cannot go on is replaced, and its successor under the same id ends what it left."""
