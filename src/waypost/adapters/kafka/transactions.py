@@ -128,7 +128,7 @@ class Transactions:
             producer.abort_transaction(TRANSACTION_S)
         except KafkaException:
             self._producer = None
-            producer.purge()
+            producer.purge(blocking=False)  # waiting for the threads of brokers that are gone could take for ever
             self._open()
         raise Refused(error.name())
 
