@@ -20,6 +20,7 @@ from waypost.adapters.sql.relayed import resting
 from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.adapters.sql.relayed.relaying import Relay
+from waypost.adapters.sql.settings import OutboxSettings
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
@@ -185,6 +186,22 @@ async def test_a_relay_rests_longer_each_time_and_goes_on_when_any_worker_hears_
     await until(carried, "what waited is published")
     await relay.stop()
     await stack.close()
+
+
+async def test_no_plan_leases_or_claims_more_than_was_asked_for(stack: RelayedUnderTest, emptied_postgres: str) -> None:
+    """Where PostgreSQL believes that there is one row, it may pick anew for each row that it finds instead."""
+    (bench,) = await benches(stack, 1)
+    made = [await bench.accepted(user="u0")]
+    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
+        connection.execute("ANALYZE outbox")
+    made += [await bench.accepted(user=f"u{n}") for n in range(1, 6)]
+    relay = stack.relays[id(bench.worker)]
+    relay._settings = OutboxSettings(batch=2)
+    assert await relay.relay() == 2
+    for one in made:
+        bench.clock.advance(OVERDUE_MS)
+        lease = await stack.directly(bench.worker).lease(Lane.NORMAL, 1, bench.now)
+        assert [item.notification.id for item in lease.items] == [one.id]
 
 
 async def test_whoever_is_no_member_any_more_settles_and_extends_nothing(

@@ -42,10 +42,10 @@ _OVER = "DELETE FROM member WHERE id IN (SELECT id FROM member WHERE until < clo
 _BESIDE = "SELECT id, pid, started FROM member WHERE place = ?"
 _LEAVE = "DELETE FROM member WHERE id = ?"
 _TAKE = """\
-UPDATE ownership SET member = ? WHERE name IN (
+UPDATE ownership SET member = ? WHERE name = ANY(ARRAY(
     SELECT name FROM ownership WHERE member IS NULL AND shard IS NOT NULL ORDER BY (shard + ?) % 64 LIMIT ?
     FOR UPDATE SKIP LOCKED
-) RETURNING shard
+)) RETURNING shard
 """
 _TAKE_THESE = """\
 UPDATE ownership SET member = ? WHERE name IN (

@@ -2,6 +2,9 @@
 
 One statement each marks the entries that nobody holds; whatever was taken over, settled or withdrawn meanwhile is not
 among them. Their notifications and receipts are read in the same transaction.
+
+Rows that are picked under a limit with SKIP LOCKED are picked in ARRAY(...), which is evaluated once: in IN (...) a
+plan may evaluate them for each row outside, and every time others are not locked yet.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ _HANDED_OUT = (
     " WHERE notification_id IN ({keys}) AND done_at IS NULL AND holder IS NULL{part} RETURNING notification_id, n, seq"
 )
 _OVERDUE = (
-    "UPDATE outbox SET holder = ?, handed = handed + 1 WHERE seq IN ("
+    "UPDATE outbox SET holder = ?, handed = handed + 1 WHERE seq = ANY(ARRAY("
     "SELECT seq FROM outbox WHERE lane = ? AND holder IS NULL AND again_at <= ? AND done_at IS NULL{part}"
-    " ORDER BY again_at, seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING notification_id, n, seq"
+    " ORDER BY again_at, seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING notification_id, n, seq"
 )
 
 

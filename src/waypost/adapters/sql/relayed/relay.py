@@ -18,17 +18,17 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 
 _CLAIM = (
-    "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq IN ("
+    "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
     "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
-    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED) RETURNING seq, notification_id, n, app, lane,"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane,"
     " (SELECT user_id FROM notification WHERE id = notification_id)"
 )
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
 _UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
 _OVER = (
-    "DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE done_at < ? ORDER BY seq LIMIT ?"
-    " FOR UPDATE SKIP LOCKED)"
+    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE done_at < ? ORDER BY seq LIMIT ?"
+    " FOR UPDATE SKIP LOCKED))"
 )
 
 
