@@ -235,6 +235,11 @@ class Service:
             text = await answer.text()
             return answer.status, json.loads(text) if text else {}
 
+    async def is_sent(self, notification_id: str) -> bool:
+        """Whether it reads `sent`."""
+        status, answer = await self.ask("GET", f"/v1/notifications/{notification_id}")
+        return status == 200 and answer["notification"]["status"] == "sent"
+
     def _processes(self) -> list[int]:
         """Everything that was started with our configuration file, whoever started it."""
         mark, found = str(self.config_path).encode(), []

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,7 @@ async def test_a_notification_goes_by_way_of_the_broker(tmp_path: Path, postgres
         await audience.register(1, (("ios", "android"),))
         status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
         assert status == 202
-
-        async def sent() -> bool:
-            _, found = await service.ask("GET", f"/v1/notifications/{answer['id']}")
-            return bool(found["notification"]["status"] == "sent")
-
-        await until(sent, "the receipt")
+        await until(partial(service.is_sent, answer["id"]), "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2
 
 

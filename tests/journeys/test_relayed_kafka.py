@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,7 @@ async def test_a_notification_goes_by_way_of_kafka(
         await until(lambda: _logged(service, "partitions.taken"), "partitions")
         status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
         assert status == 202
-
-        async def sent() -> bool:
-            _, found = await service.ask("GET", f"/v1/notifications/{answer['id']}")
-            return bool(found["notification"]["status"] == "sent")
-
-        await until(sent, "the receipt")
+        await until(partial(service.is_sent, answer["id"]), "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2
         assert service.log("stage.failed") == []
         assert service.process is not None

@@ -69,12 +69,7 @@ async def _delivered(service: Service, first: int, batches: int) -> None:
 
     await until(arrived, f"{wanted} deliveries")
     for ids in accepted:
-        await until(partial(_is_sent, service, ids[-1]), f"the end of {ids[-1]}")
-
-
-async def _is_sent(service: Service, notification_id: str) -> bool:
-    status, answer = await service.ask("GET", f"/v1/notifications/{notification_id}")
-    return status == 200 and answer["notification"]["status"] == "sent"
+        await until(partial(service.is_sent, ids[-1]), f"the end of {ids[-1]}")
 
 
 def _notification(n: int) -> dict[str, Any]:
