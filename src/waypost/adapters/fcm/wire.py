@@ -19,8 +19,12 @@ IDLE_S = 230.0
 """Ours end before FCM ends them."""
 MAX_AGE_S = 59 * 60.0
 """As above; the pool takes up to a tenth off, so that not all of them end together."""
-PING_AFTER_SILENCE_S = 5.0
-"""A connection that answers nothing is asked for life, and given up 5 s later: one PING, never on an idle one."""
+PING_AFTER_SILENCE_S = 6.0
+"""A connection that answers nothing is asked for life, and given up 5 s later; never one that is idle.
+
+More than half of the time a request has: of any two requests that follow each other, both unanswered, no more than two
+PINGs lie between.
+"""
 
 
 class Request(Struct, frozen=True):
