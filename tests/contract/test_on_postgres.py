@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.domain.ids import SHARDS
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
 
@@ -305,3 +306,69 @@ async def test_a_role_that_comes_as_the_membership_ends_is_not_held(emptied_post
     assert await other.take_role("sweep")
     await late.close()
     await other.close()
+
+
+@pytest.mark.asyncio
+async def test_a_shard_is_nobodys_for_no_longer_than_until_the_next_renewal(emptied_postgres: str) -> None:
+    """The server is lost while shards are let go of, are lent, given back, or while the answer of a taking is due."""
+    faulty, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+
+    async def lost(act: Callable[[], Awaitable[object]]) -> None:
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(faulty)})")
+        with pytest.raises(Unavailable):
+            await act()
+        await faulty._renew()
+
+    try:
+        await faulty.acquire(40)
+        gone = sorted(faulty.owned)[:8]
+        await lost(lambda: faulty.release(gone))
+        assert len(faulty.owned) == 32
+        assert len(await other.acquire(32)) == 32
+
+        await other.release(sorted(other.owned)[:8])
+        borrowed = await faulty.borrow(range(SHARDS))
+        assert len(borrowed.shards) == 8
+        await faulty._renew()
+        assert await other.acquire(32) == [], "it is still lent"
+        await lost(borrowed.give_back)
+        assert len(await other.acquire(32)) == 8
+
+        await other.release(sorted(other.owned)[:8])
+        take = faulty._take_free
+
+        def answer_lost(wanted: int, connection: PostgresConnection) -> list[int]:
+            take(wanted, connection)
+            asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(faulty)})")
+            return take(wanted, connection)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(faulty, "_take_free", answer_lost)
+            with pytest.raises(Unavailable):
+                await faulty.acquire(40)
+        assert await other.acquire(32) == []
+        await faulty._renew()
+        assert len(await other.acquire(32)) == 8
+        assert len(faulty.owned | other.owned) == SHARDS
+    finally:
+        await asyncio.gather(faulty.close(), other.close())
+
+
+@pytest.mark.asyncio
+async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres: str) -> None:
+    """As after a crash of a server that was told not to wait for its disk."""
+    member = Membership(emptied_postgres, lambda _: None)
+    try:
+        await member.acquire()
+        version = member.version
+        asked(emptied_postgres, "UPDATE ownership SET member = NULL WHERE shard < 4 RETURNING shard")
+        await member._renew()
+        assert (len(member.owned), member.version != version) == (SHARDS - 4, True)
+    finally:
+        await member.close()
+
+
+def backend_of(member: Membership) -> int:
+    """The process that serves its connection."""
+    assert member._connection is not None
+    return member._connection.raw.info.backend_pid

@@ -41,8 +41,10 @@ class SqlOwnership:
         self._offered &= self._locks.owned
         free = self._offered - self._work.busy_shards()
         self._offered -= free
-        await self._locks.release(free)
-        self._work.lease_again(free)
+        try:
+            await self._locks.release(free)
+        finally:
+            self._work.lease_again(free)
         return len(free)
 
     def offered(self) -> int:

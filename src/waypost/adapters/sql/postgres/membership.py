@@ -6,6 +6,7 @@
 A row that is over is deleted by whoever looks for free shards, and with it everything that it owned becomes free: a
 process is alive or dead as a whole. A process of this machine that is gone is deleted at once. What a process settles
 locks its own row, so that it writes nothing of what is another's by then; without renewals it stops a margin before.
+A renewal settles what a lost answer has left open: of what the process knows nothing it lets go.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Membership:
         self._connection: PostgresConnection | None = None
         self._id: int | None = None
         self._shards: frozenset[int] = frozenset()
+        self._borrowed: frozenset[int] = frozenset()
         self._roles: dict[str, float] = {}
         """Those that are held, under infinity; of the others when they were asked for."""
         self._version = 0
@@ -82,6 +84,8 @@ class Membership:
         self._sharers = 1
         self._shares = False
         self._joining = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        """What the server has been told of shards is known here too, unless its answer was lost."""
         self._renewing: asyncio.Task[None] | None = None
         self.on_close: Callable[[], Awaitable[None]] | None = None
 
@@ -116,7 +120,13 @@ class Membership:
     async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """See Locks."""
         self._shares = True
-        return await self._taken(partial(self._take_free, wanted - len(self._shards)))
+        async with self._changing:
+            await self._join()
+            found = await self._run(partial(self._take_free, wanted - len(self._shards)))
+            if found:
+                self._shards |= frozenset(found)
+                self._version += 1
+            return found
 
     async def release(self, shards: Iterable[int]) -> None:
         """See Locks."""
@@ -124,26 +134,30 @@ class Membership:
         if gone:
             self._shards -= gone
             self._version += 1
-            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(gone))))
+            await self._let_go(gone)
 
     async def borrow(self, shards: Iterable[int]) -> Borrowed:
         """See Locks."""
         wanted = [shard for shard in shards if shard not in self._shards]
         if not wanted:
             return Borrowed(self, frozenset())
-        await self._join()
 
         def take(connection: PostgresConnection) -> frozenset[int]:
             self._bury(connection)
             rows = connection.execute(_TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
             return frozenset(row[0] for row in rows)
 
-        return Borrowed(self, await self._run(take))
+        async with self._changing:
+            await self._join()
+            borrowed = await self._run(take)
+            self._borrowed |= borrowed
+        return Borrowed(self, borrowed)
 
     async def give_back(self, shards: frozenset[int]) -> None:
         """Let go of what was borrowed."""
         if shards:
-            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(shards))))
+            self._borrowed -= shards
+            await self._let_go(shards)
 
     async def take_role(self, name: str) -> bool:
         """See Locks."""
@@ -179,14 +193,10 @@ class Membership:
         if self._connection is not None:
             self._connection.close()
 
-    async def _taken(self, take: Callable[[PostgresConnection], list[int]]) -> list[int]:
-        await self._join()
-        member = self._id
-        found = await self._run(take)
-        if found and member == self._id:
-            self._shards |= frozenset(found)
-            self._version += 1
-        return found
+    async def _let_go(self, shards: frozenset[int]) -> None:
+        """Others may have *shards* now; where the server is away, with the next renewal."""
+        async with self._changing:
+            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(shards))))
 
     def _take_free(self, wanted: int, connection: PostgresConnection) -> list[int]:
         self._bury(connection)
@@ -227,27 +237,34 @@ class Membership:
         while True:
             await asyncio.sleep(RENEW_S)
             with contextlib.suppress(Unavailable):  # it was reported; the next time tries again
-                await self._renew()
+                async with self._changing:
+                    await self._renew()
 
     async def _renew(self) -> None:
         member, asked_s = self._id, _now_s()
         if member is None:
             return
 
-        def renew(connection: PostgresConnection) -> tuple[bool, int]:
+        def renew(connection: PostgresConnection) -> tuple[bool, frozenset[int], int]:
             still = connection.execute(_RENEW, (self._shares, member)).rowcount > 0
-            return still, connection.execute(_SHARERS).fetchone()[0]
+            owned = frozenset(row[0] for row in connection.execute(_OWNED, (member,)).fetchall())
+            unknown = owned - self._shards - self._borrowed
+            if unknown:
+                connection.execute(_LET_GO, (member, Numbers(unknown)))
+            return still, owned, connection.execute(_SHARERS).fetchone()[0]
 
-        still, sharers = await self._run(renew)
+        still, owned, sharers = await self._run(renew)
         if self._valid_until_s < asked_s:
             self._unbroken_since_s = asked_s
         self._sharers = sharers
+        if self._shards - owned:
+            self._shards &= owned
+            self._version += 1
         if still:
             self._valid_until_s = asked_s + LEASE_S - MARGIN_S
         else:
-            self._id, self._shards = None, frozenset()
+            self._id, self._borrowed = None, frozenset()
             self._roles.clear()
-            self._version += 1
             await self._join()
 
     async def _run(self, act: Callable[[PostgresConnection], T]) -> T:
