@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -20,15 +20,13 @@ from tests.journeys.harness import until
 from tests.proxy import before
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
 from waypost.adapters.sql.engine import Connection, InDoubt
-from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
+from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.engine import PostgresEngine
-from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.domain.ids import SHARDS
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
 
@@ -145,23 +143,6 @@ async def test_what_is_handed_over_while_it_is_read_is_left_to_its_new_owner(
     (successor,) = await store.open_workers(1)
     _, item = await Bench(store, successor).take_one()
     assert item.notification.id == made.id
-
-
-@pytest.mark.asyncio
-async def test_who_delivers_nothing_knows_how_many_do(emptied_postgres: str) -> None:
-    """A process that accepts alone is a member, and none of those among whom shards are shared."""
-    members = [Membership(emptied_postgres, lambda fault: None) for _ in range(3)]
-    accepting, first, second = members
-    try:
-        await accepting.attend()
-        assert accepting.sharers() == 0
-        await first.acquire(32)
-        await second.acquire(64)
-        assert (len(first.owned), len(second.owned), second.sharers()) == (32, 32, 2)
-        await accepting._renew()
-        assert (len(accepting.owned), accepting.sharers()) == (0, 2)
-    finally:
-        await asyncio.gather(*(each.close() for each in members))
 
 
 @pytest.mark.asyncio
@@ -286,89 +267,3 @@ async def test_what_changes_all_the_time_is_changed_in_place(store: SqlUnderTest
 
     rows = await until(told, "the server tells of the updates")
     assert all(int(str(in_place)) >= 0.9 * int(str(all_)) for all_, in_place in rows), rows
-
-
-@pytest.mark.asyncio
-async def test_a_role_that_comes_as_the_membership_ends_is_not_held(emptied_postgres: str) -> None:
-    """The row is deleted in between, as one of a worker that stood still: the next to ask has the role alone."""
-    late, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
-    run = late._run
-
-    async def ended_meanwhile(act: Callable[[PostgresConnection], Any]) -> Any:
-        found = await run(act)
-        if act.__name__ == "take":
-            asked(emptied_postgres, "DELETE FROM member RETURNING id")
-            await late._renew()
-        return found
-
-    late._run = ended_meanwhile  # type: ignore[method-assign] # what comes between two statements
-    assert not await late.take_role("sweep")
-    assert await other.take_role("sweep")
-    await late.close()
-    await other.close()
-
-
-@pytest.mark.asyncio
-async def test_a_shard_is_nobodys_for_no_longer_than_until_the_next_renewal(emptied_postgres: str) -> None:
-    """The server is lost while shards are let go of, are lent, given back, or while the answer of a taking is due."""
-    faulty, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
-
-    async def lost(act: Callable[[], Awaitable[object]]) -> None:
-        asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(faulty)})")
-        with pytest.raises(Unavailable):
-            await act()
-        await faulty._renew()
-
-    try:
-        await faulty.acquire(40)
-        gone = sorted(faulty.owned)[:8]
-        await lost(lambda: faulty.release(gone))
-        assert len(faulty.owned) == 32
-        assert len(await other.acquire(32)) == 32
-
-        await other.release(sorted(other.owned)[:8])
-        borrowed = await faulty.borrow(range(SHARDS))
-        assert len(borrowed.shards) == 8
-        await faulty._renew()
-        assert await other.acquire(32) == [], "it is still lent"
-        await lost(borrowed.give_back)
-        assert len(await other.acquire(32)) == 8
-
-        await other.release(sorted(other.owned)[:8])
-        take = faulty._take_free
-
-        def answer_lost(wanted: int, connection: PostgresConnection) -> list[int]:
-            take(wanted, connection)
-            asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(faulty)})")
-            return take(wanted, connection)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(faulty, "_take_free", answer_lost)
-            with pytest.raises(Unavailable):
-                await faulty.acquire(40)
-        assert await other.acquire(32) == []
-        await faulty._renew()
-        assert len(await other.acquire(32)) == 8
-        assert len(faulty.owned | other.owned) == SHARDS
-    finally:
-        await asyncio.gather(faulty.close(), other.close())
-
-
-@pytest.mark.asyncio
-async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres: str) -> None:
-    """As after a crash of a server that was told not to wait for its disk."""
-    member = Membership(emptied_postgres, lambda _: None)
-    try:
-        await member.acquire()
-        version = member.version
-        asked(emptied_postgres, "UPDATE ownership SET member = NULL WHERE shard < 4 RETURNING shard")
-        await member._renew()
-        assert (len(member.owned), member.version != version) == (SHARDS - 4, True)
-    finally:
-        await member.close()
-
-
-def backend_of(member: Membership) -> int:
-    """The process that serves its connection."""
-    assert member._connection is not None
-    return member._connection.raw.info.backend_pid
