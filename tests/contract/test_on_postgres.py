@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -52,7 +52,8 @@ HOT = {
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postgres: str) -> None:
     connection = connect(emptied_postgres)
-    sql = HOT[name].replace("{users}", connection.dialect.users).replace("{shards}", lease.in_shards(frozenset({3, 5})))
+    sql = HOT[name].replace("{shards}", lease.in_shards(frozenset({3, 5})))
+    sql = sql.replace("{devices_of_users}", connection.dialect.devices_of_users)
     if "{keys}" in sql:
         sql = sql.replace(" IN ({keys})", " = ANY('{\\x01}'::bytea[])")
     text = translated(sql).decode()
@@ -63,6 +64,36 @@ def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postg
     connection.close()
     steps = [row[0] for row in plan]
     assert not any("Seq Scan" in step for step in steps), steps
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_the_devices_of_two_users_are_all_that_is_read_for_them(analysed: bool, emptied_postgres: str) -> None:
+    """Of a registry that the server knows nothing of yet, or knows to be small."""
+    connection = connect(emptied_postgres)
+    connection.raw.execute(_MANY_DEVICES.encode())
+    if analysed:
+        connection.raw.execute(b"ANALYZE device")
+    sql = devices._FOR_USERS.format(devices_of_users=connection.dialect.devices_of_users)
+    bound = ("""[["demo","user-7"],["demo","user-8"]]""",)
+    ((plan,),) = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql}", bound).fetchall()
+    connection.close()
+    read = [step["Actual Rows"] * step["Actual Loops"] for step in _steps(plan[0]["Plan"]) if "Relation Name" in step]
+    assert read == [4], plan
+
+
+_MANY_DEVICES = """\
+INSERT INTO device (app, user_id, device_id, platform, token, token_hash, token_use, registered_at, last_seen_at,
+    token_updated_at, active)
+SELECT 'demo', 'user-' || n, 'device-' || twice, 'android', n || '-' || twice, sha256((n || '-' || twice)::bytea), '',
+    1, 1, 1, 1
+FROM generate_series(1, 1000) AS n, generate_series(1, 2) AS twice
+"""
+
+
+def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield step
+    for inner in step.get("Plans", ()):
+        yield from _steps(inner)
 
 
 def test_a_get_looks_into_one_month(emptied_postgres: str) -> None:

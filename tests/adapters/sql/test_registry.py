@@ -50,7 +50,7 @@ async def test_a_hundred_registrations_through_two_writers_leave_one_row(open_at
 def test_a_read_searches_an_index_and_never_sorts(name: str, tmp_path: Path) -> None:
     prepare(settings_of(tmp_path / "waypost.db"), Instant(0))
     connection = connect(tmp_path / "waypost.db")
-    sql = READS[name].replace("{users}", connection.dialect.users)
+    sql = READS[name].replace("{devices_of_users}", connection.dialect.devices_of_users)
     arguments = ("[]",) if name == "devices of users" else (1,) * sql.count("?")
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", arguments).fetchall()]
     connection.close()

@@ -60,7 +60,10 @@ DIALECT = Dialect(
     locked="",
     snapshot="BEGIN",
     texts="SELECT value FROM json_each(?)",
-    users="(SELECT key AS place, value ->> 0 AS app, value ->> 1 AS user_id FROM json_each(?)) AS asked",
+    devices_of_users=(
+        "(SELECT key AS place, value ->> 0 AS app, value ->> 1 AS user_id FROM json_each(?)) AS asked"
+        " CROSS JOIN device ON device.app = asked.app AND device.user_id = asked.user_id"
+    ),
     below_open_transactions="",
     next_numbers="UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value",
     blob="BLOB",

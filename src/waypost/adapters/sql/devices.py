@@ -25,11 +25,7 @@ DEVICE = (
     " last_used_at, p256dh, auth, app_version, os_version, locale, active, token_use"
 )
 """The columns that ``device_of`` reads."""
-_FOR_USERS = f"""\
-SELECT asked.place, {DEVICE}
-FROM {{users}} CROSS JOIN device ON device.app = asked.app AND device.user_id = asked.user_id
-WHERE active = 1
-"""  # noqa: S608 - a list of columns
+_FOR_USERS = f"SELECT asked.place, {DEVICE} FROM {{devices_of_users}} WHERE active = 1"  # noqa: S608 - columns
 _OF_USER = f"""\
 SELECT {DEVICE} FROM device WHERE app = ? AND user_id = ? AND active >= ?
 ORDER BY registered_at DESC, device_id
@@ -125,7 +121,9 @@ class SqlDevices:
 
 
 def _for_users(connection: Connection, asked: str) -> list[Any]:
-    return connection.execute(_FOR_USERS.format(users=connection.dialect.users), (asked,)).fetchall()
+    return connection.execute(
+        _FOR_USERS.format(devices_of_users=connection.dialect.devices_of_users), (asked,)
+    ).fetchall()
 
 
 class _Call(Struct, frozen=True):

@@ -26,8 +26,8 @@ class Dialect(Struct, frozen=True):
     """Begins a read of several statements."""
     texts: str
     """The rows of a JSON array of texts."""
-    users: str
-    """The rows of a JSON array of pairs (app, user id), as ``asked (place, app, user_id)`` from 0."""
+    devices_of_users: str
+    """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
     below_open_transactions: str
     """Limits ``journal`` to what no transaction that is still open can come before."""
     next_numbers: str
