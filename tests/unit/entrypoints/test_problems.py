@@ -20,8 +20,8 @@ from waypost.domain.errors import (
     WaypostError,
 )
 from waypost.domain.ids import NotificationId
+from waypost.entrypoints.decoding import decode, fault_of
 from waypost.entrypoints.rest import cursors
-from waypost.entrypoints.rest.bodies import decode, fault_of
 from waypost.entrypoints.rest.problems import STATUS_OF, Refused, headers_of, problem_of
 
 

@@ -1,20 +1,15 @@
-"""Request bodies: their types, and how bytes become them or an error that names the wrong field."""
+"""Request bodies: their types."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-import msgspec
 from msgspec import Meta, Raw, Struct
 
 from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
-
-T = TypeVar("T")
 
 BATCH_LIMIT = 1_000
 PLATFORM_REF = "#/components/schemas/Platform"
@@ -111,52 +106,3 @@ def _base64url(text: str) -> bytes:
         return base64.b64decode(stripped + "=" * (-len(stripped) % 4), altchars=b"-_", validate=True)
     except binascii.Error:
         return b""
-
-
-def decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, at: str = "") -> T:
-    """Read a body; InvalidRequest names the field at fault, or the position where it stops being JSON."""
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error, at),)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest((Fault(at, _json_fault(error)),), ErrorCode.INVALID_JSON) from None
-    except RecursionError:
-        raise InvalidRequest((Fault(at, "nested too deeply"),), ErrorCode.INVALID_JSON) from None
-
-
-def checked(kind: Any, value: str, at: str) -> Any:
-    """A string from a path, query or header as *kind*; InvalidRequest names it by *at*."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error, at),)) from None
-
-
-_AT = re.compile(r" - at `(?:key` in `)?\$(.*)`$", re.DOTALL)
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
-
-
-def fault_of(error: msgspec.ValidationError, at: str = "") -> Fault:
-    """Where and why, without the value that was sent."""
-    text = str(error)
-    found = _AT.search(text)
-    where = found[1].lstrip(".") if found else ""
-    why = text[: found.start()] if found else text
-    field = _FIELD.fullmatch(why)
-    if field:
-        where = f"{where}.{field[2]}" if where else field[2]
-        why = "required" if field[1].startswith("missing") else "unknown field"
-    return Fault(".".join(part for part in (at, where) if part).replace(".[", "["), without_value(why))
-
-
-def without_value(why: str) -> str:
-    """The reason without the value that was sent, which only this one quotes."""
-    return "not one of the values allowed here" if why.startswith("Invalid enum value") else why
-
-
-def _json_fault(error: Exception) -> str:
-    """Position, not content: the text of a UnicodeDecodeError would quote bytes."""
-    if isinstance(error, UnicodeDecodeError):
-        return "not valid UTF-8"
-    return str(error)

@@ -13,10 +13,10 @@ from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import UserId, format_id, parse_id
 from waypost.domain.submission import IdempotencyKey
+from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import checked, decode
 from waypost.entrypoints.rest.bulk_upload import recipients_in
 from waypost.entrypoints.rest.bulk_views import BulkPage, BulkRecipient, BulkView, job_view
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity, PathJob, identity_in

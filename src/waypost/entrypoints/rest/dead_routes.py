@@ -14,10 +14,11 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
 from waypost.domain.submission import Moment
 from waypost.domain.time import from_datetime
+from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder, checked, decode
+from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
 from waypost.entrypoints.rest.problems import Problem, problem_of
 from waypost.entrypoints.rest.views import Cursor, DeadPage, Id, dead_letter

@@ -10,9 +10,9 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from waypost.domain.submission import Submission
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import decode
 
 _submission = msgspec.json.Decoder(Submission)
 

@@ -11,9 +11,10 @@ from litestar.params import QueryParameter, RawBody
 from waypost.domain.device import Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
 from waypost.domain.ids import DeviceId, UserId
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import SubmittedDevice, decode, subscription_keys
+from waypost.entrypoints.rest.bodies import SubmittedDevice, subscription_keys
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
 from waypost.entrypoints.rest.views import DeviceList, RegisteredDevice, device_view
 

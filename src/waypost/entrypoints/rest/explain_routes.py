@@ -14,9 +14,9 @@ from waypost.domain.dedup import ClaimKind, shown
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import decode
 from waypost.entrypoints.rest.views import Hash, Timestamp
 from waypost.pipeline.explain import ExplainedTarget, Explanation
 from waypost.ports.sender import Rendered

@@ -14,10 +14,11 @@ from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Submission
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import Batch, ReplayOrder, decode
+from waypost.entrypoints.rest.bodies import Batch, ReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathId, UserGiven, id_in
 from waypost.entrypoints.rest.submitting import BatchAnswer, Submitted, submit_batch, submit_one
 from waypost.entrypoints.rest.views import Id, NotificationPage, NotificationView, summary, whole

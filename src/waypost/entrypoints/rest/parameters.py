@@ -11,7 +11,8 @@ from litestar.params import PathParameter, QueryParameter
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, parse_id
 from waypost.domain.submission import Identity
-from waypost.entrypoints.rest.bodies import IdText, checked
+from waypost.entrypoints.decoding import checked
+from waypost.entrypoints.rest.bodies import IdText
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
 CursorGiven = Annotated[

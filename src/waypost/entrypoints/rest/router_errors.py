@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
-from waypost.entrypoints.rest.bodies import without_value
+from waypost.entrypoints.decoding import without_value
 from waypost.entrypoints.rest.problems import Refused
 
 

@@ -15,8 +15,9 @@ from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import IdempotencyKey, Submission
 from waypost.domain.time import Instant, from_datetime
+from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest.api import Api
-from waypost.entrypoints.rest.bodies import RawBatch, checked, decode
+from waypost.entrypoints.rest.bodies import RawBatch
 from waypost.entrypoints.rest.problems import InProgressElsewhere, Problem, problem_of
 from waypost.entrypoints.rest.views import Hash, Id
 from waypost.pipeline.intake import Caller
