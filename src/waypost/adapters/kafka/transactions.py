@@ -8,10 +8,12 @@ worker that was replaced the cluster refuses the whole transaction.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -21,10 +23,17 @@ from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.producer import Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import unavailable
+from waypost.domain.errors import Unavailable
 
 TRANSACTION_S = 10.0
 """The cluster aborts what a dead worker left open; until then its partitions cannot be read past it."""
+GIVE_UP_S = 130.0
+"""A transaction that has not ended by then is given up, with its id and its thread: the client may never answer.
+
+More than its steps take together; the cluster has aborted it long before.
+"""
 _CALL_S = 5.0
+_SEND_S = 25.0
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.1
 
@@ -46,19 +55,17 @@ class Offsets(Struct):
 
 
 class Transactions:
-    """One transactional id."""
+    """Makes one transaction after the other, by one transactional id until that is given up."""
 
     def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
         self._group = group
-        self._id = f"{settings.group}-{uuid.uuid4().hex}"
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-settle")
-        self._producer: Producer | None = None
+        self._identity = _Identity(settings, group)
 
     async def start(self) -> None:
         """Introduce the id to the cluster, which may just be starting; Unavailable where that cannot be done."""
         try:
-            await self._run(_again_while_retriable, self._open)
+            await self._identity.call(_again_while_retriable, self._identity.open)
         except KafkaException as failed:
             raise unavailable(failed) from failed
 
@@ -69,18 +76,71 @@ class Transactions:
         """
         loop = asyncio.get_running_loop()
         try:
-            await self._run(self._commit, batch, offsets, lambda placed: loop.call_soon_threadsafe(on_placed, placed))
+            async with asyncio.timeout(GIVE_UP_S):
+                await self._identity.call(
+                    self._identity.commit, batch, offsets, lambda placed: loop.call_soon_threadsafe(on_placed, placed)
+                )
         except KafkaException as failed:
             raise unavailable(failed) from failed
+        except TimeoutError:
+            self._identity.leave()
+            self._identity = _Identity(self._settings, self._group)
+            raise Unavailable("the log did not end a transaction") from None
 
     async def stop(self) -> None:
         """Let go of the thread; a transaction under way is finished first."""
-        await asyncio.to_thread(self._thread.shutdown)
+        self._identity.leave()
+        await self._identity.ended()
 
-    async def _run(self, call: Callable[..., object], *arguments: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
 
-    def _open(self) -> Producer:
+class _Identity:
+    """One transactional id, its producer and the thread that calls it."""
+
+    def __init__(self, settings: KafkaSettings, group: Group) -> None:
+        self._settings = settings
+        self._group = group
+        self._id = f"{settings.group}-{uuid.uuid4().hex}"
+        self._producer: Producer | None = None
+        self._loop = asyncio.get_running_loop()
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="waypost-log-settle", daemon=True)
+        self._thread.start()
+
+    def call(self, act: Callable[..., object], *arguments: Any) -> asyncio.Future[None]:
+        """Call in the thread, after what was to be called before; who no longer waits does not end it."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def answer(error: BaseException | None) -> None:
+            if not future.done():
+                future.set_result(None) if error is None else future.set_exception(error)
+
+        def called() -> None:
+            failed: BaseException | None = None
+            try:
+                act(*arguments)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, who waits must hear of it
+                failed = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self._loop.call_soon_threadsafe(answer, failed)
+
+        self._calls.put(called)
+        return future
+
+    def leave(self) -> None:
+        """End the thread with what was to be called before."""
+        self._calls.put(None)
+
+    async def ended(self) -> None:
+        """Return when it has, or does not answer."""
+        await asyncio.to_thread(self._thread.join, TRANSACTION_S + _CALL_S)
+
+    def _run(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+    # What follows runs in the thread.
+
+    def open(self) -> Producer:
         """The producer, ready for a transaction; what a former one of the same id left open is aborted."""
         if self._producer is None:
             producer = Producer(
@@ -97,8 +157,9 @@ class Transactions:
             self._producer = producer
         return self._producer
 
-    def _commit(self, batch: Sequence[Outgoing], offsets: Offsets, placed: Callable[[list[int]], None]) -> None:
-        producer = self._open()
+    def commit(self, batch: Sequence[Outgoing], offsets: Offsets, placed: Callable[[list[int]], None]) -> None:
+        """See Transactions; KafkaException while the cluster is away."""
+        producer = self.open()
         reports = _Placed(len(batch))
         try:
             producer.begin_transaction()
@@ -108,7 +169,7 @@ class Transactions:
             if reports.failed or reports.left:
                 raise KafkaException(reports.failed or KafkaError(KafkaError._MSG_TIMED_OUT))
             placed(reports.offsets)
-            _again_while_retriable(lambda: self._send(producer, offsets))
+            _again_while_retriable(lambda: self._send(producer, offsets), _SEND_S)
             _again_while_retriable(lambda: producer.commit_transaction(_CALL_S))
         except KafkaException as failed:
             self._give_up(producer, failed.args[0])
@@ -129,7 +190,7 @@ class Transactions:
         except KafkaException:
             self._producer = None
             producer.purge(blocking=False)  # waiting for the threads of brokers that are gone could take for ever
-            self._open()
+            self.open()
         raise Refused(error.name())
 
 
@@ -154,9 +215,9 @@ class _Placed:
         return take
 
 
-def _again_while_retriable(call: Callable[[], object]) -> None:
+def _again_while_retriable(call: Callable[[], object], patience_s: float = _PATIENCE_S) -> None:
     """What timed out is asked for again: the cluster knows the outcome, and answers with it."""
-    ends_s = time.monotonic() + _PATIENCE_S
+    ends_s = time.monotonic() + patience_s
     while True:
         try:
             call()
