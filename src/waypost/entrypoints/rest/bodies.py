@@ -10,8 +10,8 @@ from msgspec import Meta, Raw, Struct
 
 from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
+from waypost.entrypoints.submitting import BATCH_LIMIT
 
-BATCH_LIMIT = 1_000
 PLATFORM_REF = "#/components/schemas/Platform"
 """Which platforms there are is known when the application is put together (`app`)."""
 

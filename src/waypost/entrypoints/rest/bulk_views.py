@@ -11,7 +11,8 @@ from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, isoformat
-from waypost.entrypoints.rest.views import Cursor, Id, Timestamp
+from waypost.entrypoints.rest.views import Cursor, Timestamp
+from waypost.entrypoints.submitting import Id
 from waypost.ports.bulk import JobRecord
 
 

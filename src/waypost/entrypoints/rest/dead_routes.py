@@ -21,7 +21,8 @@ from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
 from waypost.entrypoints.rest.problems import Problem, problem_of
-from waypost.entrypoints.rest.views import Cursor, DeadPage, Id, dead_letter
+from waypost.entrypoints.rest.views import Cursor, DeadPage, dead_letter
+from waypost.entrypoints.submitting import Id
 from waypost.pipeline.intake import require_replayable
 from waypost.ports.views import DeadLetter, DeadQuery
 from waypost.ports.work import Acceptance

@@ -12,9 +12,9 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.entrypoints.callers import Authenticator, bearer
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
-from waypost.entrypoints.rest.auth import Authenticator
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
@@ -65,7 +65,7 @@ class Door:
         if submit is not None:
             exchange.route = path
         if path.startswith("/v1/"):
-            scope["user"] = await self._callers.caller(scope["headers"])
+            scope["user"] = await self._callers.caller(_presented(scope["headers"]))
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
@@ -176,6 +176,16 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
+
+
+def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The first API key of the request."""
+    for name, value in headers:
+        if name == b"x-api-key":
+            return value.strip().decode("latin-1")
+        if name == b"authorization" and (key := bearer(value.decode("latin-1"))) is not None:
+            return key
+    return None
 
 
 def _idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

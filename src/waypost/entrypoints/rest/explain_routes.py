@@ -17,7 +17,8 @@ from waypost.domain.time import isoformat
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.views import Hash, Timestamp
+from waypost.entrypoints.rest.views import Timestamp
+from waypost.entrypoints.submitting import Hash
 from waypost.pipeline.explain import ExplainedTarget, Explanation
 from waypost.ports.sender import Rendered
 

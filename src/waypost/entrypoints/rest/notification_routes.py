@@ -20,8 +20,9 @@ from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import Batch, ReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathId, UserGiven, id_in
-from waypost.entrypoints.rest.submitting import BatchAnswer, Submitted, submit_batch, submit_one
-from waypost.entrypoints.rest.views import Id, NotificationPage, NotificationView, summary, whole
+from waypost.entrypoints.rest.submitting import BatchAnswer, submit_batch, submit_one
+from waypost.entrypoints.rest.views import NotificationPage, NotificationView, summary, whole
+from waypost.entrypoints.submitting import Id, Submitted
 from waypost.pipeline.intake import require_replayable
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import NotOpen, TooLate, Withdrawn

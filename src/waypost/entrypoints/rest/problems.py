@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
+from waypost.entrypoints.submitting import retry_after_s
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -67,23 +68,12 @@ class Refused(WaypostError):
         self.closes = closes
 
 
-class InProgressElsewhere(WaypostError):
-    """The same idempotency key is being worked on; *retry_after_s* is when its answer should be known."""
-
-    code = ErrorCode.IN_PROGRESS
-
-    def __init__(self, retry_after_s: int) -> None:
-        super().__init__("a request with the same idempotency key is being accepted")
-        self.retry_after_s = retry_after_s
-
-
 def problem_of(error: BaseException) -> Problem:
     """The problem that tells a caller about *error*; what was not foreseen is ``internal`` and says nothing more."""
     if not isinstance(error, WaypostError):
         return _problem(ErrorCode.INTERNAL, "an unexpected error; the log of the server has it")
     faults = error.faults if isinstance(error, InvalidRequest) else ()
-    retry_after = error.retry_after_s if isinstance(error, Unavailable | InProgressElsewhere) else None
-    return _problem(error.code, str(error), faults, retry_after)
+    return _problem(error.code, str(error), faults, retry_after_s(error))
 
 
 def _problem(code: ErrorCode, detail: str, faults: tuple[Fault, ...] = (), retry_after: int | None = None) -> Problem:

@@ -13,12 +13,11 @@ from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
 from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, isoformat
+from waypost.entrypoints.submitting import Hash, Id
 from waypost.ports.outbox import EntryState, OutboxEntry
 from waypost.ports.views import DeadLetter, Record, Story
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:00:00.000Z"])]
-Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"}, examples=["019c1234-5678-7abc-8def-0123456789ab"])]
-Hash = Annotated[str, Meta(description="The start of a SHA-256, in hex.", examples=["9f86d081884c7d65"])]
 Cursor = Annotated[str | None, Meta(description="Give it back as `cursor` for the next page; null at the end.")]
 
 

@@ -1,13 +1,12 @@
-"""Who is calling: API keys from the request head, verified before any body is read."""
+"""Who is calling: API keys, verified before any body is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from waypost.domain import api_key
-from waypost.domain.errors import ErrorCode
+from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.domain.ids import AppId
-from waypost.entrypoints.rest.problems import Refused
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.keys import Keys
@@ -25,14 +24,15 @@ class Authenticator:
         self._cache_s = cache_s
         self._verified: dict[bytes, tuple[Caller, float]] = {}
 
-    async def caller(self, headers: Iterable[tuple[bytes, bytes]]) -> Caller:
-        """The caller behind the key in *headers*; Refused where there is none, or it is wrong or revoked."""
-        text = _presented(headers)
-        digest = api_key.hashed(text)
+    async def caller(self, presented: str | None) -> Caller:
+        """The caller behind the key that was *presented*; a WaypostError where there is none, or it is not valid."""
+        if presented is None:
+            raise WaypostError("give an API key: Authorization: Bearer wp_…", ErrorCode.UNAUTHENTICATED)
+        digest = api_key.hashed(presented)
         known = self._verified.get(digest)
         if known is not None and self._clock.monotonic() < known[1]:
             return known[0]
-        return await self._verify(text, digest)
+        return await self._verify(presented, digest)
 
     async def _verify(self, text: str, digest: bytes) -> Caller:
         self._verified.pop(digest, None)
@@ -40,9 +40,9 @@ class Authenticator:
         asked_at = self._clock.monotonic()
         key = await self._keys.find(prefix) if prefix else None
         if key is None or not api_key.matches(digest, key.secret_hash) or key.revoked_at is not None:
-            raise Refused(ErrorCode.UNAUTHENTICATED, "the API key is not valid")
+            raise WaypostError("the API key is not valid", ErrorCode.UNAUTHENTICATED)
         if key.app not in self._apps:
-            raise Refused(ErrorCode.FORBIDDEN, f"the app {key.app} of this key is not configured")
+            raise WaypostError(f"the app {key.app} of this key is not configured", ErrorCode.FORBIDDEN)
         caller = Caller(key.app, key.caller)
         if len(self._verified) >= CACHE_LIMIT:
             self._verified.clear()
@@ -50,12 +50,7 @@ class Authenticator:
         return caller
 
 
-def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    for name, value in headers:
-        if name == b"authorization":
-            scheme, _, text = value.partition(b" ")
-            if scheme.lower() == b"bearer":
-                return text.strip().decode("latin-1")
-        elif name == b"x-api-key":
-            return value.strip().decode("latin-1")
-    raise Refused(ErrorCode.UNAUTHENTICATED, "give an API key: Authorization: Bearer wp_…")
+def bearer(value: str) -> str | None:
+    """The key in the value of an ``authorization`` header; None where it has another scheme."""
+    scheme, _, text = value.partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else None

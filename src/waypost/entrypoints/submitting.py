@@ -1,0 +1,118 @@
+"""A submission and its answer, as every door gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, assert_never
+
+import msgspec
+from msgspec import Meta, Struct
+
+from waypost.domain.dedup import content_hash, shown
+from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
+from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Content
+from waypost.domain.status import NotificationStatus
+from waypost.domain.submission import IdempotencyKey, Submission
+from waypost.domain.time import Instant, from_datetime
+from waypost.entrypoints.decoding import checked
+from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.views import Views
+from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, NotReplayable
+
+BATCH_LIMIT = 1_000
+"""The most items of one batch."""
+
+Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"}, examples=["019c1234-5678-7abc-8def-0123456789ab"])]
+Hash = Annotated[str, Meta(description="The start of a SHA-256, in hex.", examples=["9f86d081884c7d65"])]
+
+_SCHEDULED, _PENDING = NotificationStatus.SCHEDULED, NotificationStatus.PENDING
+
+
+class Submitted(Struct, frozen=True, omit_defaults=True):
+    """An accepted notification, or the one that said the same before."""
+
+    id: Annotated[
+        Id, Meta(description="Of the notification that is (or was) delivered; the first one's id if repeated.")
+    ]
+    status: NotificationStatus
+    content_hash: Annotated[Hash, Meta(description="Over title, body and data, the content that dedup compares.")]
+    deduplicated: Annotated[bool, Meta(description="True: said before, nothing new was accepted.")]
+    record_id: Annotated[Id | None, Meta(description="The small record that a content duplicate leaves.")] = None
+
+
+class InProgressElsewhere(WaypostError):
+    """The same idempotency key is being worked on; *retry_after_s* is when its answer should be known."""
+
+    code = ErrorCode.IN_PROGRESS
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__("a request with the same idempotency key is being accepted")
+        self.retry_after_s = retry_after_s
+
+
+def retry_after_s(error: BaseException) -> int | None:
+    """When the same request may succeed, seconds from now; None where that is not known, or never."""
+    return error.retry_after_s if isinstance(error, Unavailable | InProgressElsewhere) else None
+
+
+async def submit(
+    intake: Intake, views: Views, caller: Caller, submissions: Sequence[Submission]
+) -> list[Submitted | WaypostError]:
+    """Accept each submission; one answer each, in order. Unavailable, and nothing accepted, as ``Intake.submit``."""
+    results = await intake.submit(caller, submissions) if submissions else []
+    firsts = [result.first_id for result in results if isinstance(result, Duplicate)]
+    statuses = await views.statuses(caller.app, firsts) if firsts else {}
+    now = intake.clock.now()
+    return [_answer(each, result, statuses, now) for each, result in zip(submissions, results, strict=True)]
+
+
+def _answer(
+    submission: Submission,
+    result: Acceptance | InvalidRequest,
+    statuses: dict[NotificationId, NotificationStatus],
+    now: Instant,
+) -> Submitted | WaypostError:
+    match result:
+        case Accepted(new_id):
+            return Submitted(format_id(new_id), _first_status(submission, now), _hash(submission), False)
+        case Duplicate(first_id, record_id):
+            status = statuses.get(first_id, _PENDING)
+            record = None if record_id is None else format_id(record_id)
+            return Submitted(format_id(first_id), status, _hash(submission), True, record)
+        case Conflicting(first_id):
+            return Conflict(f"the idempotency key was used with another body, for {format_id(first_id)}")
+        case InProgress(retry_after_ms):
+            return InProgressElsewhere(max(1, -(-retry_after_ms // 1000)))
+        case InvalidRequest():
+            return result
+        case NotReplayable():
+            return WaypostError("a submission was answered as a replay")
+        case _:
+            assert_never(result)
+
+
+def _first_status(submission: Submission, now: Instant) -> NotificationStatus:
+    later = submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > now
+    return _SCHEDULED if later else _PENDING
+
+
+def _hash(submission: Submission) -> str:
+    return shown(content_hash(Content(title=submission.title, body=submission.body, data=submission.data)))
+
+
+def with_key(submission: Submission, key: str, at: str) -> Submission:
+    """*submission* with the idempotency key that came beside it, in the header named *at*."""
+    if submission.idempotency_key not in (None, key):
+        raise InvalidRequest((Fault("idempotency_key", f"differs from the {at} header"),))
+    return msgspec.structs.replace(submission, idempotency_key=checked(IdempotencyKey, key, at))
+
+
+def placed(error: InvalidRequest, place: str) -> InvalidRequest:
+    """*error* of one item, its faults named by the path of the item, such as ``notifications[2]``, in the whole."""
+    faults = [fault if fault.path.startswith(place) else _inside(fault, place) for fault in error.faults]
+    return InvalidRequest(tuple(faults), error.code)
+
+
+def _inside(fault: Fault, place: str) -> Fault:
+    return Fault(f"{place}.{fault.path}" if fault.path else place, fault.why)
