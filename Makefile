@@ -1,12 +1,12 @@
 # `make` alone lists the targets. Everything is installed into .venv, on the first use and whenever the pins change.
 PYTHON ?= python3
 BIN := .venv/bin
-ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra
+ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra --extra grpc
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos docs lock faults compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos protos docs lock faults compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ services: ## start PostgreSQL, Redis, Kafka and Cassandra on the loopback and pr
 
 services-down: ## end them, their data too
 	@$(PYTHON) -m scripts.services down --wipe
+
+protos: install ## generate the Python stub of the gRPC API from proto/ (a test holds it to be up to date)
+	@$(BIN)/python -m scripts.protos
 
 docs: install ## check the docs: links, and that nothing the code can say is left out
 	@$(BIN)/python scripts/check_docs.py

@@ -23,6 +23,7 @@ PLANTED = (
     ("layers", "waypost.bench.planted", "import waypost.cli"),
     ("layers", "waypost.http2.planted", "import waypost.telemetry"),
     ("layers", "waypost.client.planted", "import waypost.domain"),
+    ("layers", "waypost.v1.planted", "import waypost.domain"),
     ("layers", "waypost.lab.planted", "import waypost.adapters"),
     ("layers", "waypost.lab.planted", "import waypost.ports"),
     ("layers", "waypost.unplaced", "import waypost.domain"),
