@@ -12,8 +12,9 @@ from waypost.adapters.sql.settings import is_postgres
 from waypost.bootstrap.devices import look_at_devices
 from waypost.bootstrap.places import log_of
 from waypost.bootstrap.shared import opened_redis
+from waypost.bootstrap.sources import look_at_source
 from waypost.bootstrap.stacks import check_broker
-from waypost.config import Config, Stack
+from waypost.config import Config, SourceName, SourceSettings, Stack
 from waypost.domain.errors import Unavailable
 
 
@@ -35,7 +36,15 @@ async def reach(config: Config) -> list[Reached]:
         found.append(await _reach_postgres(config))
     if config.cassandra is not None:
         found.append(await _reach_cassandra(config.cassandra))
-    return found
+    return found + [await _reach_source(name, source) for name, source in config.sources.items()]
+
+
+async def _reach_source(name: SourceName, source: SourceSettings) -> Reached:
+    called = f"source {name}"
+    try:
+        return Reached(called, await look_at_source(name, source))
+    except Unavailable as away:
+        return Reached(called, "away", f"{called}: {away}")
 
 
 async def _reach_postgres(config: Config) -> Reached:

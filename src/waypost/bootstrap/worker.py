@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -23,8 +24,9 @@ from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
+from waypost.bootstrap.sources import stream_doors
 from waypost.bootstrap.stacks import Carrier, open_carrier
-from waypost.config import Config, Stack
+from waypost.config import Config, SourceName, Stack
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
@@ -32,6 +34,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
+from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
@@ -44,6 +47,7 @@ from waypost.ports.sender import Sender
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
 from waypost.runtime.crew import Crew
+from waypost.runtime.doors import Doors
 from waypost.runtime.duties import Chores
 from waypost.runtime.gates import Gates
 from waypost.runtime.peers import SocketPeers
@@ -120,10 +124,13 @@ async def work(
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
             worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
             carrier.listen(worker.wake)
-            app = build_app(_api(config, store, carrier, dedup, crew, worker, board, metrics))
+            intake = _intake(config, carrier, dedup, crew, worker)
+            streams = stream_doors(config, intake, slot, telemetry)
+            readiness = partial(_readiness, carrier, crew, worker, board, streams)
+            app = build_app(_api(config, store, carrier, crew, worker, intake, readiness, metrics))
             server = ApiServer(app, listener, serve_options(config.rest))
             _share_the_interpreter()
-            await worker.run(server, stop, on_ready, config.drain_timeout_s)
+            await worker.run(Doors([server, *streams.values()]), stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
@@ -177,32 +184,34 @@ def _crew(
     )
 
 
+def _intake(config: Config, carrier: Carrier, dedup: Dedup, crew: Crew, worker: Worker) -> Intake:
+    return Intake(
+        work=carrier.work,
+        dedup=dedup,
+        clock=crew.clock,
+        ids=RandomIds(crew.clock),
+        telemetry=crew.telemetry,
+        defaults={app: chosen.defaults for app, chosen in config.apps.items()},
+        is_full=worker.is_full,
+        announce=worker.wake,
+        checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
+    )
+
+
 def _api(
     config: Config,
     store: Store,
     carrier: Carrier,
-    dedup: Dedup,
     crew: Crew,
     worker: Worker,
-    board: Board,
+    intake: Intake,
+    readiness: Callable[[], Readiness],
     metrics: PrometheusSink,
 ) -> Api:
-    defaults = {app: chosen.defaults for app, chosen in config.apps.items()}
     plugins = installed()
-    checks = {app: content_checks(chosen, plugins) for app, chosen in config.apps.items()}
-    ids = RandomIds(crew.clock)
+    defaults, ids, checks = intake.defaults, intake.ids, intake.checks
     return Api(
-        intake=Intake(
-            work=carrier.work,
-            dedup=dedup,
-            clock=crew.clock,
-            ids=ids,
-            telemetry=crew.telemetry,
-            defaults=defaults,
-            is_full=worker.is_full,
-            announce=worker.wake,
-            checks=checks,
-        ),
+        intake=intake,
         views=carrier.views,
         devices=crew.devices,
         keys=carrier.keys or store.keys,
@@ -215,7 +224,7 @@ def _api(
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
-        readiness=lambda: _readiness(carrier, crew, worker, board),
+        readiness=readiness,
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
@@ -226,7 +235,9 @@ def _api(
     )
 
 
-def _readiness(carrier: Carrier, crew: Crew, worker: Worker, board: Board) -> Readiness:
+def _readiness(
+    carrier: Carrier, crew: Crew, worker: Worker, board: Board, streams: Mapping[SourceName, StreamDoor]
+) -> Readiness:
     """What this worker knows of the store and the providers, and what the board says of every worker."""
     now_s = crew.clock.monotonic()
     checks = {"store": carrier.fault() or "ok"}
@@ -237,6 +248,7 @@ def _readiness(carrier: Carrier, crew: Crew, worker: Worker, board: Board) -> Re
     checks |= carrier.says()
     if worker.nobody_delivers:
         checks["delivery"] = "no worker: what is accepted waits"
+    checks |= {f"source {name}": door.fault or "ok" for name, door in streams.items()}
     for name, sender in crew.senders.items():
         health = sender.health()
         checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"

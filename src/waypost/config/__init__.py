@@ -10,6 +10,8 @@ from waypost.config.settings import (
     Listen,
     LogSettings,
     Retention,
+    SourceName,
+    SourceSettings,
     Stack,
 )
 
@@ -22,6 +24,8 @@ __all__ = [
     "Listen",
     "LogSettings",
     "Retention",
+    "SourceName",
+    "SourceSettings",
     "Stack",
     "load",
 ]

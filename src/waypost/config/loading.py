@@ -40,6 +40,7 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
     _check_engines(config)
+    _check_sources(config)
     for role in config.roles:
         if (why := config.why_not(role)) is not None:
             raise ConfigurationError("roles", why)
@@ -172,6 +173,15 @@ def _check_engines(config: Config) -> None:
         )
     if config.devices == "cassandra" and config.cassandra is None:
         raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
+
+
+def _check_sources(config: Config) -> None:
+    for name, source in config.sources.items():
+        path = join("sources", name)
+        if (source.redis is None) == (source.kafka is None):
+            raise ConfigurationError(path, "is either `redis` or `kafka`")
+        if source.app not in config.apps:
+            raise ConfigurationError(join(path, "app"), f"no such app; known here: {', '.join(config.apps)}")
 
 
 def _check_apps(config: Config) -> None:

@@ -17,6 +17,7 @@ from msgspec.structs import FieldInfo
 
 from waypost.config.building import join, keys_of, without_none
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Listen, one_per_core
+from waypost.domain.ids import AppId
 from waypost.domain.retry import RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 
@@ -67,6 +68,7 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
         "kafka": "The log",
         "redis": "Redis",
         "cassandra": "Cassandra",
+        "sources": "Sources",
         "rest": "The API",
         "<policy>": "A retry policy of your own",
     }
@@ -95,6 +97,7 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
 
 def _placeholder(key: Any) -> str:
     names = {"AppId": "app", "ErrorClass": "class", "TopicKind": "kind", "LibrdkafkaProperty": "property"}
+    names |= {"SourceName": "source"}
     return names.get(key.__name__) or str(key.__name__).lower()
 
 
@@ -108,7 +111,7 @@ def _kind(kind: Any) -> str:
         return f"list of: {_kind(get_args(kind)[0])}"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(f"`{choice.value}`" for choice in kind)
-    names = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Path: "file"}
+    names = {str: "text", AppId: "text", int: "whole number", float: "number", bool: "`true` or `false`", Path: "file"}
     names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port"}
     return names[kind]
 
@@ -156,9 +159,11 @@ def _meaning(kind: type[Struct], each: FieldInfo) -> str:
 
 @cache
 def _texts_under_fields(kind: type[Struct]) -> dict[str, str]:
+    """Those of what it is derived from included."""
+    base = kind.__base__
+    texts = {} if base is None or base is Struct else dict(_texts_under_fields(base))
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(tree, ast.ClassDef)
-    texts = {}
     for field, text in zip(tree.body, tree.body[1:], strict=False):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NewType
 
 from msgspec import Meta, Struct, field
 
 from waypost.adapters.cassandra.settings import CassandraSettings
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.kafka.settings import KafkaSettings, KafkaSourceSettings
+from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
 from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
@@ -49,6 +49,9 @@ ROLE_OF = {Role.RECORDER: Stack.LOG, Role.RELAY: Stack.RELAYED}
 """Roles that one stack alone has."""
 HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELIVERER: Handoff.QUEUE}
 """Roles that one hand-over alone has."""
+
+
+SourceName = NewType("SourceName", str)
 
 
 class Listen(Struct, frozen=True):
@@ -109,6 +112,21 @@ class Retention(Struct, frozen=True, kw_only=True):
     """Days after which finished notifications and their receipts are deleted."""
 
 
+class SourceSettings(Struct, frozen=True, kw_only=True):
+    """A stream of other programs' making: either of the two."""
+
+    app: AppId
+    """The app whose users are told."""
+    caller: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    """Who submits: what idempotency keys are apart by; unset, `source:` and the name of the source."""
+    batch: Annotated[int, Meta(ge=1, le=5_000)] = 500
+    """Messages that are read, accepted and acknowledged together, at most."""
+    redis: RedisSourceSettings | None = None
+    """A Redis Stream."""
+    kafka: KafkaSourceSettings | None = None
+    """A topic."""
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """What is logged."""
 
@@ -151,6 +169,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Processes that accept and deliver; with 1 there is no supervisor."""
     roles: tuple[Role, ...] = ()
     """What this process does of what the stack has to be done; unset, all of it."""
+    sources: dict[SourceName, SourceSettings] = {}
+    """Streams from which notifications come, by a name of your own; read by processes with the role `api`."""
     drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
     """How long a stopping process lets deliveries in flight settle, seconds."""
     lanes: dict[Lane, LaneSettings] = {}

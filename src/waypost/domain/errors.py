@@ -113,3 +113,4 @@ class ConfigurationError(WaypostError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}" if path else why)
         self.path = path
+        self.why = why

@@ -21,6 +21,20 @@ class Metric(Enum):
     ACCEPTED = ("waypost_accepted_total", MetricKind.COUNTER, ("app", "lane"), "Notifications accepted")
     DEDUPLICATED = ("waypost_deduplicated_total", MetricKind.COUNTER, ("app",), "Requests answered as duplicates")
     REFUSED = ("waypost_refused_total", MetricKind.COUNTER, ("app", "code"), "Requests refused, by error code")
+    SOURCE_READ = (
+        "waypost_source_read_total",
+        MetricKind.COUNTER,
+        ("source",),
+        "Messages of a stream that were read",
+    )
+    SOURCE_TAKEN = (
+        "waypost_source_taken_total",
+        MetricKind.COUNTER,
+        ("source", "result"),
+        "Messages of a stream acknowledged, by what became of them",
+    )
+    SOURCE_WAITING = ("waypost_source_waiting", MetricKind.GAUGE, ("source",), "Messages of a stream nobody has read")
+    SOURCE_HELD = ("waypost_source_held", MetricKind.GAUGE, ("source",), "Messages read and not acknowledged")
     LEASED = ("waypost_leased_total", MetricKind.COUNTER, ("lane",), "Work items leased")
     ROUTED = ("waypost_routed_total", MetricKind.COUNTER, ("app", "lane"), "Deliveries that routing made")
     ATTEMPTS = (

@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from msgspec import Struct, structs
 
-from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.settings import KafkaMember
 
 _LOOK_AGAIN_MS = 10_000
 """How soon a topic or partition is noticed that the broker asked had not heard of at the time of joining; by default
@@ -64,6 +65,9 @@ class Incoming(Struct, frozen=True):
     offset: int
     value: bytes | None
     key: bytes = b""
+    at_ms: int = 0
+    """When it was written, by its producer or the broker; read where heads are."""
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Owner(Protocol):
@@ -95,14 +99,19 @@ class GroupConsumer:
 
     def __init__(
         self,
-        settings: KafkaSettings,
+        settings: KafkaMember,
         topics: Sequence[str],
         owner: Owner,
         is_stalled: Callable[[], bool],
         *,
         commits: bool = False,
+        heads: bool = False,
     ) -> None:
-        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of."""
+        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of.
+
+        *heads*: the time and the headers of messages are wanted, too.
+        """
+        self._incoming = partial(_incoming, heads=heads)
         self._topics = list(topics)
         self._owner = owner
         self._is_stalled = is_stalled
@@ -113,7 +122,7 @@ class GroupConsumer:
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": int(settings.session_timeout_s * 1_000),
                 "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
-                "max.poll.interval.ms": int(max(settings.stall_s, settings.session_timeout_s) * 1_000),
+                "max.poll.interval.ms": int(settings.silence_s * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": commits,
@@ -206,7 +215,7 @@ class GroupConsumer:
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return
-        batch = [made for message in (first, *self._consumer.consume(_BATCH, 0)) if (made := _incoming(message))]
+        batch = [made for message in (first, *self._consumer.consume(_BATCH, 0)) if (made := self._incoming(message))]
         while batch and not self._room.acquire(timeout=_POLL_S):
             if self._stopping:
                 return
@@ -326,11 +335,15 @@ def _partitions(places: Sequence[Place]) -> list[TopicPartition]:
     return [TopicPartition(each.topic, each.partition) for each in places]
 
 
-def _incoming(message: Message) -> Incoming | None:
+def _incoming(message: Message, *, heads: bool) -> Incoming | None:
     """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         return None
     place = Place(str(message.topic()), message.partition() or 0)
     value = None if error is not None else message.value() or b""
-    return Incoming(place, message.offset() or 0, value, message.key() or b"")
+    if not heads or value is None:
+        return Incoming(place, message.offset() or 0, value, message.key() or b"")
+    read: Any = message.headers() or ()
+    headers = tuple((name, text or b"") for name, text in read)
+    return Incoming(place, message.offset() or 0, value, message.key() or b"", message.timestamp()[1], headers)

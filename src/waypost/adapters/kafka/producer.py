@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec import Struct
 
-from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.settings import KafkaMember
 from waypost.domain.errors import Unavailable
 
 _POLL_S = 0.1
@@ -28,12 +28,13 @@ class Outgoing(Struct, frozen=True):
     key: bytes
     value: bytes
     partition: int = -1
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Acknowledging:
     """Produces whole batches, and answers when the cluster has them."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaMember) -> None:
         self._answer_s = settings.answer_s
         self._producer = Producer(
             {
@@ -62,7 +63,9 @@ class Acknowledging:
         reports = _Reports(len(batch), self._loop)
         try:
             for out in batch:
-                self._producer.produce(out.topic, out.value, out.key, out.partition, on_delivery=reports.take)
+                self._producer.produce(
+                    out.topic, out.value, out.key, out.partition, on_delivery=reports.take, headers=list(out.headers)
+                )
         except BufferError:
             raise Unavailable("too much is waiting to be written to the log") from None
         except KafkaException as failed:

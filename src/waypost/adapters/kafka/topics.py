@@ -23,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
     TopicMetadata,
 )
 
-from waypost.adapters.kafka.settings import KafkaSettings, TopicKind
+from waypost.adapters.kafka.settings import KafkaMember, KafkaSettings, TopicKind
 from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -110,7 +110,27 @@ def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
         raise unavailable(failed) from failed
 
 
-def _admin(settings: KafkaSettings) -> AdminClient:
+def provide_one(settings: KafkaMember, name: str) -> None:
+    """Make a topic as the cluster likes it, where it is missing. Blocking; Unavailable."""
+    admin = _admin(settings)
+    try:
+        if name not in admin.list_topics(timeout=_ASK_S).topics:
+            _create(admin, [NewTopic(name)])
+        _visible(admin, [name])
+    except KafkaException as failed:
+        raise unavailable(failed) from failed
+
+
+def describe_topic(settings: KafkaMember, name: str) -> str:
+    """What cluster that is, and how many partitions the topic has. Blocking; Unavailable, also where there is none."""
+    said = cluster(settings)
+    found = _admin(settings).list_topics(timeout=_ASK_S).topics.get(name)
+    if found is None or not found.partitions:
+        raise Unavailable(f"there is no topic {name}")
+    return f"{said}, {name}: {len(found.partitions)} partitions"
+
+
+def _admin(settings: KafkaMember) -> AdminClient:
     return AdminClient({**settings.client(), "socket.timeout.ms": int(_ASK_S * 1_000)})
 
 
@@ -173,6 +193,10 @@ def _make(admin: AdminClient, settings: KafkaSettings, missing: Mapping[str, int
         "min.insync.replicas": str(max(1, copies - 1)),
     }
     new = [NewTopic(name, partitions, copies, config=config) for name, partitions in missing.items()]
+    _create(admin, new)
+
+
+def _create(admin: AdminClient, new: list[NewTopic]) -> None:
     for making in admin.create_topics(new, operation_timeout=_ASK_S).values() if new else ():
         try:
             making.result()
@@ -196,7 +220,7 @@ def describe(settings: KafkaSettings) -> str:
     return f"{cluster(settings)}, {len(topics.all)} topics that begin with {settings.prefix}"
 
 
-def cluster(settings: KafkaSettings) -> str:
+def cluster(settings: KafkaMember) -> str:
     """How many brokers answer; Unavailable."""
     try:
         admin = _admin(settings)  # named: gone, it takes its question with it

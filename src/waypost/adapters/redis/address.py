@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.settings import RedisServer
 from waypost.domain.errors import ConfigurationError
 
 DEFAULT_PORT = 6379
@@ -25,7 +25,7 @@ class Address(Struct, frozen=True):
     tls: ssl.SSLContext | None
 
 
-def address_of(settings: RedisSettings) -> Address:
+def address_of(settings: RedisServer) -> Address:
     """Read the URL; ConfigurationError says what is wrong and repeats none of it, since it may hold a secret."""
     try:
         parts = urlsplit(settings.url)
@@ -44,7 +44,7 @@ def address_of(settings: RedisSettings) -> Address:
     return Address(parts.hostname, port, int(db), username or None, password, tls)
 
 
-def sentinels_of(settings: RedisSettings) -> tuple[tuple[str, int], ...]:
+def sentinels_of(settings: RedisServer) -> tuple[tuple[str, int], ...]:
     """Host and port of each Sentinel."""
     found = []
     for n, text in enumerate(settings.sentinels):
@@ -59,7 +59,7 @@ def sentinels_of(settings: RedisSettings) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def _trust(settings: RedisSettings) -> ssl.SSLContext:
+def _trust(settings: RedisServer) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=settings.ca_file)
     except (OSError, ssl.SSLError):

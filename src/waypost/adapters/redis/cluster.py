@@ -12,7 +12,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from waypost.adapters.redis.address import address_of
 from waypost.adapters.redis.commands import Command, RedisAway, Reply, told
 from waypost.adapters.redis.outage import Outage
-from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.settings import RedisServer
 from waypost.telemetry import Telemetry
 
 PENDING_LIMIT: Final = 50_000
@@ -27,7 +27,7 @@ class Cluster:
     While one node is away all of it counts as away: most pipelines would else wait for that node again and again.
     """
 
-    def __init__(self, settings: RedisSettings, telemetry: Telemetry) -> None:
+    def __init__(self, settings: RedisServer, telemetry: Telemetry) -> None:
         address = address_of(settings)
         self._timeout_s = settings.timeout_s
         self._outage = Outage(telemetry)

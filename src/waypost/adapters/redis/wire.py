@@ -14,7 +14,7 @@ from waypost.adapters.redis.address import Address, address_of, sentinels_of
 from waypost.adapters.redis.commands import Command, RedisAway, Reply, told
 from waypost.adapters.redis.connection import Connection
 from waypost.adapters.redis.outage import Outage
-from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.settings import RedisServer
 from waypost.domain.errors import WaypostError
 from waypost.telemetry import Telemetry
 
@@ -31,7 +31,7 @@ class Wire:
     attempts are made in the background.
     """
 
-    def __init__(self, settings: RedisSettings, telemetry: Telemetry) -> None:
+    def __init__(self, settings: RedisServer, telemetry: Telemetry) -> None:
         self._address = address_of(settings)
         self._sentinels = list(sentinels_of(settings))
         self._settings = settings

@@ -1,0 +1,89 @@
+"""What is asked for in a message of a stream.
+
+payload={…}                            a submission, as POST /v1/notifications takes it
+payload={"userId": …, …}               a job of the notifications service, as JSON
+userId=… title=… body=… data=… …       the same, as fields
+idempotency_key=…                      beside any of these: the producer's own key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.domain.job import is_payload, read_job
+from waypost.domain.notification import Urgency
+from waypost.domain.submission import IdempotencyKey, Submission
+from waypost.entrypoints.decoding import checked, decode, fault_of
+from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
+
+MESSAGE_LIMIT_BYTES = 512 * 1024
+"""As of a request body: 64 KiB as stored, JSON escapes may take more."""
+_USER = b'"userId"'
+
+_submission = msgspec.json.Decoder(Submission)
+
+
+class _Marked(Struct):
+    """A job of the notifications service is told from a submission by this key."""
+
+    userId: Any = None  # noqa: N815 - the key as its producers write it
+
+
+_marked = msgspec.json.Decoder(_Marked)
+
+
+def read_message(message: Foreign, stream: str) -> Submission:
+    """The submission in *message*, with a key by which it is never accepted twice; InvalidRequest says what is wrong.
+
+    A derived key has spaces, which a producer's own cannot have: neither can be taken for the other.
+    """
+    fields = message.fields
+    if sum(map(len, fields.values())) > MESSAGE_LIMIT_BYTES:
+        raise InvalidRequest((Fault("", f"more than {MESSAGE_LIMIT_BYTES} bytes"),), ErrorCode.TOO_LARGE)
+    own_key = fields.get(OWN_KEY)
+    if own_key is not None:
+        fields = {name: value for name, value in fields.items() if name != OWN_KEY}
+    if is_payload(fields) and not _is_job(fields[PAYLOAD]):
+        submission = decode(_submission, fields[PAYLOAD])
+    else:
+        submission = _of_job(fields)
+    if own_key is not None:
+        text = own_key.decode(errors="replace")
+        if submission.idempotency_key not in (None, text):
+            raise InvalidRequest((Fault("idempotency_key", "differs from that of the payload"),))
+        return structs.replace(submission, idempotency_key=checked(IdempotencyKey, text, "idempotency_key"))
+    if submission.idempotency_key is not None:
+        return submission
+    return structs.replace(submission, idempotency_key=f"{stream} {message.place}")
+
+
+def _is_job(payload: bytes) -> bool:
+    """Whether *payload* is a job; what cannot be read at all is not, and is refused as a submission is."""
+    if _USER not in payload:
+        return False
+    try:
+        return _marked.decode(payload).userId is not None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _of_job(fields: Mapping[bytes, bytes]) -> Submission:
+    job = read_job(fields)
+    asked = {
+        "user_id": job.user_id,
+        "title": job.title,
+        "body": job.body,
+        "badge": job.badge,
+        "data": job.data if job.channel is None else {**job.data, "channel": job.channel},
+        "android_channel": job.channel,
+        "urgency": Urgency.HIGH,
+    }
+    try:
+        return msgspec.convert(asked, Submission)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest((fault_of(error),)) from None

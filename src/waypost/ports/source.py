@@ -1,0 +1,81 @@
+"""Where notifications of other programs' making come from: a stream or a topic that a group reads together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+PAYLOAD = b"payload"
+"""The field of what has one value and no fields of its own."""
+OWN_KEY = b"idempotency_key"
+"""The field by which a producer says itself what is the same said twice."""
+
+
+class Foreign(Struct, frozen=True):
+    """A message as its producer wrote it."""
+
+    place: str
+    """Where it lies in its stream: the same however often and by whomever it is read, and no other's ever."""
+    fields: Mapping[bytes, bytes]
+
+
+class Refused(Struct, frozen=True):
+    """A message that nothing can be made of."""
+
+    message: Foreign
+    code: str
+    why: str
+    """For people; holds nothing of what the message said."""
+
+
+class Behind(Struct, frozen=True):
+    """How far reading is behind writing; None is not known."""
+
+    waiting: int | None
+    """Messages that nobody has read yet."""
+    held: int | None
+    """Messages that were read, and are neither acknowledged nor buried."""
+
+
+class Source(Protocol):
+    """A member of a group: each message goes to one member at a time, at least once, until it is acknowledged.
+
+    A member that is gone, or silent for too long with what it has, loses that to the others. Nothing is acknowledged
+    but by ``ack`` and ``bury``. An exception (``Unavailable``) means that nobody knows whether the call was done;
+    everything is safe to repeat. A source that is away does not fail the start.
+    """
+
+    @property
+    def stream(self) -> str:
+        """What is read, by name: with a message's place it names that message."""
+        ...
+
+    async def look(self) -> str:
+        """Say what is there to be read from, without reading; Unavailable where that cannot be done."""
+        ...
+
+    async def start(self) -> None:
+        """Join the group, now or when it can be."""
+        ...
+
+    async def read(self, n: int) -> list[Foreign]:
+        """Take at most *n* messages; waits a moment for the first, and gives none where none comes."""
+        ...
+
+    async def ack(self, messages: Sequence[Foreign]) -> None:
+        """Hand these out no more."""
+        ...
+
+    async def bury(self, refused: Sequence[Refused]) -> None:
+        """Put these, whole and with the reason, where dead letters are, and hand them out no more."""
+        ...
+
+    async def behind(self) -> Behind:
+        """How much there is still to do."""
+        ...
+
+    async def stop(self) -> None:
+        """Leave the group: what was read here and is not acknowledged is for the others at once."""
+        ...
