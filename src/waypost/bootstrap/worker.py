@@ -47,7 +47,6 @@ from waypost.ports.sender import Sender
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
 from waypost.runtime.crew import Crew
-from waypost.runtime.doors import Doors
 from waypost.runtime.duties import Chores
 from waypost.runtime.gates import Gates
 from waypost.runtime.peers import SocketPeers
@@ -55,6 +54,7 @@ from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.roles import Role
 from waypost.runtime.settler import Settler
 from waypost.runtime.supervisor import SILENCE_S, Inheritance, say_why
+from waypost.runtime.together import Together
 from waypost.runtime.worker import Place, Worker
 from waypost.telemetry import Combined, Event, Telemetry
 
@@ -130,7 +130,7 @@ async def work(
             app = build_app(_api(config, store, carrier, crew, worker, intake, readiness, metrics))
             server = ApiServer(app, listener, serve_options(config.rest))
             _share_the_interpreter()
-            await worker.run(Doors([server, *streams.values()]), stop, on_ready, config.drain_timeout_s)
+            await worker.run(Together([server, *streams.values()]), stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)

@@ -102,9 +102,9 @@ def _hash(submission: Submission) -> str:
 
 
 def with_key(submission: Submission, key: str, at: str) -> Submission:
-    """*submission* with the idempotency key that came beside it, in the header named *at*."""
+    """*submission* with the idempotency key that came beside it, under the name *at*."""
     if submission.idempotency_key not in (None, key):
-        raise InvalidRequest((Fault("idempotency_key", f"differs from the {at} header"),))
+        raise InvalidRequest((Fault("idempotency_key", f"differs from {at}"),))
     return msgspec.structs.replace(submission, idempotency_key=checked(IdempotencyKey, key, at))
 
 

@@ -17,8 +17,9 @@ from msgspec import Struct, structs
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.job import is_payload, read_job
 from waypost.domain.notification import Urgency
-from waypost.domain.submission import IdempotencyKey, Submission
-from waypost.entrypoints.decoding import checked, decode, fault_of
+from waypost.domain.submission import Submission
+from waypost.entrypoints.decoding import decode, fault_of
+from waypost.entrypoints.submitting import with_key
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
 
 MESSAGE_LIMIT_BYTES = 512 * 1024
@@ -53,10 +54,7 @@ def read_message(message: Foreign, stream: str) -> Submission:
     else:
         submission = _of_job(fields)
     if own_key is not None:
-        text = own_key.decode(errors="replace")
-        if submission.idempotency_key not in (None, text):
-            raise InvalidRequest((Fault("idempotency_key", "differs from that of the payload"),))
-        return structs.replace(submission, idempotency_key=checked(IdempotencyKey, text, "idempotency_key"))
+        return with_key(submission, own_key.decode(errors="replace"), "idempotency_key")
     if submission.idempotency_key is not None:
         return submission
     return structs.replace(submission, idempotency_key=f"{stream} {message.place}")
