@@ -88,7 +88,8 @@ class RedisSourceUnderTest:
         """See SourceUnderTest."""
         (groups,) = await self.wire.execute([("XINFO", "GROUPS", self.stream)])
         (group,) = [dict(zip(each[::2], each[1::2], strict=True)) for each in groups]
-        return int(group[b"pending"]) + int(group[b"lag"])
+        (unread,) = await self.wire.execute([("XRANGE", self.stream, b"(" + group[b"last-delivered-id"], "+")])
+        return int(group[b"pending"]) + len(unread)
 
     async def dead(self) -> list[tuple[str, bytes]]:
         """See SourceUnderTest."""
