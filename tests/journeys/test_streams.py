@@ -151,6 +151,7 @@ async def test_each_entry_of_a_redis_stream_is_one_notification(
         survived(accepted=len(writer.sure), kills=KILLS, dead_letters=dead.total())
 
 
+@pytest.mark.long
 @pytest.mark.survives("workers killed, Kafka killed", on="Kafka topic as a door", so="each message accepted once")
 async def test_each_message_of_a_topic_is_one_notification(
     tmp_path: Path, rng: random.Random, kafka_alone: Kafka, survived: Survived
