@@ -13,7 +13,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bulk, celery, encryption, end_to_end, groups, growth, isolation, kernel, look_ups, peers, stacks
+from benchmarks import (
+    bulk,
+    celery,
+    encryption,
+    end_to_end,
+    groups,
+    growth,
+    isolation,
+    kernel,
+    look_ups,
+    peers,
+    stacks,
+    streams_door,
+)
 from benchmarks.programs import MissingProgram, in_rust
 from waypost.bench import intake
 from waypost.bench.rows import Row
@@ -29,6 +42,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "isolation": isolation.run,
     "registry": look_ups.run,
     "stacks": stacks.run,
+    "streams": streams_door.run,
     "peers": peers.run,
 }
 MORE: dict[str, Callable[[], list[Row]]] = {"more_peers": peers.run_more, "celery": celery.run}
