@@ -64,7 +64,7 @@ GROUPS = (
     Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 300, ENGINES, select="(adapters or engines) and not long"),
-    Group("doors", 120, ("tests/adapters/rest", "tests/adapters/telemetry")),
+    Group("doors", 120, ("tests/adapters/rest", "tests/adapters/grpc", "tests/adapters/telemetry")),
     Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
 

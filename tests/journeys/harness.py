@@ -116,6 +116,8 @@ class Service:
         self.config_path = directory / "waypost.yaml"
         self.store_path = directory / "waypost.db"
         self.url = ""
+        self.grpc = ""
+        """Where gRPC answers, if it does: host and port."""
         self.key = ""
         self.process: subprocess.Popen[str] | None = None
         self.python = sys.executable
@@ -169,6 +171,7 @@ class Service:
         log = self.directory / "serve.log"
         self.process, ready = await _started([*command, "--listen", listen], log, self.python_path)
         self.url = ready["url"]
+        self.grpc = ready.get("grpc") or ""
 
     async def make_key(self) -> None:
         """Create the API key that the calls use; of this version, without a process of its own."""

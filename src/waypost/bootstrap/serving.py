@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
+from waypost.bootstrap.listening import address_of, listening, reserved
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
-from waypost.config import Config, Listen
-from waypost.domain.errors import ConfigurationError
+from waypost.config import Config
 from waypost.runtime.board import Board
 from waypost.runtime.peers import NoPeers
+from waypost.runtime.roles import Role
 from waypost.runtime.single import ServeLock
 from waypost.runtime.supervisor import (
     Supervisor,
@@ -26,11 +26,8 @@ from waypost.runtime.supervisor import (
 )
 from waypost.telemetry import Event
 
-PORT_PATIENCE_S = 3.0
-"""How long a taken port may take to become free."""
-
-Announce = Callable[[str], None]
-"""Told the API's URL once it answers."""
+Announce = Callable[[str, str | None], None]
+"""Told the API's URL once it answers, and where gRPC does if it does."""
 
 
 def serve(config: Config, config_path: Path | None, *, announce: Announce) -> None:
@@ -40,18 +37,18 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
     """
     run_dir = run_dir_of(config)
     log = log_of(config)
-    with ServeLock(run_dir / "serve.lock"):
+    with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
         bury_predecessors(run_dir / "board")
-        listener = _listen(config.listen)
-        host, port = listener.getsockname()[:2]
-        url = f"http://{Listen(host, port)}"
+        listener = listening(config.listen)
+        url = f"http://{address_of(listener)}"
+        config, grpc = _grpc_reserved(config, held)
         log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         start_over(metrics_dir(config))
         if config.workers == 1:
             from waypost.bootstrap.worker import work  # noqa: PLC0415 - a supervisor needs nothing of what a worker does
 
             board = Board(run_dir / "board")
-            uvloop.run(work(config, 0, board, NoPeers(), listener, lambda: announce(url)))
+            uvloop.run(work(config, 0, board, NoPeers(), listener, lambda: announce(url, grpc)))
             return
         supervisor = Supervisor(
             worker_command(config_path),
@@ -61,30 +58,13 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
             log,
             on_death=partial(worker_died, metrics_dir(config)),
         )
-        supervisor.run(lambda: announce(url), config.drain_timeout_s)
+        supervisor.run(lambda: announce(url, grpc), config.drain_timeout_s)
 
 
-def _listen(listen: Listen) -> socket.socket:
-    """Listen; a port that is taken may be held by a worker that is just ending with its dead supervisor."""
-    patient_until_s = time.monotonic() + PORT_PATIENCE_S
-    while True:
-        try:
-            return _listen_now(listen)
-        except OSError as failed:
-            if failed.errno != errno.EADDRINUSE or time.monotonic() > patient_until_s:
-                raise ConfigurationError("listen", f"cannot listen on {listen}: {failed.strerror}") from failed
-        time.sleep(0.05)  # the system does not tell when a port becomes free
-
-
-def _listen_now(listen: Listen) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((listen.host, listen.port))
-    except OSError:
-        listener.close()
-        raise
-    listener.listen(2048)
-    listener.set_inheritable(False)
-    return listener
+def _grpc_reserved(config: Config, held: ExitStack) -> tuple[Config, str | None]:
+    """The configuration with the port that gRPC has, also for the workers that will read it; and where that is."""
+    if config.grpc.listen is None or Role.API not in config.does():
+        return config, None
+    taken = address_of(held.enter_context(reserved("grpc.listen", config.grpc.listen)))
+    os.environ["WAYPOST_GRPC__LISTEN"] = str(taken)
+    return msgspec.structs.replace(config, grpc=msgspec.structs.replace(config.grpc, listen=taken)), str(taken)

@@ -20,6 +20,7 @@ from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.devices import opened_devices
+from waypost.bootstrap.doors import doors_of
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
@@ -31,9 +32,6 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
 from waypost.entrypoints.rest.api import Api, Readiness
-from waypost.entrypoints.rest.app import build_app
-from waypost.entrypoints.rest.server import ApiServer
-from waypost.entrypoints.rest.serving import serve_options
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
@@ -127,10 +125,10 @@ async def work(
             intake = _intake(config, carrier, dedup, crew, worker)
             streams = stream_doors(config, intake, slot, telemetry)
             readiness = partial(_readiness, carrier, crew, worker, board, streams)
-            app = build_app(_api(config, store, carrier, crew, worker, intake, readiness, metrics))
-            server = ApiServer(app, listener, serve_options(config.rest))
+            api = _api(config, store, carrier, crew, worker, intake, readiness, metrics)
+            doors = [*doors_of(config, api, listener), *streams.values()]
             _share_the_interpreter()
-            await worker.run(Together([server, *streams.values()]), stop, on_ready, config.drain_timeout_s)
+            await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)

@@ -36,11 +36,14 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, rol
     config, config_path = read_config(config_path)
     from waypost.bootstrap.serving import serve as run
 
-    def announce(url: str) -> None:
+    def announce(url: str, grpc: str | None) -> None:
         if as_json:
-            click.echo(json.dumps({"ready": True, "url": url, "workers": config.workers, "pid": os.getpid()}))
+            ready = {"ready": True, "url": url, "grpc": grpc, "workers": config.workers, "pid": os.getpid()}
+            click.echo(json.dumps(ready))
         else:
             processes = "1 worker" if config.workers == 1 else f"{config.workers} workers"
-            click.echo(f"Waypost is ready at {url} ({processes}); its reference is at {url}/docs. Stop with Ctrl-C.")
+            also = f", gRPC at {grpc}" if grpc else ""
+            reference = f"its reference is at {url}/docs"
+            click.echo(f"Waypost is ready at {url}{also} ({processes}); {reference}. Stop with Ctrl-C.")
 
     run(config, config_path, announce=announce)

@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo
 
-from waypost.config.settings import AppSettings, Listen
+from waypost.config.settings import AppSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.retry import POLICIES, RetryPolicy
 from waypost.ports.plugin import SenderPlugin
+from waypost.runtime.listening import Listen
 
 
 class FromEnvironment(str):

@@ -16,10 +16,11 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo
 
 from waypost.config.building import join, keys_of, without_none
-from waypost.config.settings import DEFAULT_STORE_URL, Config, Listen, one_per_core
+from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
 from waypost.domain.ids import AppId
 from waypost.domain.retry import RetryPolicy
 from waypost.ports.plugin import SenderPlugin
+from waypost.runtime.listening import Listen
 
 BEGIN = "<!-- generated: waypost check-config --settings -->"
 END = "<!-- end of generated -->"
@@ -70,6 +71,7 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
         "cassandra": "Cassandra",
         "sources": "Sources",
         "rest": "The API",
+        "grpc": "The gRPC API",
         "<policy>": "A retry policy of your own",
     }
     return branches.get(parts[0], "The process")

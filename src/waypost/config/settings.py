@@ -16,7 +16,9 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
+from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
 from waypost.telemetry.events import Level
 
@@ -52,29 +54,6 @@ HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELI
 
 
 SourceName = NewType("SourceName", str)
-
-
-class Listen(Struct, frozen=True):
-    """An address to listen on."""
-
-    host: str
-    """A name or an IP address."""
-    port: Annotated[int, Meta(ge=0, le=65_535)]
-    """0 is any free port; the one taken is printed."""
-
-    @classmethod
-    def parse(cls, text: str) -> Listen:
-        """Read ``host:port`` or ``[IPv6]:port``; anything else is a ValueError."""
-        host, colon, port = text.rpartition(":")
-        bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-        if not colon or not bare or (":" in bare and bare == host):
-            raise ValueError("expected host:port, such as 127.0.0.1:8080 or [::1]:8080")
-        if not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-            raise ValueError("the port is a number from 0 (any) to 65535")
-        return cls(bare, int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
@@ -179,6 +158,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where refusing begins."""
     rest: RestSettings = RestSettings()
     """How much and how slow a client of the API may be."""
+    grpc: GrpcSettings = GrpcSettings()
+    """The same API for callers that speak gRPC."""
     retention: Retention = Retention()
     """How long the past is kept."""
     log: LogSettings = LogSettings()

@@ -1,0 +1,60 @@
+"""The ports of a service, taken before any worker starts."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+
+from waypost.domain.errors import ConfigurationError
+from waypost.runtime.listening import Listen
+
+PORT_PATIENCE_S = 3.0
+"""How long a taken port may take to become free."""
+
+
+def listening(listen: Listen) -> socket.socket:
+    """Listen, for workers that inherit the socket."""
+    listener = _bound("listen", listen)
+    listener.listen(2048)
+    listener.set_inheritable(False)
+    return listener
+
+
+def reserved(key: str, listen: Listen) -> socket.socket:
+    """Hold a port without listening, for workers that each listen on it; nobody else may have it."""
+    with _bound(key, listen) as alone:
+        taken = address_of(alone)
+    return _bound(key, taken, shared=True)
+
+
+def address_of(bound: socket.socket) -> Listen:
+    """Where it really is: the address of a name, the port that was free."""
+    host, port = bound.getsockname()[:2]
+    return Listen(host, port)
+
+
+def _bound(key: str, listen: Listen, *, shared: bool = False) -> socket.socket:
+    """Take a port; one that is taken may be held by a worker that is just ending with its dead supervisor."""
+    patient_until_s = time.monotonic() + PORT_PATIENCE_S
+    while True:
+        try:
+            return _bound_now(listen, shared)
+        except OSError as failed:
+            if failed.errno != errno.EADDRINUSE or time.monotonic() > patient_until_s:
+                raise ConfigurationError(key, f"cannot listen on {listen}: {failed.strerror}") from failed
+        time.sleep(0.05)  # the system does not tell when a port becomes free
+
+
+def _bound_now(listen: Listen, shared: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        bound.bind((listen.host, listen.port))
+    except OSError:
+        bound.close()
+        raise
+    return bound

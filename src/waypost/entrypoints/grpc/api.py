@@ -1,0 +1,26 @@
+"""What the gRPC API stands on, injected by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from waypost.entrypoints.callers import Authenticator
+from waypost.entrypoints.grpc.settings import GrpcSettings
+from waypost.pipeline.intake import Intake
+from waypost.ports.views import Views
+from waypost.telemetry import Telemetry
+
+
+class GrpcApi(Struct, frozen=True):
+    """The doors, stores and voices behind the methods."""
+
+    intake: Intake
+    views: Views
+    callers: Authenticator
+    telemetry: Telemetry
+    is_ready: Callable[[], bool]
+    is_draining: Callable[[], bool]
+    """Whether the process is on its way out: then nothing new is taken."""
+    settings: GrpcSettings = GrpcSettings()

@@ -1,0 +1,123 @@
+"""Every call: let in, counted, its message read within bounds, and what goes wrong answered as a status."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
+from waypost.entrypoints.callers import bearer
+from waypost.entrypoints.grpc.api import GrpcApi
+from waypost.entrypoints.grpc.refusals import DETAILS_KEY, foreseen, status_of
+from waypost.entrypoints.grpc.submissions import parsed
+from waypost.pipeline.intake import Caller
+from waypost.telemetry import Event, Metric
+
+M = TypeVar("M", bound=Message)
+
+Context = Any
+"""grpc.aio.ServicerContext over bytes: messages are parsed here, so that what is none gets a clear status."""
+
+
+class Call:
+    """One call past authentication."""
+
+    def __init__(self, context: Context, caller: Caller) -> None:
+        self.caller = caller
+        self._context = context
+
+    async def next(self, kind: type[M], timeout_s: float | None = None) -> M | None:
+        """The next message; None at the end, a WaypostError where it is too slow or is none."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                raw = await self._context.read()
+        except TimeoutError:
+            raise WaypostError(f"the message took more than {timeout_s:g} s", ErrorCode.REQUEST_TIMEOUT) from None
+        return None if raw is grpc.aio.EOF else parsed(kind, raw)
+
+    async def only(self, kind: type[M], timeout_s: float) -> M:
+        """The message of a call that has one."""
+        message = await self.next(kind, timeout_s)
+        if message is None:
+            raise InvalidRequest((Fault("", "the call has no message"),))
+        return message
+
+    async def write(self, message: Message) -> None:
+        """Send a message of a stream; returns when there is room for the next."""
+        await self._context.write(message.SerializeToString())
+
+    def said(self, key: str) -> str | None:
+        """What the metadata says under *key*."""
+        return _said(self._context, key)
+
+
+Answer = Callable[[Call], Awaitable[Message | None]]
+
+
+class Calls:
+    """Lets calls in; knows how many are in hand."""
+
+    def __init__(self, api: GrpcApi) -> None:
+        self._api = api
+        self._open = 0
+
+    async def run(self, method: str, answer: Answer, context: Context, *, writes: bool) -> bytes | None:
+        """Let *answer* answer; what it raises becomes a status."""
+        clock, telemetry = self._api.intake.clock, self._api.telemetry
+        began = clock.monotonic()
+        self._open += 1
+        word = "CANCELLED"
+        try:
+            message = await answer(await self._let_in(context, writes))
+            word = "OK"
+            return None if message is None else message.SerializeToString()
+        except Exception as error:  # noqa: BLE001 - the last resort: whatever it is, the caller gets an answer
+            if foreseen(error) is None:
+                self._report(method, error)
+            status = status_of(error)
+            code = _CODES[status.code]
+            word = code.name
+            await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+            raise AssertionError("abort raises") from None
+        finally:
+            self._open -= 1
+            telemetry.count(Metric.REQUESTS, route=method, status=word)
+            telemetry.observe(Metric.REQUEST_SECONDS, clock.monotonic() - began, route=method)
+
+    async def _let_in(self, context: Context, writes: bool) -> Call:
+        """Nothing of the message is read before the caller is known."""
+        if self._open > self._api.settings.calls_limit:
+            raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
+        authorization = _said(context, "authorization")
+        presented = None if authorization is None else bearer(authorization)
+        caller = await self._api.callers.caller(presented or _said(context, "x-api-key"))
+        if writes and self._api.is_draining():
+            raise shutting_down()
+        return Call(context, caller)
+
+    def _report(self, method: str, error: Exception) -> None:
+        """Log where it happened, not its text, which may quote what was sent."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        self._api.telemetry.event(Event.REQUEST_FAILED, route=method, error=type(error).__name__, place=place)
+
+
+def shutting_down() -> Unavailable:
+    """What a caller is told by a process on its way out."""
+    return Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
+
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def _said(context: Context, key: str) -> str | None:
+    for name, value in context.invocation_metadata() or ():
+        if name == key:
+            return value if isinstance(value, str) else value.decode("latin-1")
+    return None

@@ -1,0 +1,86 @@
+"""The gRPC server of one worker, with health and reflection."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from waypost.domain.errors import ConfigurationError
+from waypost.entrypoints.grpc.api import GrpcApi
+from waypost.entrypoints.grpc.service import SERVICE, Notifications
+from waypost.entrypoints.grpc.settings import GrpcSettings
+
+GRACE_S = 5.0
+"""For calls in hand to be answered before the connections close."""
+LOOK_S = 1.0
+"""How often readiness is looked at for those who watch it."""
+_HEALTH = health_pb2.HealthCheckResponse
+
+
+class GrpcServer:
+    """Serves from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
+
+    def __init__(self, api: GrpcApi) -> None:
+        self._api = api
+        self._service = Notifications(api)
+        self._health = health.aio.HealthServicer()
+        self._server: grpc.aio.Server | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Accept calls; ConfigurationError where the address cannot be had."""
+        listen = self._api.settings.listen
+        server = grpc.aio.server(options=_options(self._api.settings))
+        server.add_generic_rpc_handlers((self._service.routes(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        try:
+            self.port = server.add_insecure_port(str(listen))
+        except RuntimeError:
+            raise ConfigurationError("grpc.listen", f"cannot listen on {listen}") from None
+        await self._tell_health()
+        await server.start()
+        self._server = server
+        self._watching = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Accept nothing more, let streams acknowledge what they have read, and calls in hand be answered."""
+        if self._server is None or self._watching is None:
+            return
+        self._watching.cancel()
+        await self._health.enter_graceful_shutdown()
+        self._service.close_streams()
+        await self._server.stop(GRACE_S)
+        self._server = None
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self._tell_health()
+
+    async def _tell_health(self) -> None:
+        status = _HEALTH.SERVING if self._api.is_ready() else _HEALTH.NOT_SERVING
+        for service in ("", SERVICE):
+            await self._health.set(service, status)
+
+
+def _options(settings: GrpcSettings) -> list[tuple[str, int]]:
+    """Channel arguments of gRPC's core (grpc_types.h)."""
+    return [
+        ("grpc.so_reuseport", 1),  # the workers share the port
+        ("grpc.max_receive_message_length", settings.message_limit_bytes),
+        ("grpc.compression_enabled_algorithms_bitset", 1),  # none: a small message would become a large one
+        ("grpc.max_send_message_length", -1),  # of a Get with all its receipts
+        ("grpc.max_metadata_size", settings.metadata_limit_bytes),
+        ("grpc.absolute_max_metadata_size", settings.metadata_limit_bytes),
+        ("grpc.max_concurrent_streams", settings.calls_limit),
+        ("grpc.max_connection_idle_ms", settings.idle_s * 1_000),
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.keepalive_time_ms", 60_000),  # a caller that went without a word holds its streams for so long
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ]

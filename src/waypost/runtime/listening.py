@@ -1,0 +1,30 @@
+"""Where a process listens."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Listen(Struct, frozen=True):
+    """An address to listen on."""
+
+    host: str
+    """A name or an IP address."""
+    port: Annotated[int, Meta(ge=0, le=65_535)]
+    """0 is any free port; the one taken is printed."""
+
+    @classmethod
+    def parse(cls, text: str) -> Listen:
+        """Read ``host:port`` or ``[IPv6]:port``; anything else is a ValueError."""
+        host, colon, port = text.rpartition(":")
+        bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+        if not colon or not bare or (":" in bare and bare == host):
+            raise ValueError("expected host:port, such as 127.0.0.1:8080 or [::1]:8080")
+        if not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+            raise ValueError("the port is a number from 0 (any) to 65535")
+        return cls(bare, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

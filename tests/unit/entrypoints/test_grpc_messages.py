@@ -1,0 +1,71 @@
+"""The messages of the gRPC API have everything that the domain says, by the same names."""
+
+from __future__ import annotations
+
+import grpc
+import msgspec
+import pytest
+from google.protobuf import json_format
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from waypost.domain.errors import ErrorCode, InvalidRequest
+from waypost.domain.notification import ApnsPushType, Guarantee, Kind, Urgency
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.submission import Submission, SubmittedAction, SubmittedBroadcast
+from waypost.domain.words import Words
+from waypost.entrypoints.grpc.refusals import STATUS_OF
+from waypost.entrypoints.grpc.submissions import parsed, submission
+from waypost.v1 import notifications_pb2 as pb
+
+
+@pytest.mark.parametrize(
+    ("message", "struct"),
+    [(pb.Submission, Submission), (pb.Action, SubmittedAction), (pb.Broadcast, SubmittedBroadcast)],
+)
+def test_a_message_has_every_field(message: type, struct: type[msgspec.Struct]) -> None:
+    """A field that is new at one door is missing at the other until it is written there, too."""
+    assert {field.name for field in message.DESCRIPTOR.fields} == set(struct.__struct_fields__)  # type: ignore[attr-defined] # generated
+
+
+@pytest.mark.parametrize(
+    ("enum", "prefix", "words"),
+    [
+        (pb.Kind, "KIND_", Kind),
+        (pb.Urgency, "URGENCY_", Urgency),
+        (pb.Guarantee, "GUARANTEE_", Guarantee),
+        (pb.PushType, "PUSH_TYPE_", ApnsPushType),
+        (pb.NotificationStatus, "NOTIFICATION_STATUS_", NotificationStatus),
+        (pb.DeliveryStatus, "DELIVERY_STATUS_", DeliveryStatus),
+    ],
+)
+def test_an_enum_has_every_word(enum: EnumTypeWrapper, prefix: str, words: type[Words]) -> None:
+    """And one more, for nothing said."""
+    names = [value.name for value in enum.DESCRIPTOR.values]
+    assert {name.removeprefix(prefix).lower() for name in names} == {*words, "unspecified"}
+
+
+def test_every_code_has_a_grpc_status() -> None:
+    """None of them reads as success, and only what is unforeseen as INTERNAL."""
+    assert set(STATUS_OF) == set(ErrorCode)
+    assert [code for code, status in STATUS_OF.items() if status is grpc.StatusCode.INTERNAL] == [ErrorCode.INTERNAL]
+    assert grpc.StatusCode.OK not in STATUS_OF.values()
+
+
+def test_all_who_listen_and_push_types_are_read_as_json_has_them() -> None:
+    """Nested messages and words become the values that the same JSON would."""
+    said = {"to": {"channel": "fcm", "kind": "topic", "name": "news"}, "title": "t", "push_type": "liveactivity"}
+    message = json_format.ParseDict({**said, "push_type": "PUSH_TYPE_LIVEACTIVITY"}, pb.Submission())
+    assert submission(message) == msgspec.convert(said, Submission)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_any_bytes_are_a_submission_or_invalid(body: bytes) -> None:
+    """No message, however formed, is a surprise."""
+    try:
+        read = submission(parsed(pb.Submission, b"\x0a\x01u\x32\x01t" + body))
+    except InvalidRequest:
+        return
+    assert read == msgspec.json.decode(msgspec.json.encode(read), type=Submission)
