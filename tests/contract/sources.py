@@ -35,6 +35,10 @@ class SourceUnderTest(Protocol):
         """Append messages, each with an idempotency key of its own where there is a *key*."""
         ...
 
+    def reader(self) -> Source:
+        """One that is still to be started."""
+        ...
+
     async def member(self) -> Source:
         """One more process that reads."""
         ...
@@ -69,9 +73,14 @@ class RedisSourceUnderTest:
 
     async def member(self) -> RedisSource:
         """See SourceUnderTest."""
+        source = self.reader()
+        await source.start()
+        return source
+
+    def reader(self) -> RedisSource:
+        """See SourceUnderTest."""
         source = RedisSource(self.settings, measures=True)
         source._block_ms = 20
-        await source.start()
         self.members.append(source)
         return source
 
@@ -86,7 +95,9 @@ class RedisSourceUnderTest:
 
     async def left(self) -> int:
         """See SourceUnderTest."""
-        (groups,) = await self.wire.execute([("XINFO", "GROUPS", self.stream)])
+        length, groups = await self.wire.execute([("XLEN", self.stream), ("XINFO", "GROUPS", self.stream)])
+        if not groups:
+            return int(length)
         (group,) = [dict(zip(each[::2], each[1::2], strict=True)) for each in groups]
         (unread,) = await self.wire.execute([("XRANGE", self.stream, b"(" + group[b"last-delivered-id"], "+")])
         return int(group[b"pending"]) + len(unread)
@@ -126,10 +137,14 @@ class KafkaSourceUnderTest:
 
     async def member(self) -> KafkaSource:
         """See SourceUnderTest."""
-        source = KafkaSource(self.settings)
+        source = self.reader()
         await source.start()
-        self.members.append(source)
         return source
+
+    def reader(self) -> KafkaSource:
+        """See SourceUnderTest."""
+        self.members.append(KafkaSource(self.settings))
+        return self.members[-1]
 
     async def crash(self, member: Source) -> None:
         """See SourceUnderTest; it leaves the group, which spares the session time-out."""
@@ -177,10 +192,12 @@ async def redis_source_under_test(url: str) -> AsyncIterator[RedisSourceUnderTes
     wire = Wire(RedisSettings(url=url, timeout_s=10), Silent())
     await wire.start()
     under_test = RedisSourceUnderTest(url, wire)
-    yield under_test
-    for member in under_test.members:
-        await member.stop()
-    await wire.stop()
+    try:
+        yield under_test
+    finally:
+        for member in under_test.members:
+            await member.stop()
+        await wire.stop()
 
 
 @asynccontextmanager
@@ -188,9 +205,11 @@ async def kafka_source_under_test(bootstrap: str, prefix: str) -> AsyncIterator[
     """With nothing in it."""
     under_test = KafkaSourceUnderTest(bootstrap, prefix)
     await under_test.make()
-    yield under_test
-    while under_test.members:
-        await under_test.members.pop().stop()
+    try:
+        yield under_test
+    finally:
+        while under_test.members:
+            await under_test.members.pop().stop()
 
 
 async def read_by(source: Source, wanted: int, n: int = 100) -> list[Foreign]:

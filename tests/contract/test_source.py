@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -19,9 +20,10 @@ from tests.contract.sources import (
     read_by,
     redis_source_under_test,
 )
-from waypost.adapters.kafka.source import READ_AHEAD
+from waypost.adapters.kafka.source import READ_AHEAD, KafkaSource
 from waypost.adapters.redis.commands import RedisAway
 from waypost.adapters.redis.source import NOBODY, RedisSource
+from waypost.domain.errors import Unavailable
 from waypost.ports.source import OWN_KEY, PAYLOAD, Refused
 
 pytestmark = pytest.mark.asyncio
@@ -121,6 +123,20 @@ async def test_what_is_buried_is_whole_with_its_reason_and_read_no_more(source: 
     assert (await one.behind()).held == 0
     await source.crash(one)
     assert await source.left() == 0
+
+
+async def test_what_is_there_can_be_looked_at_without_reading(source: SourceUnderTest) -> None:
+    """What ``check-config --connect`` says."""
+    await source.write(*ABC)
+    said = await source.reader().look()
+    expected = r"Redis 7.*, jobs: 3 entries" if source.stream == "jobs" else r"Kafka, 1 broker, .*: 4 partitions"
+    assert re.fullmatch(expected, said)
+    assert set(payloads(await read_by(await source.member(), 3))) == set(ABC)
+
+
+async def test_a_topic_that_is_not_there_is_named(on_kafka: KafkaSourceUnderTest) -> None:
+    with pytest.raises(Unavailable, match="there is no topic"):
+        await KafkaSource(structs.replace(on_kafka.settings, topic="another")).look()
 
 
 async def test_a_producers_own_key_comes_along(source: SourceUnderTest) -> None:

@@ -182,6 +182,10 @@ def _check_sources(config: Config) -> None:
             raise ConfigurationError(path, "is either `redis` or `kafka`")
         if source.app not in config.apps:
             raise ConfigurationError(join(path, "app"), f"no such app; known here: {', '.join(config.apps)}")
+        of_redis = source.redis is not None and source.redis.dead_letters == source.redis.stream
+        of_kafka = source.kafka is not None and source.kafka.dead_letters == source.kafka.topic
+        if of_redis or of_kafka:
+            raise ConfigurationError(path, "`dead_letters` is what is read: they would be refused again and again")
 
 
 def _check_apps(config: Config) -> None:

@@ -43,6 +43,10 @@ def refusal(folder: Path, text: str, **environ: str) -> ConfigurationError:
     return caught.value
 
 
+REDIS = "redis: {url: 'redis://127.0.0.1', stream: jobs}"
+KAFKA = "kafka: {bootstrap: '127.0.0.1:9092', topic: jobs}"
+
+
 def test_the_example_of_the_docs_is_read_and_files_are_found_beside_it(tmp_path: Path) -> None:
     config = read(tmp_path, EXAMPLE)
     demo = config.apps[DEMO]
@@ -174,6 +178,16 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
         ("apps: {1: {}}", "", "a key is text"),
         ("apps: {demo: {}\nsecret: abc", "", "line 2"),
         ("apps: {demo: {device_cap: '${NOT_SET}'}}", "apps.demo.device_cap", "variable NOT_SET is not set"),
+        ("apps: {demo: {}}\nsources: {a: {app: demo}}", "sources.a", "is either"),
+        (f"apps: {{demo: {{}}}}\nsources: {{a: {{app: demo, {REDIS}, {KAFKA}}}}}", "sources.a", "is either"),
+        (f"apps: {{demo: {{}}}}\nsources: {{a: {{app: dome, {REDIS}}}}}", "sources.a.app", "known here: demo"),
+        (f"apps: {{demo: {{}}}}\nsources: {{a: {{{KAFKA}}}}}", "sources.a.app", "is required"),
+        ("apps: {demo: {}}\nsources: {a: {app: demo, redis: {url: x}}}", "sources.a.redis.stream", "is required"),
+        (
+            "apps: {demo: {}}\nsources: {a: {app: demo, redis: {url: x, stream: s, dead_letters: s}}}",
+            "sources.a",
+            "again and again",
+        ),
         ("apps: {demo: {}}\nstore: file:absent", "store", "cannot read the file it refers to"),
     ],
 )  # fmt: skip
