@@ -20,6 +20,7 @@ from benchmarks import (
     end_to_end,
     groups,
     growth,
+    grpc_door,
     isolation,
     kernel,
     look_ups,
@@ -43,6 +44,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "registry": look_ups.run,
     "stacks": stacks.run,
     "streams": streams_door.run,
+    "grpc": grpc_door.run,
     "peers": peers.run,
 }
 MORE: dict[str, Callable[[], list[Row]]] = {"more_peers": peers.run_more, "celery": celery.run}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import grpc
@@ -139,6 +140,17 @@ async def test_past_the_limit_of_calls_further_ones_are_unavailable() -> None:
         await stream.write(pb.SubmitStreamRequest(items=[pb.StreamItem(sequence=2, notification=shown("second"))]))
         await anext(aiter(stream))
         stream.cancel()
+
+
+async def test_connections_that_say_nothing_do_not_hold_up_others() -> None:
+    """Nor those that begin to say something: gRPC gives them 10 s."""
+    async with served() as door, contextlib.AsyncExitStack() as held:
+        for n in range(300):
+            _, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+            held.callback(writer.close)
+            if n % 2:
+                writer.write(b"PRI * HTTP/2.0\r\n\r\nS")
+        assert (await door.stub.Submit(shown(), metadata=door.key)).id
 
 
 async def test_a_method_that_is_not_there_is_unimplemented() -> None:
