@@ -88,15 +88,16 @@ async def survive(
     service: Service,
     under_test: SourceUnderTest,
     rng: random.Random,
-    restart: Callable[[], Awaitable[None]],
+    restart: Callable[[], Awaitable[None]] | None = None,
+    kills: int = KILLS,
 ) -> Writer:
     """Kill workers while somebody writes, and the engine once; when all is read, all is as it should be."""
     writer = Writer(under_test)
     writing = asyncio.create_task(writer.run())
-    for n in range(KILLS):
+    for n in range(kills):
         await writer.grown(rng.randrange(20, 80))
         await service.kill(rng.choice(service.worker_pids()))
-        if n == KILLS // 2:
+        if n == kills // 2 and restart is not None:
             await restart()
     await writer.grown(50)
     writer.stop()
@@ -149,6 +150,17 @@ async def test_each_entry_of_a_redis_stream_is_one_notification(
             dead = Counter(code for code, _ in await under_test.dead())
         assert dead.total() >= writer.poison
         survived(accepted=len(writer.sure), kills=KILLS, dead_letters=dead.total())
+
+
+async def test_a_topic_is_read_on_by_whoever_comes_after_a_dead_worker(
+    tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    """Each message is one notification here, too; the longer story is told by ``make faults``."""
+    async with kafka_source_under_test(kafka_bootstrap, kafka_prefix) as under_test:
+        sources = {"orders": {"app": "demo", "batch": 20, "kafka": kafka_settings(under_test)}}
+        async with running(tmp_path, workers=2, sources=sources) as service:
+            writer = await survive(service, under_test, rng, kills=1)
+        assert Counter(code for code, _ in await under_test.dead()).total() >= writer.poison
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ JOB_LIMIT_BYTES = 64 * 1024
 """Names and values of an entry together; no provider takes a sixteenth of it."""
 PAYLOAD = "payload"
 _USER = ("userId", "user_id")
+_PAYLOAD_FIELD, _USER_FIELDS = PAYLOAD.encode(), frozenset(name.encode() for name in _USER)
 _OWN = (*_USER, "channel", "title", "body", "badge", "data")
 _BADGE_LIMIT = 99_999
 
@@ -37,7 +38,7 @@ class Job(Struct, frozen=True):
 
 def is_payload(fields: Mapping[bytes, bytes]) -> bool:
     """Whether the entry has the job as JSON: a field ``payload``, and no user beside it."""
-    return PAYLOAD.encode() in fields and not any(name.encode() in fields for name in _USER)
+    return _PAYLOAD_FIELD in fields and _USER_FIELDS.isdisjoint(fields)
 
 
 def read_job(fields: Mapping[bytes, bytes]) -> Job:
