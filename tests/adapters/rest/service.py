@@ -23,9 +23,12 @@ from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
 from waypost.domain import api_key
-from waypost.domain.ids import AppId, CallerId, NotificationId, next_ids
-from waypost.domain.notification import Lane
+from waypost.domain.delivery import Attempt, Target
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
+from waypost.domain.time import later
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
@@ -33,6 +36,7 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
+from waypost.ports.work import Settled
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")
@@ -131,6 +135,17 @@ class Service:
         """Store a key of each app."""
         for key, app in ((self.made, DEMO), (self.others, OTHER)):
             await self.keys.add(ApiKey(key.prefix, key.secret_hash, app, CallerId("billing"), self.clock.now()))
+
+    async def settled(self, *settlements: Settlement, lane: Lane = Lane.NORMAL) -> None:
+        """Lease one notification, and settle the first attempt of each of its devices on FCM."""
+        now = self.clock.now()
+        lease = await self.work.lease(lane, 1, later(now, 60_000))
+        (item,) = lease.items
+        tried = Attempt(now, "tried", "", "", bytes(16))
+        changes = [Change(n, 1, settlement, now, tried) for n, settlement in enumerate(settlements)]
+        targets = [Target(n, DeviceId(f"device-{n}"), Channel("fcm")) for n in range(len(settlements))]
+        settled = Settled(item.notification, tuple(changes), tuple(targets))
+        assert await self.work.settle(lease, [settled]) == []
 
     def client(self, key: str | None = None) -> httpx.AsyncClient:
         """A client that presents *key* (the demo app's)."""

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from litestar import Litestar
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from waypost.domain.device import Platform
@@ -28,8 +29,12 @@ from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.door import Door
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
+from waypost.entrypoints.rest.settings import RestSettings
+from waypost.entrypoints.rest.shapes import notify
 
-ROUTES = [
+EVERYTHING = RestSettings()
+
+ROUTES: list[HTTPRouteHandler] = [
     *notification_routes.ROUTES,
     *explain_routes.ROUTES,
     *dedup_routes.ROUTES,
@@ -40,25 +45,35 @@ ROUTES = [
     *outbox_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
+"""Those of Waypost's own API."""
 
 
 def build_app(api: Api) -> ASGIApp:
     """The ASGI application over *api*; it holds nothing that needs closing."""
+    routes = _routes(api.settings)
+    document = openapi_document(api.platforms, api.channels, api.settings)
     inner = Litestar(
-        route_handlers=[*ROUTES, *reference.ROUTES],
+        route_handlers=[*routes, *reference.ROUTES],
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _raise},
         before_request=refuse_unknown_parameters,
-        state=State({"api": api, "document": openapi_document(api.platforms, api.channels)}, deep_copy=False),
+        state=State({"api": api, "document": document}, deep_copy=False),
     )
     return Door(api, inner)
 
 
 @cache
-def openapi_document(platforms: Sequence[Platform], channels: Sequence[Channel]) -> bytes:
-    """The OpenAPI document as served; the same for every application with the same senders."""
-    return specification(ROUTES, {"Platform": platforms, "Channel": channels})
+def openapi_document(
+    platforms: Sequence[Platform], channels: Sequence[Channel], settings: RestSettings = EVERYTHING
+) -> bytes:
+    """The OpenAPI document as served; the same for every application with the same senders and settings."""
+    return specification(_routes(settings), {"Platform": platforms, "Channel": channels})
+
+
+def _routes(settings: RestSettings) -> list[HTTPRouteHandler]:
+    """What is served: our own API, and the shapes of others that are not switched off."""
+    return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ())]
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

@@ -18,13 +18,14 @@ from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
+from waypost.entrypoints.rest.shapes import notify
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
 
 Submit = Callable[[Api, Caller, str | None, bytes], Awaitable[tuple[int, Struct]]]
 
-HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/batch": submit_batch}
+_HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/batch": submit_batch}
 """Paths whose POST bypasses Litestar: three times the requests for the same answers."""
 
 OPERATING = frozenset({"/health/live", "/health/ready", "/metrics"})
@@ -48,6 +49,7 @@ class Door:
         self._inner = inner
         self._callers = Authenticator(api.keys, api.device_caps, api.clock, settings.key_cache_s)
         self._bodies = BodyReader(settings)
+        self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI; there are no web sockets here."""
@@ -61,7 +63,7 @@ class Door:
         self._check_head(scope)
         if self._api.operating_only and path not in OPERATING:
             raise Refused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
-        submit = HOT.get(path) if method == "POST" and not scope["query_string"] else None
+        submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path
         if path.startswith("/v1/"):

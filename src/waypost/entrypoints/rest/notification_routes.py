@@ -7,19 +7,20 @@ from typing import Annotated, assert_never
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import HeaderParameter, QueryParameter, RawBody
+from litestar.params import QueryParameter, RawBody
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Submission
+from waypost.domain.vocabulary import Vocabulary, notification_word
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import Batch, ReplayOrder
-from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathId, UserGiven, id_in
+from waypost.entrypoints.rest.parameters import CursorGiven, HeaderKey, Limit, PathId, UserGiven, id_in
 from waypost.entrypoints.rest.submitting import BatchAnswer, submit_batch, submit_one
 from waypost.entrypoints.rest.views import NotificationPage, NotificationView, summary, whole
 from waypost.entrypoints.submitting import Id, Submitted
@@ -31,14 +32,13 @@ _E = ErrorCode
 _INTAKE_CODES = (_E.TOO_LARGE, _E.BACKLOG_FULL, _E.STORAGE_BUSY, _E.STORAGE_FULL, _E.SHUTTING_DOWN)
 _replay_order = msgspec.json.Decoder(ReplayOrder)
 
-HeaderKey = Annotated[
-    str | None,
-    HeaderParameter(name="Idempotency-Key", description="The same as `idempotency_key` in the body.", required=False),
-]
-
-
 StatusesGiven = Annotated[
     list[NotificationStatus] | None, QueryParameter(description="Only in these; may be repeated.", required=False)
+]
+
+WordsGiven = Annotated[
+    Vocabulary | None,
+    QueryParameter(description="Say the statuses in the words of another API, too.", required=False),
 ]
 
 
@@ -119,12 +119,19 @@ async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     operation_id="getNotification",
     opt=speaks({200: NotificationView}, codes=(_E.NOT_FOUND,)),
 )
-async def look_up(request: Call, notification_id: PathId) -> Response[bytes]:
-    """With its content, and a receipt for each device with every attempt."""
-    story = await api_of(request).views.story(request.user.app, id_in(notification_id))
+async def look_up(request: Call, notification_id: PathId, words: WordsGiven = None) -> Response[bytes]:
+    """With its content, and a receipt for each device with every attempt.
+
+    A duplicate is shown as the first where the words asked for have none for it.
+    """
+    views, app = api_of(request).views, request.user.app
+    story = await views.story(app, id_in(notification_id))
     if story is None:
         raise NotFound("no such notification")
-    return answer(200, whole(story))
+    first = story.record.duplicate_of
+    if first is not None and words is not None and notification_word(words, story.record.status) is None:
+        story = await views.story(app, first) or story
+    return answer(200, whole(story, words))
 
 
 @get(

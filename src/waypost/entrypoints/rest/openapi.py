@@ -28,6 +28,7 @@ TAGS = {
     "Bulk": "One notification to many recipients.",
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
+    "Other shapes": "The same API as callers of other services know it; each can be switched off.",
     "Operation": "Health and metrics.",
 }
 COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED)

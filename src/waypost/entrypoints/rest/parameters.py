@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import unquote
 
 from litestar import Request
-from litestar.params import PathParameter, QueryParameter
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, parse_id
@@ -20,6 +20,10 @@ CursorGiven = Annotated[
 ]
 UserGiven = Annotated[
     str | None, QueryParameter(max_length=128, min_length=1, description="Of this user.", required=False)
+]
+HeaderKey = Annotated[
+    str | None,
+    HeaderParameter(name="Idempotency-Key", description="The same as `idempotency_key` in the body.", required=False),
 ]
 PathId = Annotated[str, PathParameter(description="The notification's id.")]
 PathJob = Annotated[str, PathParameter(description="The job's id.")]

@@ -35,3 +35,5 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     """Connections the kernel holds until they are accepted."""
     key_cache_s: float = 2.0
     """How long a verified API key is believed without asking the store: a revoked one dies within this time."""
+    serve_notify: bool = True
+    """Whether `POST /v1/notify` is served."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.domain.dedup import shown
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
@@ -13,6 +13,7 @@ from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
 from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, isoformat
+from waypost.domain.vocabulary import Vocabulary, notification_word, receipt_word, waits
 from waypost.entrypoints.submitting import Hash, Id
 from waypost.ports.outbox import EntryState, OutboxEntry
 from waypost.ports.views import DeadLetter, Record, Story
@@ -75,6 +76,13 @@ class NotificationSummary(Struct, frozen=True):
     recorded: Annotated[bool, Meta(description="false: accepted, and not in the ledger yet (the `log` stack alone).")]
 
 
+class WordsView(Struct, frozen=True):
+    """What another API calls the same; null where it has no word."""
+
+    status: str | None
+    receipts: Annotated[tuple[str | None, ...], Meta(description="In the order of `receipts`.")]
+
+
 class NotificationView(Struct, frozen=True):
     """A notification with its content and everything that happened to it."""
 
@@ -83,6 +91,7 @@ class NotificationView(Struct, frozen=True):
     content: Content
     receipts: tuple[ReceiptView, ...]
     duplicates: Annotated[tuple[Id, ...], Meta(description="Records of content duplicates of it, at most 100.")]
+    words: Annotated[WordsView | UnsetType, Meta(description="Where the query asks for some.")] = UNSET
 
 
 class NotificationPage(Struct, frozen=True):
@@ -183,8 +192,8 @@ def summary(record: Record) -> NotificationSummary:
     )
 
 
-def whole(story: Story) -> NotificationView:
-    """A notification as asked for by id."""
+def whole(story: Story, vocabulary: Vocabulary | None = None) -> NotificationView:
+    """A notification as asked for by id, with the words of *vocabulary* beside our own."""
     notification = story.record.notification
     return NotificationView(
         notification=summary(story.record),
@@ -192,7 +201,18 @@ def whole(story: Story) -> NotificationView:
         content=notification.content,
         receipts=tuple(receipt_view(receipt) for receipt in story.receipts),
         duplicates=tuple(format_id(each) for each in story.duplicates),
+        words=UNSET if vocabulary is None else _words(story, vocabulary),
     )
+
+
+def _words(story: Story, vocabulary: Vocabulary) -> WordsView:
+    status = notification_word(vocabulary, story.record.status, waiting=waits(story.receipts))
+    return WordsView(status, tuple(receipt_word(vocabulary, status_of(receipt)) for receipt in story.receipts))
+
+
+def status_of(receipt: Receipt) -> DeliveryStatus:
+    """How a receipt reads; one that may be on the wire is pending until its deadline."""
+    return DeliveryStatus.PENDING if receipt.is_intent else receipt.status
 
 
 def dead_letter(letter: DeadLetter) -> DeadLetterView:
@@ -216,12 +236,12 @@ def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
 
 
 def receipt_view(receipt: Receipt) -> ReceiptView:
-    """A receipt with its attempts; one that may be on the wire reads as pending until its deadline."""
+    """A receipt with its attempts."""
     return ReceiptView(
         n=receipt.n,
         device_id=receipt.device_id,
         channel=receipt.channel,
-        status=DeliveryStatus.PENDING if receipt.is_intent else receipt.status,
+        status=status_of(receipt),
         attempt_count=receipt.attempt,
         retries=receipt.retries,
         next_retry_at=None if receipt.is_intent or receipt.parked else _moment(receipt.due_at),

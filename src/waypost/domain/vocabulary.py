@@ -1,0 +1,83 @@
+"""Status words of the APIs that Waypost stands in for: the same states, said as their callers are used to.
+
+``requirements.md`` describes those APIs (S0 to S4); S2 has no words of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Receipt
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.words import Words
+
+
+class Vocabulary(Words):
+    """Whose words."""
+
+    S0 = "s0"  # the notifications service on a Redis stream: the status of its log
+    S1 = "s1"  # the routing system behind POST /v1/notify
+    S3 = "s3"  # the calls under /api
+    S4 = "s4"  # simplens
+
+
+class _Said(Struct, frozen=True):
+    """One state in each vocabulary; None where it has no word for it."""
+
+    s0: str | None
+    s1: str | None
+    s1_receipt: str | None
+    """S1 alone has words of their own for receipts."""
+    s3: str | None
+    s4: str | None
+
+
+_SAID: dict[str, _Said] = {
+    "pending": _Said("pending", "queued", "pending", "pending", "pending"),
+    "scheduled": _Said(None, "queued", None, "scheduled", "pending"),
+    "processing": _Said("pending", "dispatched", "pending", "pending", "processing"),
+    "sent": _Said("sent", "completed", "sent", "sent", "delivered"),
+    "partial": _Said("partial", "completed", None, "sent", "delivered"),
+    "delivered": _Said("sent", "completed", "delivered", "delivered", "delivered"),
+    "failed": _Said("failed", "failed", "failed", "failed", "failed"),
+    "no_targets": _Said("no_tokens", "failed", None, "failed", "failed"),
+    "expired": _Said("failed", "failed", "expired", "failed", "failed"),
+    "deduplicated": _Said(None, "deduplicated", "deduplicated", None, None),
+    "suppressed": _Said("failed", "failed", None, "cancelled", "failed"),
+    "opened": _Said("sent", "completed", "delivered", "delivered", "delivered"),
+    "cancelled": _Said(None, "failed", None, "cancelled", "failed"),
+    "unknown": _Said("failed", "failed", "failed", "failed", "failed"),
+}
+"""Every status of a notification and of a delivery (table D-T1 of the requirements)."""
+
+_FAILED = "failed"
+
+
+def notification_word(vocabulary: Vocabulary, status: NotificationStatus, *, waiting: bool = False) -> str | None:
+    """What *vocabulary* calls *status*; None where it has no word: a duplicate is then shown as the first.
+
+    *waiting* (see ``waits``) is ``failed`` in S3's words, which retry what failed.
+    """
+    if vocabulary is Vocabulary.S3 and waiting:
+        return _FAILED
+    word: str | None = getattr(_SAID[status], vocabulary)
+    return word
+
+
+def receipt_word(vocabulary: Vocabulary, status: DeliveryStatus) -> str | None:
+    """What *vocabulary* calls the status of one delivery; None where it has no word."""
+    said = _SAID[status]
+    word: str | None = said.s1_receipt if vocabulary is Vocabulary.S1 else getattr(said, vocabulary)
+    return word
+
+
+def meant_by(vocabulary: Vocabulary, word: str) -> tuple[NotificationStatus, ...]:
+    """The statuses of notifications that *vocabulary* calls *word*."""
+    return tuple(status for status in NotificationStatus if notification_word(vocabulary, status) == word)
+
+
+def waits(receipts: Sequence[Receipt]) -> bool:
+    """Whether every target was tried without success and waits to be tried again."""
+    return bool(receipts) and all(each.status is DeliveryStatus.PENDING and each.attempt for each in receipts)

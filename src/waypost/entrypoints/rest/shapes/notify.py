@@ -1,0 +1,104 @@
+"""``POST /v1/notify``: the intake of S1, in its own words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, post
+from litestar.params import RawBody
+from msgspec import Meta, Struct
+
+from waypost.domain.errors import ErrorCode, WaypostError
+from waypost.domain.notification import Kind, Urgency
+from waypost.domain.submission import Identity, Line, Seconds, Submission
+from waypost.domain.vocabulary import Vocabulary, notification_word
+from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Api, Call, api_of
+from waypost.entrypoints.rest.parameters import HeaderKey
+from waypost.entrypoints.submitting import Id, submit, with_key
+from waypost.pipeline.intake import Caller
+
+PATH = "/v1/notify"
+
+_E = ErrorCode
+_ID = "019c1234-5678-7abc-8def-0123456789ab"
+
+
+class Notify(Struct, frozen=True, forbid_unknown_fields=True):
+    """What to tell whom; the same content is told once within the app's dedup window."""
+
+    user_id: Identity
+    title: Line | None = None
+    body: str | None = None
+    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    notif_type: Annotated[Kind, Meta(description="`kind` of a notification.")] = Kind.VISIBLE
+    urgency: Urgency = Urgency.NORMAL
+    ttl_seconds: Annotated[Seconds | None, Meta(description="Validity; the app's default if left out.")] = None
+
+
+class Notified(Struct, frozen=True):
+    """An accepted notification, or the one that said the same before."""
+
+    notification_id: Id
+    status: Annotated[str, Meta(examples=["queued"], description="In the words `s1` (see the look-up).")]
+    deduplicated: Annotated[bool, Meta(description="True: said before, nothing new was accepted.")]
+
+
+_notify = msgspec.json.Decoder(Notify)
+
+
+async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: bytes) -> tuple[int, Notified]:
+    """Accept one: 202 where it is new, 200 where it was said before."""
+    asked = decode(_notify, body)
+    submission = Submission(
+        user_id=asked.user_id,
+        title=asked.title,
+        body=asked.body,
+        data=asked.data,
+        kind=asked.notif_type,
+        urgency=asked.urgency,
+        ttl=asked.ttl_seconds,
+    )
+    if header_key is not None:
+        submission = with_key(submission, header_key, "Idempotency-Key")
+    (made,) = await submit(api.intake, api.views, caller, [submission])
+    if isinstance(made, WaypostError):
+        raise made
+    word = notification_word(Vocabulary.S1, made.status)
+    assert word is not None, "S1 has a word for every status of a notification"
+    return (200 if made.deduplicated else 202), Notified(made.id, word, made.deduplicated)
+
+
+@post(
+    PATH,
+    tags=["Other shapes"],
+    summary="Submit a notification, as S1 does",
+    operation_id="notify",
+    opt=speaks(
+        {202: Notified, 200: Notified},
+        body=Notify,
+        example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
+        shown={
+            202: {"notification_id": _ID, "status": "queued", "deduplicated": False},
+            200: {"notification_id": _ID, "status": "completed", "deduplicated": True},
+        },
+        meanings={202: "Accepted: durable, and will be sent.", 200: "Said before: the first one's id."},
+        codes=(
+            _E.IDEMPOTENCY_CONFLICT,
+            _E.IN_PROGRESS,
+            _E.TOO_LARGE,
+            _E.BACKLOG_FULL,
+            _E.STORAGE_BUSY,
+            _E.STORAGE_FULL,
+            _E.SHUTTING_DOWN,
+        ),
+    ),
+)
+async def notify(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
+    """The same as `POST /v1/notifications` with fewer fields; with `Idempotency-Key` a repeat is told by the key."""
+    return answer(*await submit_notify(api_of(request), request.user, header_key, body))
+
+
+ROUTES = [notify]
