@@ -21,6 +21,7 @@ from waypost.ports.devices import Devices
 from waypost.ports.holds import Holds
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
+from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
@@ -139,6 +140,11 @@ class SqlUnderTest:
     def bulk_views(self) -> BulkViews:
         """See StoreUnderTest."""
         return self._opened.bulk_views
+
+    @property
+    def marks(self) -> Marks:
+        """See StoreUnderTest."""
+        return self._opened.marks
 
     @property
     def opt_outs(self) -> OptOuts:

@@ -11,6 +11,7 @@ from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.journal import MemoryJournal
 from waypost.adapters.memory.keys import MemoryKeys
+from waypost.adapters.memory.marks import MemoryMarks
 from waypost.adapters.memory.retention import MemoryRetention
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
@@ -21,6 +22,7 @@ from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
+from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
@@ -69,6 +71,11 @@ class StoreUnderTest(Protocol):
         ...
 
     @property
+    def marks(self) -> Marks:
+        """What readers did."""
+        ...
+
+    @property
     def opt_outs(self) -> OptOuts:
         """Who wants no bulk sends."""
         ...
@@ -103,6 +110,7 @@ class MemoryUnderTest:
         self.dedup = MemoryDedup(self._store, self.clock)
         self.retention = MemoryRetention(self._store)
         self.bulk_views = MemoryBulkViews(self._store)
+        self.marks = MemoryMarks(self._store)
         self.opt_outs = MemoryOptOuts(self._store)
 
     def bulk_of(self, worker: Work) -> Bulk:

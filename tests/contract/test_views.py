@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, new_id, notification, tried
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import NotificationId, UserId
-from waypost.domain.notification import Notification
+from waypost.domain.notification import Kind, Notification
 from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import HOUR_MS, MINUTE_MS, later
-from waypost.ports.views import DeadQuery, HistoryQuery
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
+from waypost.ports.views import DeadQuery, HistoryQuery, Marked, PageQuery
 from waypost.ports.work import Arrival, Replay
 
 pytestmark = pytest.mark.asyncio
@@ -152,3 +155,113 @@ async def test_the_balance_is_of_all_apps_or_one(bench: Bench) -> None:
     assert dict(await views.balance()) == {NotificationStatus.SENT: 2, NotificationStatus.PENDING: 1}
     assert dict(await views.balance(APP)) == {NotificationStatus.SENT: 1, NotificationStatus.PENDING: 1}
     assert dict(await views.balance(OTHER_APP)) == {NotificationStatus.SENT: 1}
+
+
+READABLE = tuple(status for status in NotificationStatus if status is not NotificationStatus.DEDUPLICATED)
+
+
+async def _page(bench: Bench, **asked: Any) -> tuple[list[NotificationId], int]:
+    query = PageQuery(**({"app": APP, "user_id": UserId("ann"), "statuses": READABLE} | asked))
+    page = await bench.store.views.page(query)
+    return [story.record.notification.id for story in page.stories], page.total
+
+
+async def test_a_page_has_its_part_of_a_users_notifications_and_their_number(bench: Bench) -> None:
+    made = [await bench.accepted() for _ in range(5)]
+    await bench.accepted(user="bob")
+    await bench.accepted(app=OTHER_APP)
+    await bench.accept(msgspec.structs.replace(notification(bench.now), kind=Kind.SILENT))
+    newest_first = [one.id for one in reversed(made)]
+    assert await _page(bench, limit=2) == (newest_first[:2], 5)
+    assert await _page(bench, offset=2, limit=2) == (newest_first[2:4], 5)
+    assert await _page(bench, offset=4, limit=2) == (newest_first[4:], 5)
+    assert await _page(bench, offset=6, limit=2) == ([], 5)
+    assert await _page(bench, user_id=UserId("nobody")) == ([], 0)
+
+
+async def test_a_page_shows_receipts_and_what_waits_for_a_retry_apart(bench: Bench) -> None:
+    sent_one, retried, half = (notification(bench.now) for _ in range(3))
+    await bench.routed(sent_one, Sent("p"))
+    again_later = again(0, bench.now, wait_ms=HOUR_MS).settlement
+    await bench.routed(retried, again_later)
+    await bench.routed(half, Sent("q"), again_later)
+    stories = (await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))).stories
+    assert [len(story.receipts) for story in stories] == [2, 1, 1]
+    assert [receipt.provider_id for receipt in stories[2].receipts] == ["p"]
+    processing = (NotificationStatus.PROCESSING,)
+    assert await _page(bench, statuses=processing) == ([half.id, retried.id], 2)
+    assert await _page(bench, statuses=processing, waiting=True) == ([retried.id], 1)
+    assert await _page(bench, statuses=(*processing, NotificationStatus.SENT), waiting=False) == (
+        [half.id, sent_one.id],
+        2,
+    )
+
+
+async def test_a_page_of_some_types(bench: Bench) -> None:
+    plain, alert, promotion = (notification(bench.now) for _ in range(3))
+    alert = msgspec.structs.replace(alert, content=msgspec.structs.replace(alert.content, type="alert"))
+    promotion = msgspec.structs.replace(promotion, content=msgspec.structs.replace(promotion.content, type="promotion"))
+    await bench.accept(plain, alert, promotion)
+    assert await _page(bench, types=("alert",)) == ([alert.id], 1)
+    assert await _page(bench, types=("promotion", None)) == ([promotion.id, plain.id], 2)
+    assert await _page(bench, types=("news",)) == ([], 0)
+
+
+async def test_a_duplicates_record_is_on_no_page_of_what_was_sent(bench: Bench) -> None:
+    first, second = (notification(bench.now, body="same") for _ in range(2))
+    await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, second)))
+    assert await _page(bench) == ([first.id], 1)
+
+
+async def test_a_page_far_back_is_found_and_counted(bench: Bench) -> None:
+    oldest = await bench.accepted()
+    await bench.accept(*(notification(bench.now) for _ in range(1200)))
+    assert await _page(bench, offset=1200, limit=1) == ([oldest.id], 1201)
+
+
+async def test_what_was_read_says_when_it_was_read_first(bench: Bench) -> None:
+    made, other = await bench.accepted(), await bench.accepted()
+    read_at, marks = bench.now, bench.store.marks
+    await marks.read(made.id, read_at)
+    await marks.read(made.id, later(read_at, HOUR_MS))
+    assert (await bench.story(made)).marked == Marked(read_at=read_at)
+    assert (await bench.story(other)).marked == Marked()
+    page = await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))
+    assert [story.marked.read_at for story in page.stories] == [None, read_at]
+    await marks.unread(made.id)
+    await marks.unread(other.id)
+    assert (await bench.story(made)).marked == Marked()
+    await marks.read(made.id, later(read_at, HOUR_MS))
+    assert (await bench.story(made)).marked == Marked(read_at=later(read_at, HOUR_MS))
+
+
+async def test_what_was_hidden_is_on_no_page_and_stays_readable_by_id(bench: Bench) -> None:
+    made, other = await bench.accepted(), await bench.accepted()
+    await bench.store.marks.read(made.id, bench.now)
+    await bench.store.marks.hide(made.id, later(bench.now, MINUTE_MS))
+    await bench.store.marks.hide(made.id, later(bench.now, HOUR_MS))
+    assert await _page(bench) == ([other.id], 1)
+    assert (await bench.story(made)).marked == Marked(bench.now, later(bench.now, MINUTE_MS))
+
+
+async def test_a_mark_may_come_before_the_record(bench: Bench) -> None:
+    made = notification(bench.now)
+    await bench.store.marks.read(made.id, bench.now)
+    await bench.accept(made)
+    assert (await bench.story(made)).marked.read_at == bench.now
+
+
+async def test_marks_leave_after_their_notification(bench: Bench) -> None:
+    gone, kept = notification(bench.now), notification(bench.now)
+    await bench.routed(gone, Sent("p"))
+    await bench.accept(kept)
+    for one in (gone, kept):
+        await bench.store.marks.read(one.id, bench.now)
+    bench.clock.advance(DAY_MS)
+    retention = bench.store.retention
+    assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
+    await retention.drop_whole(later(bench.now, -HOUR_MS))
+    assert await bench.store.views.story(APP, gone.id) is None
+    assert (await bench.story(kept)).marked.read_at is not None
+    await bench.accept(gone)
+    assert (await bench.story(gone)).marked == Marked()

@@ -129,6 +129,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """Where it is for Apple devices alone, and no ordinary alert."""
     to: Broadcast | None = None
     """Where it is for all who listen, and for no user's devices."""
+    type: str | None = None
+    """What sort of message it is, in the app's own words; for its history, not for devices."""
 
 
 UNREADABLE = Content(category="unreadable")

@@ -37,6 +37,7 @@ Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\
 """No control characters; ``$`` alone would let a last newline through."""
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
+TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
 
 Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
@@ -107,6 +108,9 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         Meta(description="For Apple devices alone: anything but an ordinary notification, such as a live activity."),
     ] = None
     retry_policy: Word | None = None
+    type: Annotated[
+        TypeName | None, Meta(description="What sort of message it is, in your own words.", examples=["promotion"])
+    ] = None
 
 
 class Defaults(Struct, frozen=True):
@@ -285,6 +289,7 @@ def _content(submission: Submission) -> Content:
         overrides=submission.overrides,
         push_type=submission.push_type,
         to=None if to is None else Broadcast(Channel(to.channel), to.kind, to.name),
+        type=submission.type,
     )
 
 

@@ -28,6 +28,13 @@ class Record(Struct, frozen=True):
     """False while only the log has it: the ledger follows in a moment."""
 
 
+class Marked(Struct, frozen=True):
+    """What its reader did with a notification (ports.marks)."""
+
+    read_at: Instant | None = None
+    hidden_at: Instant | None = None
+
+
 class Story(Struct, frozen=True):
     """A notification with everything that happened to it."""
 
@@ -35,6 +42,7 @@ class Story(Struct, frozen=True):
     receipts: tuple[Receipt, ...] = ()
     duplicates: tuple[NotificationId, ...] = ()
     """The records of content duplicates of it, at most 100."""
+    marked: Marked = Marked()
 
 
 class HistoryQuery(Struct, frozen=True):
@@ -45,6 +53,27 @@ class HistoryQuery(Struct, frozen=True):
     statuses: tuple[NotificationStatus, ...] = ()
     before: NotificationId | None = None
     limit: int = 50
+
+
+class PageQuery(Struct, frozen=True):
+    """Which of the visible notifications of a user to list: newest first, *limit* after the first *offset*."""
+
+    app: AppId
+    user_id: UserId
+    statuses: tuple[NotificationStatus, ...]
+    waiting: bool | None = None
+    """Of those being processed only where every target was tried and waits (True), or only the others (False)."""
+    types: tuple[str | None, ...] = ()
+    """Of any where there are none."""
+    offset: int = 0
+    limit: int = 20
+
+
+class Page(Struct, frozen=True):
+    """A page of a user's notifications, without their duplicates' records, and how many there are in all."""
+
+    stories: tuple[Story, ...]
+    total: int
 
 
 class DeadLetter(Struct, frozen=True):
@@ -74,6 +103,10 @@ class Views(Protocol):
 
     async def history(self, query: HistoryQuery) -> list[Record]:
         """A page of notifications, newest first."""
+        ...
+
+    async def page(self, query: PageQuery) -> Page:
+        """A page of what a user sees as theirs: nothing hidden."""
         ...
 
     async def dead(self, query: DeadQuery) -> list[DeadLetter]:

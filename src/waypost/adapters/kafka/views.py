@@ -10,7 +10,7 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.ports.peers import Peers
-from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Record, Story, Views
+from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Page, PageQuery, Record, Story, Views
 
 _TOPIC = "accepted"
 _PATIENCE_S = 0.5
@@ -44,6 +44,10 @@ class LogViews:
     async def history(self, query: HistoryQuery) -> list[Record]:
         """See Views; what is recorded."""
         return await self._ledger.history(query)
+
+    async def page(self, query: PageQuery) -> Page:
+        """See Views; what is recorded."""
+        return await self._ledger.page(query)
 
     async def dead(self, query: DeadQuery) -> list[DeadLetter]:
         """See Views."""

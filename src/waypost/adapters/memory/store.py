@@ -16,6 +16,7 @@ from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.journal import JournalRow, Moved
 from waypost.ports.keys import ApiKey
+from waypost.ports.views import Marked
 
 LEASABLE = Instant(0)
 """The due time of fresh work that waits for nobody."""
@@ -111,6 +112,7 @@ class MemoryStore:
         self.keys: dict[str, ApiKey] = {}
         self.jobs: dict[JobId, JobRow] = {}
         self.told: dict[NotificationId, Told] = {}
+        self.marks: dict[NotificationId, Marked] = {}
         self.opted_out: set[tuple[AppId, UserId]] = set()
         self._counter = 0
 

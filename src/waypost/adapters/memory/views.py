@@ -9,9 +9,11 @@ from itertools import islice
 from waypost.adapters.memory.store import MemoryStore, Row
 from waypost.domain.bulk import JobState
 from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Kind
 from waypost.domain.status import NotificationStatus
+from waypost.domain.vocabulary import waits
 from waypost.ports.clock import Clock
-from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Record, Story
+from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Marked, Page, PageQuery, Record, Story
 
 DUPLICATES_SHOWN = 100
 
@@ -34,7 +36,8 @@ class MemoryViews:
         if row is None or row.notification.app != app:
             return None
         duplicates = (other.notification.id for other in self._rows() if other.duplicate_of == notification_id)
-        return Story(self._record(row), tuple(row.receipts.values()), tuple(islice(duplicates, DUPLICATES_SHOWN)))
+        shown = tuple(islice(duplicates, DUPLICATES_SHOWN))
+        return Story(self._record(row), tuple(row.receipts.values()), shown, self._marked(row))
 
     async def history(self, query: HistoryQuery) -> list[Record]:
         """See Views."""
@@ -42,6 +45,16 @@ class MemoryViews:
         records = (self._record(row) for row in rows if query.user_id in (None, row.notification.user_id))
         chosen = (record for record in records if not query.statuses or record.status in query.statuses)
         return list(islice(chosen, query.limit))
+
+    async def page(self, query: PageQuery) -> Page:
+        """See Views."""
+        stories = [
+            Story(self._record(row), tuple(row.receipts.values()), marked=self._marked(row))
+            for row in self._newest_first(query.app)
+            if row.notification.user_id == query.user_id and row.notification.kind is Kind.VISIBLE
+        ]
+        seen = [story for story in stories if story.marked.hidden_at is None and _is_on_page(story, query)]
+        return Page(tuple(seen[query.offset : query.offset + query.limit]), len(seen))
 
     async def dead(self, query: DeadQuery) -> list[DeadLetter]:
         """See Views."""
@@ -61,6 +74,9 @@ class MemoryViews:
         """See Views."""
         rows = (self._store.rows.get(notification_id) for notification_id in ids)
         return {_id(row): self._status(row) for row in rows if row is not None and row.notification.app == app}
+
+    def _marked(self, row: Row) -> Marked:
+        return self._store.marks.get(_id(row), Marked())
 
     def _rows(self) -> Iterable[Row]:
         return self._store.rows.values()
@@ -82,6 +98,13 @@ class MemoryViews:
 
 def _id(row: Row) -> NotificationId:
     return row.notification.id
+
+
+def _is_on_page(story: Story, query: PageQuery) -> bool:
+    status = story.record.status
+    is_left_out = status is NotificationStatus.PROCESSING and query.waiting not in (None, waits(story.receipts))
+    of_type = not query.types or story.record.notification.content.type in query.types
+    return status in query.statuses and of_type and not is_left_out
 
 
 def _is_asked_for(letter: DeadLetter, query: DeadQuery) -> bool:

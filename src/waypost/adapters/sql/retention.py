@@ -19,6 +19,13 @@ from waypost.domain.ids import first_id_at
 from waypost.domain.time import DAY_MS, Instant
 from waypost.ports.clock import Clock
 
+_LEFT = """\
+DELETE FROM mark WHERE notification_id IN (
+    SELECT notification_id FROM mark WHERE notification_id < ?
+    AND NOT EXISTS (SELECT 1 FROM notification WHERE id = notification_id) LIMIT ?
+)
+"""
+_PAGE = 500
 _OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 
 
@@ -38,10 +45,15 @@ class SqlRetention:
         self._day = -1
 
     async def drop_whole(self, before: Instant) -> Instant:
-        """See Retention; once a day, and whoever clears away behind makes room ahead."""
+        """See Retention; once a day, and whoever clears away behind makes room ahead.
+
+        The marks on what has left until then follow.
+        """
         engine = self._database.engine
         if before // DAY_MS != self._day:
             await asyncio.to_thread(engine.keep_up, self._clock.now(), before)
+            while await self._database.commits.submit(_DROP_MARKS, _Page(before, _PAGE), _PAGE) == _PAGE:
+                pass
             self._day = before // DAY_MS
         return engine.by_pages(before)
 
@@ -64,4 +76,9 @@ def _drop_page(transaction: Transaction, page: _Page) -> int:
     return len(rows)
 
 
+def _drop_marks(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    return [transaction.connection.execute(_LEFT, (first_id_at(page.before), page.n)).rowcount for page in ops]
+
+
 _DROP: Kind[_Page, int] = Kind("retention", _drop, durable=False)
+_DROP_MARKS: Kind[_Page, int] = Kind("retention_of_marks", _drop_marks, durable=False)

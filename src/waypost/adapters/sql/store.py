@@ -15,6 +15,7 @@ from waypost.adapters.sql.holds import SqlHolds
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
 from waypost.adapters.sql.ledger import SqlLedger
+from waypost.adapters.sql.marks import SqlMarks
 from waypost.adapters.sql.opt_outs import SqlOptOuts
 from waypost.adapters.sql.outbox_view import SqlOutboxView
 from waypost.adapters.sql.retention import SqlRetention
@@ -48,6 +49,7 @@ class Store:
         self.bulk_views = SqlBulkViews(database)
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
+        self.marks = SqlMarks(database)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)
 
