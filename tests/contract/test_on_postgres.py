@@ -18,7 +18,7 @@ from tests.contract.bench import Bench, by_key, notification, sent, targets
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
-from waypost.adapters.sql import accept, cases, devices, lease, release, straight, views
+from waypost.adapters.sql import accept, cases, devices, lease, pages, reading, release, straight, views
 from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.engine import PostgresEngine
@@ -43,8 +43,9 @@ HOT = {
     "receipts": release._RECEIPTS,
     "what is settled": cases._FIND + " ORDER BY id FOR UPDATE",
     "what went straight": straight._FINISHED.format(now=1, key="id"),
-    "get": views._RECORDS,
+    "get": reading._RECORDS,
     "history of a user": views._OF_USER,
+    "page of a user": pages._SEEN,
     "devices of users": devices._FOR_USERS,
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, settings_of
-from waypost.adapters.sql import devices, views
+from waypost.adapters.sql import devices, pages, reading, views
 from waypost.adapters.sql.connection import connect
 from waypost.adapters.sql.database import prepare
 from waypost.domain.device import Platform, Registration
@@ -23,11 +23,13 @@ READS = {
     "holder of a token": devices._TAKE_OVER,
     "dead token": devices._EVICT,
     "page of devices": devices._SCAN,
-    "record": views._RECORDS.format(keys="?"),
+    "record": reading._RECORDS.format(keys="?"),
     "receipts": views._RECEIPTS_OF,
     "duplicates": views._DUPLICATES_OF,
     "history of an app": views._OF_APP,
     "history of a user": views._OF_USER,
+    "page of a user": pages._SEEN,
+    "marks": pages._MARKS.format(keys="?"),
     "dead letters": views._DEAD,
 }
 
