@@ -120,12 +120,15 @@ async def work(
             crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
-            worker = Worker(crew, place, _chores(config, store, carrier), config.limits.backlog)
+            chores = _chores(config, store, carrier, devices, dedup)
+            worker = Worker(crew, place, chores, config.limits.backlog)
             carrier.listen(worker.wake)
             intake = _intake(config, carrier, dedup, crew, worker)
             streams = stream_doors(config, intake, slot, telemetry)
             readiness = partial(_readiness, carrier, crew, worker, board, streams)
-            api = _api(config, store, carrier, crew, worker, intake, readiness, metrics)
+            api = _api(
+                config, store, carrier, chores, crew, worker, intake=intake, readiness=readiness, metrics=metrics
+            )
             doors = [*doors_of(config, api, listener), *streams.values()]
             _share_the_interpreter()
             await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
@@ -145,9 +148,10 @@ def _share_the_interpreter() -> None:
     gc.set_threshold(200_000, 10, 10)
 
 
-def _chores(config: Config, store: Store, carrier: Carrier) -> Chores:
+def _chores(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
     keep_days = config.retention.notifications_days
-    return Chores(store.journal, store.dedup, store.retention, store.bulk, keep_days, carrier.record)
+    kept = store.journal, dedup, store.retention, store.bulk
+    return Chores(carrier.work, devices, *kept, keep_days, carrier.record)
 
 
 def _crew(
@@ -196,12 +200,14 @@ def _intake(config: Config, carrier: Carrier, dedup: Dedup, crew: Crew, worker: 
     )
 
 
-def _api(
+def _api(  # noqa: PLR0913 - one of each that the API speaks of
     config: Config,
     store: Store,
     carrier: Carrier,
+    chores: Chores,
     crew: Crew,
     worker: Worker,
+    *,
     intake: Intake,
     readiness: Callable[[], Readiness],
     metrics: PrometheusSink,
@@ -211,14 +217,14 @@ def _api(
     return Api(
         intake=intake,
         views=carrier.views,
-        devices=crew.devices,
+        devices=chores.devices,
         keys=carrier.keys or store.keys,
         bulk=BulkIntake(
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),
         opt_outs=store.opt_outs,
         outbox=store.outbox,
-        explain=Explain(crew.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
+        explain=Explain(chores.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},

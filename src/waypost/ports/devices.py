@@ -40,12 +40,16 @@ class Use(Struct, frozen=True):
     at: Instant
 
 
-class Devices(Protocol):
-    """Who owns which device; a token has one owner at a time. Deactivation keeps the row."""
+class Lookup(Protocol):
+    """Who owns which device, as a delivery asks."""
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """The active devices of each user, in the order asked, each list by platform then device id."""
         ...
+
+
+class Devices(Lookup, Protocol):
+    """The registry: a token has one owner at a time. Deactivation keeps the row."""
 
     async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
         """Register or refresh one device; safe against concurrent calls for the same device or token.

@@ -133,22 +133,12 @@ class NotOpen(Struct, frozen=True, tag=True):
 Withdrawal = Withdrawn | TooLate | NotOpen
 
 
-class Work(Protocol):
-    """Queue, timer, receipts and keys of one stack.
+class Leases(Protocol):
+    """A queue that is worked off, whoever fills it.
 
     Whatever is said to be written is durable when the call returns; an exception means that nothing of the call was
     written (``Unavailable`` and its kind: try again later). Everything is safe to repeat after a crash.
     """
-
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
-        """Make each item's keys, record and queue (or timer) entry visible together, or none of them.
-
-        One answer per item, in order, given only when durable. Idempotent by notification id: an id that is known is
-        ``Accepted(new=False)``. The second of two items of one batch with the same key is the first's duplicate.
-        An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``); the
-        repeat of an idempotency key leaves none. A store failure writes nothing of the batch.
-        """
-        ...
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """Take at most *n* leasable items of *lane*, apps taking turns.
@@ -169,6 +159,20 @@ class Work(Protocol):
         target, attempt); what loses is returned, dropped and counted. The settle that closes the last open target
         writes the notification's final status, once. A withdrawn notification's ``Again`` and ``Parked`` become
         cancelled. Settling part of an item keeps the rest of it under the lease.
+        """
+        ...
+
+
+class Work(Leases, Protocol):
+    """Queue, timer, receipts and keys of one stack."""
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """Make each item's keys, record and queue (or timer) entry visible together, or none of them.
+
+        One answer per item, in order, given only when durable. Idempotent by notification id: an id that is known is
+        ``Accepted(new=False)``. The second of two items of one batch with the same key is the first's duplicate.
+        An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``); the
+        repeat of an idempotency key leaves none. A store failure writes nothing of the batch.
         """
         ...
 

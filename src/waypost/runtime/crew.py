@@ -10,9 +10,9 @@ from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.retry import RetryRules
 from waypost.pipeline.route import Channels, Credentials
 from waypost.ports.clock import Clock, Jitter
-from waypost.ports.devices import Devices
+from waypost.ports.devices import Lookup
 from waypost.ports.sender import Sender
-from waypost.ports.work import Work
+from waypost.ports.work import Leases
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
@@ -22,8 +22,8 @@ from waypost.telemetry import Telemetry
 class Crew(Struct, frozen=True):
     """What every loop of a worker works with."""
 
-    work: Work
-    devices: Devices
+    work: Leases
+    devices: Lookup
     senders: Mapping[CredentialId, Sender]
     channels: Channels
     credentials: Mapping[AppId, Credentials]
@@ -34,5 +34,5 @@ class Crew(Struct, frozen=True):
     clock: Clock
     jitter: Jitter
     telemetry: Telemetry
-    routes: Work | None = None
+    routes: Leases | None = None
     """What is leased to be routed alone, where sending is apart from it."""

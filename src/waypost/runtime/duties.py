@@ -16,9 +16,11 @@ from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import sweep
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Devices
 from waypost.ports.journal import Journal
 from waypost.ports.ownership import Ownership
 from waypost.ports.retention import Retention
+from waypost.ports.work import Work
 from waypost.runtime.crew import Crew
 from waypost.runtime.roles import Role
 from waypost.runtime.ticker import Ticker
@@ -35,6 +37,8 @@ TIDY_PAGE = 500
 class Chores(Struct, frozen=True):
     """What the duties are done on."""
 
+    work: Work
+    devices: Devices
     journal: Journal
     dedup: Dedup
     retention: Retention
@@ -78,7 +82,7 @@ class Duties:
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""
-        while (page := await report(self._chores.journal, self._crew.devices)).rows:
+        while (page := await report(self._chores.journal, self._chores.devices)).rows:
             if page.evicted:
                 self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._crew.telemetry.count(Metric.EVICTED, page.evicted)
@@ -103,7 +107,7 @@ class Duties:
         """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
         now = self._crew.clock.now()
         for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
-            await self._crew.work.withdraw(app, [notification_id], "cancelled", now)
+            await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
 
     async def _sweep(self) -> None:
         """Clear away what is over."""

@@ -12,7 +12,7 @@ from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
 from waypost.pipeline.route import Plan, plan, poisoned
-from waypost.ports.work import Lease, Settled, Work, WorkItem
+from waypost.ports.work import Lease, Leases, Settled, WorkItem
 from waypost.runtime.crew import Crew
 from waypost.runtime.slices import slices
 from waypost.telemetry import Event, Metric
@@ -32,7 +32,7 @@ Found = Mapping[NotificationId, Sequence[Device]]
 class LeaseLoop(ABC):
     """Leases of one lane; ``wake`` it when work may have come or room may have been made."""
 
-    def __init__(self, lane: Lane, crew: Crew, work: Work, slice_: int) -> None:
+    def __init__(self, lane: Lane, crew: Crew, work: Leases, slice_: int) -> None:
         """*slice_* items are begun in one turn of the event loop: the other lanes have their turns between."""
         self.lane = lane
         self.is_idle = False

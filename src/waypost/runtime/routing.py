@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from waypost.domain.notification import Lane
-from waypost.ports.work import Lease, Settled, Work, WorkItem
+from waypost.ports.work import Lease, Leases, Settled, WorkItem
 from waypost.runtime.crew import Crew
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.runtime.settler import PART
@@ -14,7 +14,7 @@ from waypost.runtime.settler import PART
 class RouteLoop(LeaseLoop):
     """Routes one lane: what it settles of a notification is its targets, and those that need no sending."""
 
-    def __init__(self, lane: Lane, crew: Crew, routes: Work) -> None:
+    def __init__(self, lane: Lane, crew: Crew, routes: Leases) -> None:
         super().__init__(lane, crew, routes, PART)
 
     async def landed(self) -> None:

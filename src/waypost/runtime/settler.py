@@ -11,7 +11,7 @@ import msgspec
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
-from waypost.ports.work import Lease, Settled, Stale, Work
+from waypost.ports.work import Lease, Leases, Settled, Stale
 from waypost.runtime.flight import Flight
 from waypost.runtime.slices import slices
 from waypost.telemetry import Event, Metric, Telemetry
@@ -27,7 +27,7 @@ PART = 100
 class Settler:
     """Writes settlements in batches; several writes may be under way, those of one lease in order."""
 
-    def __init__(self, work: Work, telemetry: Telemetry, limit: int, on_parked: Callable[[str], None]) -> None:
+    def __init__(self, work: Leases, telemetry: Telemetry, limit: int, on_parked: Callable[[str], None]) -> None:
         self._work = work
         self._telemetry = telemetry
         self._limit = limit

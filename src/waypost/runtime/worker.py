@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import traceback
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 
 from msgspec import Struct
 
-from waypost.domain.errors import Unavailable, WaypostError
+from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
@@ -18,6 +16,7 @@ from waypost.ports.peers import Peers
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores, Duties
+from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.roles import Role
@@ -34,10 +33,6 @@ ATTEND_S = 1.0
 DEPTH_S = 1.0
 PARKED_S = 5.0
 RELEASE_PAGE = 1_000
-FAILED_DRAIN_S = 2.0
-"""What a worker of which a stage failed gives the others to settle."""
-LAST_WORDS_S = 1.0
-"""For the senders to report what is still in flight, and for that to be written."""
 WORK_TOPIC = "work"
 """Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
 
@@ -60,6 +55,7 @@ class Worker:
 
     def __init__(self, crew: Crew, place: Place, chores: Chores, backlog_limit: int) -> None:
         self._crew = crew
+        self._work = chores.work
         self._place = place
         self._backlog_limit = backlog_limit
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
@@ -109,25 +105,10 @@ class Worker:
         try:
             await self._start(server)
             on_ready()
-            await self._told_to_stop(stop)
+            await told_to_stop(stop, [self._tasks[0], *self._lane_tasks], self._crew.telemetry)
             patience_s = drain_timeout_s
         finally:
             await self._drain(server, patience_s)
-
-    async def _told_to_stop(self, stop: asyncio.Event) -> None:
-        """Return when *stop* is set; a stage that failed is a WaypostError: the worker ends rather than goes without.
-
-        What the stage was about to touch stays noted, so that it is taken alone from now on.
-        """
-        told = asyncio.create_task(stop.wait())
-        done, _ = await asyncio.wait([told, self._tasks[0], *self._lane_tasks], return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        for error in (task.exception() for task in done - {told}):
-            if error is not None:
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                failed = {"error": type(error).__name__, "place": f"{Path(last.filename).name}:{last.lineno}"}
-                self._crew.telemetry.event(Event.STAGE_FAILED, stage="deliver", **failed)
-                raise WaypostError(f"a stage failed: {failed['error']} at {failed['place']}") from None
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
@@ -207,7 +188,7 @@ class Worker:
         gates = self._crew.gates
         gates.tick(self._crew.clock.monotonic())
         lifted = gates.lifted()
-        released = await self._crew.work.release(self._crew.clock.now(), RELEASE_PAGE, lifted)
+        released = await self._work.release(self._crew.clock.now(), RELEASE_PAGE, lifted)
         if released:
             self._wake_all()
         elif lifted:
@@ -220,7 +201,7 @@ class Worker:
         telemetry = self._crew.telemetry
         full: set[Lane] = set()
         for lane, delivering in self._lanes.items():
-            depth = await self._crew.work.depth(lane)
+            depth = await self._work.depth(lane)
             telemetry.gauge(Metric.DEPTH, depth, lane=lane)
             delivering.publish()
             if depth >= self._backlog_limit:
@@ -239,19 +220,7 @@ class Worker:
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
         await server.stop()
-        for loop in self._loops:
-            loop.stop()
-        try:
-            async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*self._lane_tasks, return_exceptions=True)
-                await asyncio.gather(*(loop.landed() for loop in self._loops))
-                await self._crew.settler.drained()
-        except TimeoutError:
-            pass  # what is still in flight is leased again by whoever comes next
-        await asyncio.gather(*(sender.stop(LAST_WORDS_S) for sender in self._crew.senders.values()))
-        with contextlib.suppress(TimeoutError):  # a store that is away: it is leased again
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self._crew.settler.drained()
+        await drained(self._crew, self._loops, self._lane_tasks, timeout_s)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -100,6 +100,8 @@ async def at_work(
         return 0
 
     chores = Chores(
+        bench.work,
+        bench.devices,
         bench.journal,
         MemoryDedup(bench.store, bench.clock),
         MemoryRetention(bench.store),
