@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import signal
@@ -21,6 +20,7 @@ from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.doors import doors_of
+from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
@@ -130,22 +130,11 @@ async def work(
                 config, store, carrier, chores, crew, worker, intake=intake, readiness=readiness, metrics=metrics
             )
             doors = [*doors_of(config, api, listener), *streams.values()]
-            _share_the_interpreter()
+            share_the_interpreter()
             await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)
-
-
-def _share_the_interpreter() -> None:
-    """Let the event loop have its turn soon while the writer writes, and look for garbage seldom.
-
-    What exists now stays, and what a delivery makes has no cycles: it goes by itself.
-    """
-    sys.setswitchinterval(0.001)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(200_000, 10, 10)
 
 
 def _chores(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:

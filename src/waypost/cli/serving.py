@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -17,8 +19,20 @@ from waypost.cli.printing import as_json_option
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of what the configuration says.")
 @click.option("--listen", metavar="HOST:PORT", help="Address, instead of what the configuration says; port 0 is any.")
 @click.option("--roles", metavar="ROLE,…", help="What it does, such as api or worker,report; all is the default.")
+@click.option(
+    "--profile",
+    type=click.Choice(["notifications-service"]),
+    help="Stand in for another service: configured by environment alone, see docs/notifications-service.md.",
+)
 @as_json_option
-def serve(config_path: Path | None, workers: int | None, listen: str | None, roles: str | None, as_json: bool) -> None:
+def serve(
+    config_path: Path | None,
+    workers: int | None,
+    listen: str | None,
+    roles: str | None,
+    profile: str | None,
+    as_json: bool,
+) -> None:
     """Serve until SIGTERM or Ctrl-C, then let what is in flight settle.
 
     Prints one line once every worker is ready, with the real address; logs go to stderr as JSON.
@@ -28,7 +42,10 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, rol
       waypost serve --config waypost.yaml
       waypost serve --workers 1 --listen 127.0.0.1:0 --json
       waypost serve --roles api
+      waypost serve --profile notifications-service
     """
+    if profile is not None:
+        _stand_in(given=(config_path, workers, listen, roles))
     listed = None if roles is None else f"[{roles}]"
     for name, given in (("WAYPOST_WORKERS", workers), ("WAYPOST_LISTEN", listen), ("WAYPOST_ROLES", listed)):
         if given is not None:
@@ -47,3 +64,20 @@ def serve(config_path: Path | None, workers: int | None, listen: str | None, rol
             click.echo(f"Waypost is ready at {url}{also} ({processes}); {reference}. Stop with Ctrl-C.")
 
     run(config, config_path, announce=announce)
+
+
+def _stand_in(given: tuple[object, ...]) -> NoReturn:
+    """Run the profile to its end."""
+    if any(each is not None for each in given):
+        raise click.UsageError("a profile is configured by its environment variables alone")
+    from waypost.domain.errors import ConfigurationError
+
+    try:
+        from waypost.bootstrap.drop_in import serve as run
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("hiredis", "psycopg"):
+            raise
+        raise ConfigurationError(
+            "--profile", "its clients are not installed: pip install 'waypost[postgres,redis]'"
+        ) from None
+    sys.exit(run(os.environ))

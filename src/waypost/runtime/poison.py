@@ -4,20 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.ports.work import WorkItem
-from waypost.runtime.board import Board
 
 ALONE_LIMIT = 3
+
+
+class Notes(Protocol):
+    """What outlives a worker that is killed (a ``Board``)."""
+
+    def suspects(self) -> dict[NotificationId, int]:
+        """What dead workers had noted, and how often it was alone."""
+        ...
+
+    def note(self, slot: int, lane: Lane, ids: Sequence[NotificationId]) -> None:
+        """The worker *slot* is about to touch these of *lane*."""
+        ...
+
+    def clear(self, notification_id: NotificationId) -> None:
+        """It was survived."""
+        ...
+
+
+class NoNotes:
+    """Where the queue itself counts how often it handed something out (fulfils Notes)."""
+
+    def suspects(self) -> dict[NotificationId, int]:
+        """Nothing."""
+        return {}
+
+    def note(self, slot: int, lane: Lane, ids: Sequence[NotificationId]) -> None:
+        """It is counted already."""
+
+    def clear(self, notification_id: NotificationId) -> None:
+        """There is nothing to clear."""
 
 
 class PoisonWatch:
     """Notes what is about to be touched, and takes what was noted by a dead worker one at a time."""
 
-    def __init__(self, board: Board, slot: int) -> None:
+    def __init__(self, board: Notes, slot: int) -> None:
         self._board = board
         self._slot = slot
         self._suspects: dict[NotificationId, int] = {}

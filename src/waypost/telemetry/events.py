@@ -21,6 +21,7 @@ class Event(Enum):
     PROCESS_READY = ("process.ready", Level.INFO)
     PROCESS_DRAINING = ("process.draining", Level.INFO)
     PROCESS_STOPPED = ("process.stopped", Level.INFO)
+    PROCESS_REFUSED = ("process.refused", Level.ERROR)
     WORKER_STARTED = ("worker.started", Level.INFO)
     WORKER_DIED = ("worker.died", Level.ERROR)
     WORKER_FROZEN = ("worker.frozen", Level.ERROR)
@@ -68,6 +69,10 @@ class Event(Enum):
     RELAY_RETRY = ("relay.retry", Level.WARNING)
     KAFKA_AWAY = ("kafka.away", Level.ERROR)
     KAFKA_BACK = ("kafka.back", Level.INFO)
+    NOTIFICATIONS_MAX_RETRIES = ("notifications.max_retries", Level.ERROR)
+    NOTIFICATIONS_FCM_FATAL = ("notifications.fcm_fatal", Level.ERROR)
+    NOTIFICATIONS_UNREADABLE = ("notifications.unreadable", Level.ERROR)
+    NOTIFICATIONS_TRIMMED = ("notifications.trimmed", Level.ERROR)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

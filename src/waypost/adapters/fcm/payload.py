@@ -12,8 +12,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from waypost.adapters.fcm.settings import CHANNEL
-from waypost.adapters.push.fitting import Fit, fitted
+from waypost.adapters.fcm.service_form import message_of
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings, Form
+from waypost.adapters.push.fitting import fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
 from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
@@ -65,51 +66,59 @@ class Rendering(Struct, frozen=True):
         return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
 
 
-def rendered(notification: Notification, now: Instant, fit: Fit) -> Rendering | Refused:
+def rendered(notification: Notification, now: Instant, settings: FcmSettings) -> Rendering | Refused:
     """What goes to each device, shortened where it must and may be; or why nothing does."""
-    rendering = render(notification, now)
+    rendering = render(notification, now, settings.form)
     if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
         return rendering
     refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
     if refusal is None:
         return rendering
-    if fit == "refuse":
+    if settings.fit == "refuse":
         return refusal
 
     def rendered_with(content: Content) -> Rendering:
-        return render(replace(notification, content=content), now)
+        return render(replace(notification, content=content), now, settings.form)
 
     shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
     return refusal if shorter is None else rendered_with(shorter)
 
 
-def render(notification: Notification, now: Instant) -> Rendering:
+def render(notification: Notification, now: Instant, form: Form = "waypost") -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
     content = notification.content
     silent = notification.kind is Kind.SILENT
-    android: dict[str, Any] = {
-        "priority": PRIORITY[notification.urgency],
-        "ttl": f"{min(remaining_ttl_s(notification, now), LONGEST_TTL_S)}s",
-    }
-    if content.collapse_key:
-        android["collapse_key"] = content.collapse_key
-    message: dict[str, Any] = {"data": {**content.data}, "android": android}
-    if not silent:
-        message["data"].update(_extras(content))
-        message["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
-        of_android = _android_notification(content)
-        if of_android:
-            android["notification"] = of_android
+    is_ours = silent or form == "waypost"
+    message = _message(notification) if is_ours else message_of(content)
+    if is_ours or notification.ttl_ms < LONGEST_TTL_S * SECOND_MS:
+        message["android"]["ttl"] = f"{min(remaining_ttl_s(notification, now), LONGEST_TTL_S)}s"
     override = content.overrides.get(CHANNEL)
     if override:
         message = _overridden(message, override, silent=silent)
     data = message["data"] if isinstance(message["data"], dict) else {}
     message["data"] = data = {key: _text(value) for key, value in data.items()}
-    data[ID_KEY] = format_id(notification.id)
+    if is_ours:
+        data[ID_KEY] = format_id(notification.id)
     rest = b"," + msgspec.json.encode(message)[1:] + b"}"
     if content.to is None:
         return Rendering(message, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
     return Rendering(message, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
+
+
+def _message(notification: Notification) -> dict[str, Any]:
+    """Our own form."""
+    content = notification.content
+    android: dict[str, Any] = {"priority": PRIORITY[notification.urgency]}
+    if content.collapse_key:
+        android["collapse_key"] = content.collapse_key
+    message: dict[str, Any] = {"data": {**content.data}, "android": android}
+    if notification.kind is not Kind.SILENT:
+        message["data"].update(_extras(content))
+        message["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
+        of_android = _android_notification(content)
+        if of_android:
+            android["notification"] = of_android
+    return message
 
 
 def counted_bytes(message: dict[str, Any]) -> int:

@@ -95,8 +95,8 @@ class FcmSender:
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without the token and the authorization."""
         now = self._clock.now()
-        got = rendered(delivery.notification, now, self._settings.fit)
-        shown = render(delivery.notification, now) if isinstance(got, Refused) else got
+        got = rendered(delivery.notification, now, self._settings)
+        shown = render(delivery.notification, now, self._settings.form) if isinstance(got, Refused) else got
         return Rendered(
             headers={"content-type": "application/json"},
             body=shown.body("…", validate_only=self._settings.validate_only),
@@ -129,7 +129,7 @@ class FcmSender:
                 if isinstance(got, Rendering) and says_the_same(before, notification):
                     got = replace(got, rest=renamed(got.rest, before.id, notification.id))
                 else:
-                    got = rendered(notification, now, self._settings.fit)
+                    got = rendered(notification, now, self._settings)
                 before = notification
             if isinstance(got, Refused):
                 self._loop.call_soon(report, delivery, got)

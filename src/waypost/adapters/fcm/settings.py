@@ -11,6 +11,8 @@ from waypost.domain.notification import Channel
 
 CHANNEL: Final = Channel("fcm")
 
+Form = Literal["waypost", "notifications-service"]
+
 
 class TokenRules(Struct, frozen=True, kw_only=True):
     """When an answer that does not always speak of the token forgets it."""
@@ -41,6 +43,9 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     fit: Fit = "refuse"
     """A message over 4096 bytes is refused, or its body, then its title, is shortened with an ellipsis (``trim``)."""
+    form: Form = "waypost"
+    """What a message that is shown looks like: Waypost's own form, or that of the notifications service, for apps that
+    were written for its messages."""
     validate_only: bool = False
     """A dry run: Google checks every message and delivers none; for a first try of an account."""
     quota_per_minute: Annotated[int, Meta(ge=60)] = 600_000

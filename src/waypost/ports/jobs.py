@@ -1,0 +1,42 @@
+"""A stream of jobs that is its producers' own: whoever works it off reads, notes what became of open ones, finishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Handed(Struct, frozen=True):
+    """An entry in the hands of one consumer, until it is finished or was silent about it for too long."""
+
+    entry: str
+    """Its id in the stream."""
+    fields: Mapping[bytes, bytes]
+    deliveries: int = 1
+    """How often it was handed out, this time included."""
+    note: bytes | None = None
+    """What whoever had it before kept of it."""
+
+
+class Jobs(Protocol):
+    """One consumer of one group of a stream. An exception (``Unavailable``) means that nobody knows whether the call
+    was done, and everything is safe to repeat.
+    """
+
+    async def take(self, n: int) -> list[Handed]:
+        """At most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits."""
+        ...
+
+    async def keep(self, notes: Mapping[str, bytes]) -> None:
+        """Replace the note of each entry that is still this consumer's, for whoever has it next."""
+        ...
+
+    async def hold(self, entries: Sequence[str]) -> set[str]:
+        """Say that they are being worked on; which of them are still this consumer's."""
+        ...
+
+    async def finish(self, entries: Sequence[str]) -> set[str]:
+        """Acknowledge those that are still this consumer's, and forget their notes; which they were."""
+        ...

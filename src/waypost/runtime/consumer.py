@@ -1,0 +1,57 @@
+"""A consumer: one process that works off a queue that others fill, from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from waypost.domain.notification import Lane
+from waypost.runtime.crew import Crew
+from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
+from waypost.runtime.lane import LaneLoop
+from waypost.runtime.ticker import Ticker, every
+from waypost.telemetry import Event
+
+LOOK_S = 0.1
+
+
+class Consumer:
+    """Leases from one lane; who else consumes is the queue's business."""
+
+    def __init__(self, crew: Crew, lane: Lane, tickers: Sequence[Ticker], is_due: Callable[[], bool]) -> None:
+        """*is_due* says whether something in hand may wait for its time: then the lane is to look again."""
+        self._crew = crew
+        self._loop = LaneLoop(lane, crew)
+        self._tickers = [*tickers, ("look", LOOK_S, self._look)]
+        self._is_due = is_due
+
+    def wake(self) -> None:
+        """There is something to lease."""
+        self._loop.wake()
+
+    async def run(self, stop: asyncio.Event, silence: Callable[[], Awaitable[None]], drain_s: float) -> None:
+        """Work until *stop* is set, then call *silence* and finish what is in hand; the senders are started already."""
+        crew, tasks, patience_s = self._crew, list[asyncio.Task[None]](), FAILED_DRAIN_S
+        leasing: list[asyncio.Task[None]] = []
+        try:
+            crew.settler.on_room = self.wake
+            tasks = [asyncio.create_task(crew.settler.run())]
+            tasks += [asyncio.create_task(every(s, act, crew.telemetry, name)) for name, s, act in self._tickers]
+            leasing = [asyncio.create_task(self._loop.run())]
+            crew.telemetry.event(Event.PROCESS_READY)
+            await told_to_stop(stop, [tasks[0], *leasing], crew.telemetry)
+            patience_s = drain_s
+        finally:
+            crew.telemetry.event(Event.PROCESS_DRAINING)
+            await silence()
+            await drained(crew, [self._loop], leasing, patience_s)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _look(self) -> None:
+        """Let an open breaker have its probe, and what rests its turn."""
+        self._crew.gates.tick(self._crew.clock.monotonic())
+        if self._is_due():
+            self.wake()
+        self._loop.look_again()
