@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import redis
 from psycopg.rows import dict_row
 
-from waypost.adapters.redis.jobs import BLOCK_MS
 from waypost.telemetry import Event, Silent
 
 STREAM = "stream.notifications.jobs"
@@ -142,10 +141,6 @@ class Lines(Silent):
 async def until(condition: Callable[[], Any], deadline_s: float = 120.0) -> Any:
     """Ask again and again until there is something."""
     async with asyncio.timeout(deadline_s):
-        while not (found := condition()):
+        while not (found := condition()):  # noqa: ASYNC110 - the servers it asks tell nobody
             await asyncio.sleep(POLL_S)
         return found
-
-
-Waiting = Awaitable[None]
-assert BLOCK_MS > SILENT_MS

@@ -24,7 +24,9 @@ VARIABLE: Final = "DATABASE_URL"
 _PASSING_CLASSES = ("08", "40", "53", "55", "57", "58")
 """Connection exceptions, rollbacks, insufficient resources, locks, operator intervention, system errors."""
 _READ_ONLY = "25006"  # the server became a standby
-_REFUSED = ("28000", "28P01", "3D000", "42501")  # who we are, which database, what we may
+_FORBIDDEN = "42501"  # insufficient_privilege
+_REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
+"""What a server says to whoever may not come in: libpq hands on its text, and no SQLSTATE."""
 
 
 class Pool:
@@ -81,8 +83,9 @@ class Pool:
     def _meant(self, error: psycopg.Error) -> Exception:
         """Unavailable where the same may succeed later; its text tells no parameter and no row."""
         state = error.sqlstate
-        if state in _REFUSED or (state is None and "authentication failed" in str(error)):
-            return ConfigurationError(VARIABLE, f"the server refuses it ({state or 'authentication failed'})")
+        refusal = next((each for each in _REFUSALS if state is None and each in str(error)), None)
+        if refusal or state == _FORBIDDEN:
+            return ConfigurationError(VARIABLE, f"the server refuses it: {refusal or 'permission denied'}")
         if state is None:
             return self._away(type(error).__name__) if isinstance(error, psycopg.OperationalError) else error
         return self._away(state) if state[:2] in _PASSING_CLASSES or state == _READ_ONLY else error

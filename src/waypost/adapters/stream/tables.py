@@ -34,7 +34,7 @@ LOG_NAMES: Final[Names] = {
 }
 _FIND = "SELECT to_regclass($1)::text"
 _COLUMNS = """\
-SELECT attname, format_type(atttypid, atttypmod), attnotnull, atthasdef OR attidentity <> '' OR attgenerated <> ''
+SELECT attname, format_type(atttypid, -1), attnotnull, atthasdef OR attidentity <> '' OR attgenerated <> ''
 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 

@@ -32,7 +32,7 @@ class Tokens(Lookup):
             f"WHERE {user} = ANY($1::text[]::{table.columns['user'].type}[]) AND {token} IS NOT NULL"
         )
         self._remove = (
-            f"DELETE FROM {table.name} AS t USING unnest($1::text[], $2::bytea[]) AS dead(id, hash) "  # noqa: S608
+            f"DELETE FROM {table.name} AS t USING unnest($1::text[], $2::bytea[]) AS dead(id, hash) "  # noqa: S608 - as above
             f"WHERE t.{id_} = {table.cast('id', 'dead.id')} "
             f"AND substring(sha256(convert_to(t.{token}, 'UTF8')) FROM 1 FOR 16) = dead.hash"
         )
