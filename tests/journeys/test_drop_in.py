@@ -46,9 +46,10 @@ class Process:
             )
 
     def kill(self) -> None:
-        """``kill -9``."""
-        self._process.kill()
-        self._process.communicate()
+        """``kill -9``, if it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
 
     async def stop(self) -> tuple[int, bytes]:
         """SIGTERM; the exit status, and what it wrote to standard output."""
@@ -85,11 +86,12 @@ async def test_every_entry_ends_once_whatever_is_killed(
 ) -> None:
     """Requirements S0-27, S0-31 and S0-33: processes killed, Redis restarted, PostgreSQL killed, while jobs come in.
 
-    Each job has one row with its right end, every entry is acknowledged, dead tokens are gone, and no table has changed.
+    Each job has one row with its right end, every entry is acknowledged, dead tokens are gone, no table has changed.
     """
     async with aiohttp.ClientSession() as session:
         lab = Lab(tmp_path / "lab", session)
         await lab.start()
+        processes: list[Process] = []
         try:
             users = {f"user-{n}": [owner.device(f"user-{n}") for _ in range(n % 3)] for n in range(12)}
             dead = {tokens[0] for tokens in users.values() if len(tokens) == 2 and rng.random() < 0.5}
@@ -98,7 +100,7 @@ async def test_every_entry_ends_once_whatever_is_killed(
             await lab.script(SOME_FAIL)
             before = owner.definitions()
             environment = _environment(owner, lab)
-            processes = [Process(tmp_path, environment) for _ in range(2)]
+            processes += [Process(tmp_path, environment) for _ in range(2)]
             told: dict[int, str] = {}
             await _tell(owner, told, users, rng)
             processes[0].kill()
@@ -122,6 +124,8 @@ async def test_every_entry_ends_once_whatever_is_killed(
             faults = "two of three processes killed, Redis restarted, PostgreSQL killed, 5 % of 503"
             table("the drop-in under load", faults=faults, jobs=len(told), messages=len(copies), copies=extra)
         finally:
+            for process in processes:
+                process.kill()
             lab.end()
     events = Counter(line["event"] for line in lines(tmp_path))
     assert events["notifications.max_retries"] == 0
@@ -131,7 +135,12 @@ async def test_every_entry_ends_once_whatever_is_killed(
 @pytest.mark.parametrize("missing", REQUIRED)
 async def test_a_variable_that_is_missing_is_named_in_the_log(tmp_path: Path, missing: str) -> None:
     """Requirement S0-28."""
-    given = {"REDIS_URL": "redis://x", "DATABASE_URL": "postgres://x", "GOOGLE_APPLICATION_CREDENTIALS": "x", missing: ""}
+    given = {
+        "REDIS_URL": "redis://x",
+        "DATABASE_URL": "postgres://x",
+        "GOOGLE_APPLICATION_CREDENTIALS": "x",
+        missing: "",
+    }
     process = Process(tmp_path, given)
     assert await process.ended() == (1, b"")
     (line,) = lines(tmp_path)

@@ -111,8 +111,7 @@ class Owner:
     def unread(self) -> int:
         """Entries that nobody was given yet."""
         (group,) = self.redis.xinfo_groups(STREAM)
-        lag: int = group["lag"]
-        return lag
+        return len(self.redis.xrange(STREAM, b"(" + group["last-delivered-id"]))
 
     def definitions(self) -> list[dict[str, Any]]:
         """Every column of every table."""

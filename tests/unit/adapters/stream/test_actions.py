@@ -11,8 +11,9 @@ from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.stream.actions import Action, action_of, fault_of
 from waypost.adapters.stream.tokens import ANY
 from waypost.config.drop_in import drop_in
+from waypost.domain.delivery import FailureClass
 from waypost.domain.retry import POLICIES, RetryRules
-from waypost.domain.settlement import Change, Dead, Expired, FailureClass, Parked, Suppressed, Unstarted
+from waypost.domain.settlement import Change, Dead, Expired, Parked, Suppressed, Unstarted
 from waypost.domain.time import Instant
 from waypost.http2 import Answer
 from waypost.pipeline.settle import change_of
