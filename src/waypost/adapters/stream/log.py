@@ -43,9 +43,9 @@ class JobLog:
         self._given = [each for each in _OF_JOB if each in table.columns]
         self._open, self._close = _opening(table, self._given), _closing(table)
         id_, status = table.columns["id"], table.columns["status"]
-        self._ended = (
-            f"SELECT {id_.quoted}::text FROM {table.name} "  # noqa: S608 - names as the server has them
-            f"WHERE {id_.quoted} = ANY($1::text[]::{id_.type}[]) AND {status.quoted}::text <> 'pending'"
+        self._known = (
+            f"SELECT {id_.quoted}::text, {status.quoted}::text <> 'pending' "  # noqa: S608 - names as the server has them
+            f"FROM {table.name} WHERE {id_.quoted} = ANY($1::text[]::{id_.type}[])"
         )
 
     async def open(self, jobs: Sequence[tuple[str, Job]], keep: Keep) -> list[str | None]:
@@ -66,10 +66,10 @@ class JobLog:
         async with self._pool.connection() as connection:
             await connection.execute(self._close, values)
 
-    async def ended(self, rows: Sequence[str]) -> set[str]:
-        """Which of *rows* have their end."""
+    async def known(self, rows: Sequence[str]) -> dict[str, bool]:
+        """Which of *rows* are there, and whether they have their end."""
         async with self._pool.connection() as connection:
-            return {row for (row,) in await (await connection.execute(self._ended, (list(rows),))).fetchall()}
+            return dict(await (await connection.execute(self._known, (list(rows),))).fetchall())
 
     async def _opened(
         self, connection: AsyncConnection[Any], jobs: Sequence[tuple[str, Job]], keep: Keep, *, apart: bool

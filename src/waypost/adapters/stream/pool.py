@@ -24,6 +24,8 @@ VARIABLE: Final = "DATABASE_URL"
 _PASSING_CLASSES = ("08", "40", "53", "55", "57", "58")
 """Connection exceptions, rollbacks, insufficient resources, locks, operator intervention, system errors."""
 _READ_ONLY = "25006"  # the server became a standby
+_MEANS_IT = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+"""An entry is acknowledged after its row is closed: that must outlive the server then, whatever its default."""
 _FORBIDDEN = "42501"  # insufficient_privilege
 _REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
 """What a server says to whoever may not come in: libpq hands on its text, and no SQLSTATE."""
@@ -68,7 +70,7 @@ class Pool:
                 await connection.close()
 
     async def _open(self) -> AsyncConnection[Any]:
-        return await AsyncConnection.connect(
+        opened = await AsyncConnection.connect(
             self._url,
             autocommit=True,
             cursor_factory=psycopg.AsyncRawCursor,
@@ -79,6 +81,8 @@ class Pool:
             keepalives_interval=2,
             keepalives_count=3,
         )
+        await opened.execute(_MEANS_IT)
+        return opened
 
     def _meant(self, error: psycopg.Error) -> Exception:
         """Unavailable where the same may succeed later; its text tells no parameter and no row."""

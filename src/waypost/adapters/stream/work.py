@@ -9,7 +9,7 @@ stream: the row of the log, and what became of each device. So a delivery of it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -145,13 +145,19 @@ class StreamWork(Leases):
         for each, job in over:
             await self._give_up(each, job)
         noted = [(each, job, note_of(each.note or b"")) for each, job in readable if each.deliveries < limit]
-        again = [Entry(each.entry, each.deliveries, job, note) for each, job, note in noted if note is not None]
-        first = [(each, job) for each, job, note in noted if note is None]
-        return (await self._still_open(again) if again else []) + (await self._opened(first) if first else [])
+        rows = [note.row for _, _, note in noted if note is not None]
+        known = await self._beside.log.known(rows) if rows else {}
+        again = [
+            Entry(each.entry, each.deliveries, job, note)
+            for each, job, note in noted
+            if note is not None and note.row in known
+        ]
+        first = [(each, job) for each, job, note in noted if note is None or note.row not in known]
+        entries = await self._still_open(again, {row for row, has_end in known.items() if has_end}) if again else []
+        return entries + (await self._opened(first) if first else [])
 
-    async def _still_open(self, again: Sequence[Entry]) -> list[Entry]:
+    async def _still_open(self, again: Sequence[Entry], ended: Set[str]) -> list[Entry]:
         """Those of which a device is to be sent to; the others had all their outcomes when somebody died."""
-        ended = await self._beside.log.ended([each.note.row for each in again])
         through = [each for each in again if each.note.devices is not None and not each.targets(self._beside.channel)]
         unsaid = [_end(each, None) for each in through if each.note.row not in ended]
         if unsaid:
@@ -166,6 +172,10 @@ class StreamWork(Leases):
             given = zip(first, rows, strict=True)
             notes = {each.entry: msgspec.json.encode(Note(row)) for (each, _), row in given if row is not None}
             await self._jobs.keep(notes)
+            for entry in (
+                notes.keys() & self._taken.keys()
+            ):  # whether the rows are there is not known if it goes away now
+                self._taken[entry] = replace(self._taken[entry], note=notes[entry])
 
         rows = await self._beside.log.open([(each.entry, job) for each, job in first], keep)
         opened = []
