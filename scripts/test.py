@@ -56,6 +56,7 @@ ENGINES = (
     "tests/adapters/sql",
     "tests/adapters/kafka",
     "tests/adapters/redis",
+    "tests/adapters/stream",
     "tests/adapters/cassandra",
     "tests/adapters/services",
     "tests/contract",
