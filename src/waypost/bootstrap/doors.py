@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 
@@ -24,7 +25,8 @@ def doors_of(config: Config, api: Api, listener: socket.socket) -> list[Lifecycl
 
 
 def _grpc(config: Config, api: Api) -> Lifecycle:
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core writes plain text among our JSON
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core would write plain text among our JSON
+    logging.getLogger("grpc").addHandler(logging.NullHandler())  # so would its Python
     try:
         from waypost.entrypoints.grpc.api import GrpcApi  # noqa: PLC0415 - what it speaks with is an optional extra
         from waypost.entrypoints.grpc.server import GrpcServer  # noqa: PLC0415 - as above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,7 +14,9 @@ from grpc_health.v1 import health_pb2
 from tests.adapters.grpc.service import DEFAULTS, Door, reason, served, shown, status_in, violations
 from waypost.domain.errors import StorageFull
 from waypost.entrypoints.grpc.settings import GrpcSettings
+from waypost.telemetry import Metric
 from waypost.v1 import notifications_pb2 as pb
+from waypost.v1.notifications_pb2_grpc import NotificationsStub
 
 pytestmark = pytest.mark.asyncio
 
@@ -129,6 +132,61 @@ async def test_a_draining_server_acknowledges_what_it_has_read_and_ends_the_stre
         error = await ended(stream)
         assert (error.code(), reason(status_in(error))) == (grpc.StatusCode.UNAVAILABLE, "shutting_down")
         await stopping
+
+
+async def test_a_busy_stream_does_not_hold_up_a_draining_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much comes, reading ends. The metric says how: a client that is writing may miss the status."""
+    async with served() as door:
+        accept = door.service.work.accept
+
+        async def slowly(batch: Any) -> Any:
+            await asyncio.sleep(0.01)  # so that something more has always come
+            return await accept(batch)
+
+        monkeypatch.setattr(door.service.work, "accept", slowly)
+        stream = door.stub.SubmitStream(metadata=door.key)
+        known: list[int] = []
+
+        async def write() -> None:
+            for n in range(100_000):
+                await stream.write(request((n, shown(str(n)))))
+
+        async def read() -> None:
+            async for message in stream:
+                known.extend(each.sequence for each in message.acknowledgements)
+                begun.set()
+
+        begun = asyncio.Event()
+        calling = asyncio.gather(write(), read(), return_exceptions=True)
+        await begun.wait()
+        await door.server.stop()
+        await calling
+        counted = [labels["status"] for metric, labels in door.service.telemetry.counts if metric is Metric.REQUESTS]
+        assert counted == ["UNAVAILABLE"]
+        assert known == list(range(len(known)))
+        assert len(known) <= len(door.service.store.rows)
+
+
+async def test_callers_that_vanish_at_any_moment_are_no_surprise(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither ours nor gRPC's log has a word of them."""
+    rng = random.Random(7)
+    async with served() as door:
+
+        async def vanish(caller: int) -> None:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{door.server.port}") as channel:
+                stub: Any = NotificationsStub(channel)
+                stream = stub.SubmitStream(metadata=door.key)
+                for n in range(rng.randrange(6)):
+                    await stream.write(request(*((k, shown(f"{caller}-{n}-{k}")) for k in range(30))))
+                for _ in range(rng.randrange(2)):
+                    await asyncio.wait({asyncio.ensure_future(stream.read())}, timeout=rng.random() / 50)
+                stream.cancel()
+
+        await asyncio.gather(*(vanish(caller) for caller in range(40)), return_exceptions=True)
+        assert (await door.stub.Submit(shown("still"), metadata=door.key)).id
+        await door.server.stop()
+        assert not door.service.telemetry.events
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("grpc")] == []
 
 
 async def test_an_idle_stream_does_not_hold_up_a_draining_server() -> None:

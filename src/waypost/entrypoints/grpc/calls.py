@@ -77,6 +77,8 @@ class Calls:
             message = await answer(await self._let_in(context, writes))
             word = "OK"
             return None if message is None else message.SerializeToString()
+        except grpc.aio.InternalError:  # the caller is gone, in the middle of a message
+            raise asyncio.CancelledError from None
         except Exception as error:  # noqa: BLE001 - the last resort: whatever it is, the caller gets an answer
             if foreseen(error) is None:
                 self._report(method, error)

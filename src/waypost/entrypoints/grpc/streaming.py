@@ -29,23 +29,24 @@ class SubmissionStream:
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._reading: asyncio.Task[None] | None = None
         self._closing = False
 
     def close(self) -> None:
         """Read nothing more; what was read is acknowledged, then the stream ends as UNAVAILABLE."""
         self._closing = True
         self._news.set()
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def run(self) -> None:
         """Until the caller has said all and has every acknowledgement."""
-        reading = asyncio.create_task(self._read())
+        self._reading = reading = asyncio.create_task(self._read())
         reading.add_done_callback(lambda _: self._news.set())
         try:
             while True:
                 await self._news.wait()
                 self._news.clear()
-                if self._closing:
-                    reading.cancel()
                 while self._waiting:
                     await self._acknowledge()
                 if self._closing:
