@@ -126,12 +126,17 @@ def set_up() -> Result:
     if subprocess.run([PYTHON, "-m", "scripts.compiled", "--keep"], cwd=ROOT, check=False).returncode != 0:
         sys.exit(1)
     servers("up")
+    in_background([PYTHON, "-m", "tests.journeys.go_caller"])
     return Result(SET_UP, time.monotonic() - started, ok=True)
 
 
 def servers(action: str) -> None:
     """Fetch or start the servers in the background: tests that need one wait for it, and say what is wrong with it."""
-    command = [sys.executable, "-m", "scripts.services", action, "--base", os.environ[BASE]]
+    in_background([sys.executable, "-m", "scripts.services", action, "--base", os.environ[BASE]])
+
+
+def in_background(command: list[str | Path]) -> None:
+    """Run what a later test needs; it finds out itself where that failed."""
     threading.Thread(
         target=subprocess.run, args=[command], kwargs={"cwd": ROOT, "capture_output": True, "check": False}
     ).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,11 @@ ROOT = Path(__file__).parents[2]
 SOURCE = Path(__file__).parent / "grpc_caller"
 PROTOS = ROOT / "proto"
 BUILT = ROOT / ".cache" / "grpc"
+
+
+def go_command() -> str | None:
+    """Where Go is, None where it is not."""
+    return shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/go/bin"]))
 
 
 def go_caller(go: str) -> Path:
@@ -41,3 +47,8 @@ def _build(go: str, folder: Path) -> Path:
     subprocess.run([*protoc, "waypost/v1/notifications.proto"], check=True)
     subprocess.run([go, "build", "-mod=readonly", "-o", "built", "."], cwd=folder, check=True)
     return folder / "built"
+
+
+if __name__ == "__main__":
+    if (found := go_command()) is not None:
+        go_caller(found)

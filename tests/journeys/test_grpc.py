@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tests.journeys.go_caller import go_caller
+from tests.journeys.go_caller import go_caller, go_command
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience
 from waypost.v1 import notifications_pb2 as pb
@@ -53,7 +52,7 @@ async def ended(*command: str | Path, **environment: str) -> str:
 
 async def test_a_caller_in_go_sends_one_a_batch_and_a_stream(tmp_path: Path) -> None:
     """Its stub is generated from our proto file; it reads our codes and the wrong field from a refusal."""
-    go = shutil.which("go", path=os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/go/bin"]))
+    go = go_command()
     if go is None:
         if os.environ.get("CI") == "true":
             pytest.fail("go is not installed")
@@ -72,8 +71,8 @@ async def test_a_caller_in_go_sends_one_a_batch_and_a_stream(tmp_path: Path) -> 
         await sent(service, ids)
 
 
-async def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
-    """As a newcomer would copy it."""
+async def test_the_example_of_the_page_runs_and_nobody_else_gets_its_port(tmp_path: Path) -> None:
+    """As a newcomer would copy it. Two services that share a port by mistake would each get some of the calls."""
     page = (ROOT / "docs" / "grpc.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     async with running(tmp_path, workers=1, **OPEN) as service:
@@ -82,6 +81,9 @@ async def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
         ids = [line.split()[-1] for line in said.splitlines() if line.startswith("accepted")]
         assert len(ids) == 4, said
         await sent(service, ids)
+        other = service.beside("other", workers=1, grpc={"listen": service.grpc})
+        with pytest.raises(AssertionError, match=r"grpc\.listen: cannot listen"):
+            await other.start()
 
 
 class Stubborn:
@@ -132,24 +134,16 @@ async def test_a_stream_goes_on_at_another_worker(how: signal.Signals, tmp_path:
     """Killed or told to stop: what has no acknowledgement is said again, and each is one notification."""
     async with running(tmp_path, workers=2, **OPEN) as service:
         await Audience(service).register(5)
-        caller = Stubborn(service, 2_000)
+        caller = Stubborn(service, 300)
         calling = asyncio.create_task(caller.run())
         await caller.begun.wait()
         for pid in service.worker_pids():
             os.kill(pid, how)
         await calling
         assert caller.streams >= 2
-        assert len(set(caller.ids.values())) == 2_000
+        assert len(set(caller.ids.values())) == 300
         if how is signal.SIGTERM:
             assert any("shutting down" in words for words in caller.words)
         status, page = await service.ask("GET", "/v1/notifications?limit=200")
         assert (status, len(page["items"])) == (200, 200)
         assert not service.log("request.failed")
-
-
-async def test_a_port_that_another_serves_is_refused(tmp_path: Path) -> None:
-    """Two services that share a port by mistake would each get some of the calls."""
-    async with running(tmp_path, workers=1, **OPEN) as service:
-        other = service.beside("other", workers=1, grpc={"listen": service.grpc})
-        with pytest.raises(AssertionError, match=r"grpc\.listen: cannot listen"):
-            await other.start()
