@@ -40,7 +40,7 @@ async def test_a_token_that_was_replaced_meanwhile_stays(owner: Owner, lab: Lab,
     await lab.script(parse_rules([{"where": "fcm", "do": {"latency_ms": 500}}, refusing(dead, 404, "UNREGISTERED")]))
     async with serving():
         owner.add(userId="ann", title="Hello")
-        await until(lambda: lab.records.connections and owner.statuses() == {"ann": "pending"})
+        await until(lambda: lab.faults.met()[0])
         owner.sql("UPDATE device_token SET token = 'newer'")
         await until(lambda: owner.statuses() == {"ann": "failed"} and owner.pending() == {})
     assert owner.tokens() == {"newer"}

@@ -1,0 +1,240 @@
+"""The kill table's rows for the stream as the queue: cut off before each step, from the lease to the acknowledgement.
+
+A worker that is cut off loses its connections and its memory at that step. Whoever comes next must find the entry to be
+sent whole, to be sent in part, or with all its outcomes; in the end it has one row and is acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+from psycopg import AsyncConnection
+
+from tests.adapters.stream.owner import GROUP, STREAM, Owner
+from tests.contract.clock import START
+from tests.tables import AddRow
+from waypost.adapters.redis.commands import Command, Redis, Reply
+from waypost.adapters.redis.jobs import RedisJobs
+from waypost.adapters.redis.settings import RedisSettings
+from waypost.adapters.redis.wire import Wire
+from waypost.adapters.stream.log import TABLE as LOG_TABLE
+from waypost.adapters.stream.log import log_in
+from waypost.adapters.stream.pool import Pool
+from waypost.adapters.stream.settings import StreamSettings
+from waypost.adapters.stream.tokens import tokens_in
+from waypost.adapters.stream.work import LANE, Beside, StreamWork
+from waypost.domain.delivery import Target
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Channel
+from waypost.domain.settlement import Change, Sent
+from waypost.ports.plugin import no_faults
+from waypost.ports.work import Lease, Settled, Stale, WorkItem
+from waypost.runtime.clock import SystemClock
+from waypost.telemetry import Silent
+
+pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
+
+TABLE: Final = "killed between every two steps"
+FCM: Final = Channel("fcm")
+IDLE_MS: Final = 100
+MOST_STEPS: Final = 60
+
+
+class CutOff(BaseException):
+    """The worker is no more."""
+
+
+class Steps:
+    """Counts what is asked of a server; the worker is cut off before step *last*."""
+
+    def __init__(self, last: int) -> None:
+        self.taken: list[str] = []
+        self._last = last
+
+    def next(self, name: str) -> None:
+        """One more."""
+        if len(self.taken) + 1 == self._last:
+            raise CutOff
+        self.taken.append(name)
+
+
+class CountedRedis:
+    """A Redis of which each pipeline is a step."""
+
+    def __init__(self, redis: Redis, steps: Steps) -> None:
+        self._redis, self._steps = redis, steps
+        self.start, self.stop = redis.start, redis.stop
+
+    async def execute(self, commands: Sequence[Command]) -> list[Reply]:
+        """See Redis."""
+        self._steps.next(str(commands[0][0]))
+        return await self._redis.execute(commands)
+
+
+class CountedPool(Pool):
+    """A pool of which each statement is a step, and the end of each transaction two: before it and after it."""
+
+    steps = Steps(0)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        """See Pool."""
+        async with super().connection() as connection:
+            yield _Counted(connection, self.steps)
+
+
+class _Counted:
+    def __init__(self, connection: AsyncConnection[Any], steps: Steps) -> None:
+        self._connection, self._steps = connection, steps
+        self._depth = 0
+
+    async def execute(self, *asked: Any) -> Any:
+        self._steps.next(str(asked[0]).split(maxsplit=1)[0])
+        return await self._connection.execute(*asked)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        self._depth += 1
+        async with self._connection.transaction():
+            yield
+            self._depth -= 1
+            if self._depth == 0:
+                self._steps.next("COMMIT")
+        if self._depth == 0:
+            self._steps.next("after COMMIT")
+
+
+class Worker:
+    """A consumer of its own, with connections of its own."""
+
+    def __init__(self, owner: Owner, last: int = 0, sure_ms: int = 60_000) -> None:
+        """For half of *sure_ms* it asks nobody whether what it leased is still its own."""
+        self.sure_ms = sure_ms
+        self.steps = Steps(last)
+        self._redis = Wire(RedisSettings(url=owner.redis_url, timeout_s=10), Silent())
+        self._pool = CountedPool(owner.postgres_url, Silent())
+        self._owner = owner
+
+    async def open(self) -> None:
+        """Connect, and look at the tables; that is no step."""
+        await self._redis.start()
+        log = await log_in(self._pool, LOG_TABLE, {})
+        tokens = await tokens_in(self._pool, "public.device_token", {})
+        beside = Beside(log, tokens, AppId("notifications-service"), FCM, no_faults)
+        counted = CountedRedis(self._redis, self.steps)
+        name, silent = uuid.uuid4().hex, Silent()
+        self.jobs = RedisJobs(counted, counted, STREAM, GROUP, name, min_idle_ms=IDLE_MS, telemetry=silent)
+        settings = StreamSettings(min_idle_ms=self.sure_ms)
+        self.work = StreamWork(self.jobs, beside, settings, SystemClock(), silent)
+        self._pool.steps = self.steps
+
+    async def close(self) -> None:
+        """Let go of everything, without another word."""
+        self._pool.steps = Steps(0)
+        await self._redis.stop()
+        await self._pool.close()
+
+    async def take(self) -> Lease:
+        """What there is, also of those who were silent."""
+        self.jobs.look_for_silent()
+        return await self.work.lease(LANE, 10, START)
+
+
+def answers(item: WorkItem, *numbers: int) -> Settled:
+    """Those devices were sent to."""
+    left = None if item.open_targets is None else {target.n: target for target in item.open_targets}
+    listed = tuple(Target(n, owner_row, FCM) for n, owner_row in enumerate(_ROWS)) if left is None else None
+    attempts = {n: 1 if left is None else left[n].attempt + 1 for n in numbers}
+    changes = tuple(Change(n, attempt, Sent("taken"), START) for n, attempt in attempts.items())
+    return Settled(item.notification, changes, listed)
+
+
+_ROWS: Final[tuple[Any, ...]] = ("row-0", "row-1")
+
+
+async def play(worker: Worker, settled: list[int]) -> None:
+    """One entry with two devices: leased, settled in two parts."""
+    lease = await worker.take()
+    (item,) = lease.items
+    for n in (0, 1):
+        assert await worker.work.settle(lease, [answers(item, n)]) == []
+        settled.append(n)
+
+
+async def find(owner: Owner, settled: Sequence[int]) -> str:
+    """Go on from what is there, to the end; the name of what was found."""
+    worker = Worker(owner)
+    await worker.open()
+    found = "acknowledged"
+    try:
+        while owner.pending() or owner.unread():
+            lease = await worker.take()
+            for item in lease.items:
+                left = [0, 1] if item.open_targets is None else [target.n for target in item.open_targets]
+                assert set(left).isdisjoint(settled), "what was settled is not sent again"
+                found = "all to be sent" if len(left) == 2 else "the rest to be sent"
+                await worker.work.settle(lease, [answers(item, *left)])
+            if not lease.items and found == "acknowledged":
+                found = "found settled"
+            await asyncio.sleep(IDLE_MS / 1000 / 4)
+    finally:
+        await worker.close()
+    assert [row["status"] for row in owner.log()] == ["sent"], "one row, closed"
+    assert owner.redis.keys("waypost:job:*") == [], "no note is left"
+    return found
+
+
+async def test_cut_off_before_every_step(owner: Owner, table: AddRow) -> None:
+    """The rows from "leased … first byte sent" to "settled … acknowledged"."""
+    found: list[str] = []
+    steps: list[str] = []
+    for n in range(1, MOST_STEPS):
+        owner.redis.flushdb()
+        owner.sql("DROP SCHEMA IF EXISTS notifications CASCADE")
+        owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)
+        owner.add(userId="ann", title="Hello")
+        worker, settled = Worker(owner, n), list[int]()
+        await worker.open()
+        try:
+            await play(worker, settled)
+        except CutOff:
+            steps = worker.steps.taken
+        else:
+            break
+        finally:
+            await worker.close()
+        found.append(await find(owner, settled))
+    assert "COMMIT" in steps
+    assert set(found) == {"all to be sent", "the rest to be sent", "found settled"}
+    table(TABLE, engine="stream", row="leased … acknowledged", kills=len(found), found=" | ".join(dict.fromkeys(found)))
+
+
+async def test_a_frozen_worker_that_settles_late_changes_nothing(owner: Owner) -> None:
+    """The row "frozen worker settles late": what it says is stale; the other one alone acknowledges."""
+    owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)
+    owner.add(userId="ann", title="Hello")
+    frozen, other = Worker(owner, sure_ms=IDLE_MS), Worker(owner)
+    await frozen.open()
+    await other.open()
+    try:
+        lease = await frozen.take()
+        (item,) = lease.items
+        while not (taken := await other.take()).items:  # noqa: ASYNC110 - the first one's silence is what is waited for
+            await asyncio.sleep(IDLE_MS / 1000 / 4)
+        late = await frozen.work.settle(lease, [answers(item, 0, 1)])
+        assert late == [Stale(item.notification.id, n, 1) for n in (0, 1)]
+        assert await frozen.work.extend(lease, START) is False
+        assert [row["status"] for row in owner.log()] == ["pending"]
+        assert len(owner.pending()) == 1
+        (mine,) = taken.items
+        assert await other.work.settle(taken, [answers(mine, 0, 1)]) == []
+        assert owner.pending() == {}
+    finally:
+        await frozen.close()
+        await other.close()
+    assert [(row["status"], row["sent"]) for row in owner.log()] == [("sent", 2)]
