@@ -212,6 +212,7 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),
         opt_outs=store.opt_outs,
+        marks=store.marks,
         outbox=store.outbox,
         explain=Explain(chores.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
         clock=crew.clock,

@@ -78,6 +78,11 @@ def meant_by(vocabulary: Vocabulary, word: str) -> tuple[NotificationStatus, ...
     return tuple(status for status in NotificationStatus if notification_word(vocabulary, status) == word)
 
 
+def readable_in(vocabulary: Vocabulary) -> tuple[NotificationStatus, ...]:
+    """The statuses that it has a word for."""
+    return tuple(status for status in NotificationStatus if notification_word(vocabulary, status) is not None)
+
+
 def waits(receipts: Sequence[Receipt]) -> bool:
     """Whether every target was tried without success and waits to be tried again."""
     return bool(receipts) and all(each.status is DeliveryStatus.PENDING and each.attempt for each in receipts)

@@ -15,6 +15,7 @@ from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptO
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.keys import MemoryKeys
+from waypost.adapters.memory.marks import MemoryMarks
 from waypost.adapters.memory.outbox import MemoryOutboxView
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
@@ -117,6 +118,7 @@ class Service:
             keys=self.keys,
             bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
             opt_outs=MemoryOptOuts(self.store),
+            marks=MemoryMarks(self.store),
             outbox=MemoryOutboxView(),
             explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),
             clock=self.clock,

@@ -15,7 +15,7 @@ def test_every_operation_is_on_the_page_and_none_that_is_gone() -> None:
     """By method and path; the names of path parameters are free."""
     paths = json.loads(openapi_document((), ()))["paths"]
     served = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
-    named = set(re.findall(r"`((?:GET|POST|PUT|DELETE) /[^`]*)`", PAGE.read_text(encoding="utf-8")))
+    named = set(re.findall(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`", PAGE.read_text(encoding="utf-8")))
 
     def shape(calls: set[str]) -> set[str]:
         return {re.sub(r"\{\w+\}", "{}", call) for call in calls}

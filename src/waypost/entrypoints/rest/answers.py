@@ -32,6 +32,8 @@ class Spoken(Struct, frozen=True):
     """The refusals particular to this operation."""
     public: bool = False
     """Answered without an API key."""
+    enveloped: bool = False
+    """Refused in the envelope of ``/api``."""
 
 
 def speaks(answers: dict[int, Any], **more: Any) -> dict[str, Any]:

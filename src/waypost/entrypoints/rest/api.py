@@ -20,6 +20,7 @@ from waypost.ports.bulk import OptOuts
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.keys import Keys
+from waypost.ports.marks import Marks
 from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
 from waypost.telemetry import Telemetry
@@ -41,6 +42,7 @@ class Api(Struct, frozen=True):
     keys: Keys
     bulk: BulkIntake
     opt_outs: OptOuts
+    marks: Marks
     outbox: OutboxView
     explain: Explain
     clock: Clock

@@ -30,7 +30,7 @@ from waypost.entrypoints.rest.door import Door
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.settings import RestSettings
-from waypost.entrypoints.rest.shapes import notify
+from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
 
 EVERYTHING = RestSettings()
 
@@ -73,7 +73,8 @@ def openapi_document(
 
 def _routes(settings: RestSettings) -> list[HTTPRouteHandler]:
     """What is served: our own API, and the shapes of others that are not switched off."""
-    return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ())]
+    under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
+    return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

@@ -21,6 +21,18 @@ IdText = Annotated[
 ]
 Base64Url = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+={0,2}$", max_length=128)]
 
+PlatformName = Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})]
+TokenText = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=4096,
+        pattern=r"^[\x21-\x7e]+(?!\n)$",
+        description="What the platform's provider gave: a device token (APNs: in hex), or the endpoint URL of a "
+        "push subscription.",
+    ),
+]
+
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
     """Up to 1,000 notifications, each accepted or refused by itself."""
@@ -68,17 +80,8 @@ class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
 class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
     """What an app says of itself at launch."""
 
-    platform: Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})]
-    token: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=4096,
-            pattern=r"^[\x21-\x7e]+(?!\n)$",
-            description="What the platform's provider gave: a device token (APNs: in hex), or the endpoint URL of a "
-            "push subscription.",
-        ),
-    ]
+    platform: PlatformName
+    token: TokenText
     keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription, as `web` has them.")] = None
     expiration_time: Annotated[
         float | None,

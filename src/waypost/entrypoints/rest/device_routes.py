@@ -9,13 +9,14 @@ from litestar import Response, delete, get, put
 from litestar.params import QueryParameter, RawBody
 
 from waypost.domain.device import Registration
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
+from waypost.domain.errors import ErrorCode, Fault, NotFound
 from waypost.domain.ids import DeviceId, UserId
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import SubmittedDevice, subscription_keys
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.registering import register as register_device
 from waypost.entrypoints.rest.views import DeviceList, RegisteredDevice, device_view
 
 _device = msgspec.json.Decoder(SubmittedDevice)
@@ -42,9 +43,6 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     """
     api = api_of(request)
     said = decode(_device, body)
-    check = api.device_checks.get(request.user.app, {}).get(said.platform)
-    if check is None:
-        raise InvalidRequest((Fault("platform", f"must be one of {', '.join(api.platforms)}"),))
     registration = Registration(
         app=request.user.app,
         user_id=UserId(identity_in(user_id, "user_id")),
@@ -57,12 +55,9 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
         locale=said.locale,
         token_use=said.token_use,
     )
-    faults = check(registration)
-    if said.expiration_time is not None and said.expiration_time <= api.clock.now():
-        faults.append(Fault("expiration_time", "the subscription has ended already"))
-    if faults:
-        raise InvalidRequest(tuple(faults))
-    stored = await api.devices.upsert(registration, api.clock.now(), api.device_caps[request.user.app])
+    has_ended = said.expiration_time is not None and said.expiration_time <= api.clock.now()
+    faults = [Fault("expiration_time", "the subscription has ended already")] if has_ended else []
+    stored = await register_device(api, registration, faults)
     body_view = RegisteredDevice(device_view(stored.device), stored.created, stored.pushed_out)
     return answer(201 if stored.created else 200, body_view)
 

@@ -18,7 +18,7 @@ from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
-from waypost.entrypoints.rest.shapes import notify
+from waypost.entrypoints.rest.shapes import envelope, notify
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
@@ -37,6 +37,7 @@ _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 """Paths whose bodies may be as large as a batch."""
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _WRITES = _BODY_METHODS | {"DELETE"}
+_KEYED = ("/v1/", envelope.PREFIX)
 _UNROUTED = "unrouted"
 
 
@@ -66,7 +67,7 @@ class Door:
         submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path
-        if path.startswith("/v1/"):
+        if path.startswith(_KEYED):
             scope["user"] = await self._callers.caller(_presented(scope["headers"]))
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
@@ -151,7 +152,9 @@ class _Exchange:
         unread = self.scope["method"] in _BODY_METHODS and not self.body_read
         if unread and ("connection", "close") not in headers:
             headers.append(("connection", "close"))
-        await self.answer(problem.status, encode_problem(problem), PROBLEM_TYPE, headers)
+        is_enveloped = self._api.settings.serve_api and self.scope["path"].startswith(envelope.PREFIX)
+        body, media_type = envelope.encode_failed(problem) if is_enveloped else (encode_problem(problem), PROBLEM_TYPE)
+        await self.answer(problem.status, body, media_type, headers)
 
     def _report(self, error: Exception) -> None:
         """Log where it happened, not its text, which may quote what was sent."""

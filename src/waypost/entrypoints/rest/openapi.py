@@ -16,6 +16,7 @@ from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken
 from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
+from waypost.entrypoints.rest.shapes.envelope import Failed
 
 DESCRIPTION = """
 Tell a user something, and every device of theirs gets it: durably, once, on time.
@@ -44,7 +45,7 @@ def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequen
     document = described.openapi_schema.to_schema()
     spoken = {str(route.operation_id): _spoken(route) for route in routes}
     kinds = [kind for each in spoken.values() for kind in (*each.answers.values(), each.body)]
-    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem) if kind not in (None, str)))
+    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, Failed) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
     by_kind = dict(zip(unique, schemas, strict=True))
     for path in document["paths"].values():
@@ -68,7 +69,7 @@ def _spoken(route: HTTPRouteHandler) -> Spoken:
 def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:
     operation["responses"] = {
         **{str(status): _response(spoken, status, by_kind) for status in sorted(spoken.answers)},
-        **_problems(spoken, by_kind[Problem]),
+        **_problems(spoken, by_kind),
     }
     for parameter in operation.get("parameters") or ():
         _correct(parameter)
@@ -111,18 +112,28 @@ def _response(spoken: Spoken, status: int, by_kind: dict[Any, dict[str, Any]]) -
     return {"description": description, "content": {JSON_TYPE: {"schema": by_kind[kind], **shown}}}
 
 
-def _problems(spoken: Spoken, schema: dict[str, Any]) -> dict[str, Any]:
+def _problems(spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     by_status: dict[int, list[ErrorCode]] = {}
     for code in (*(() if spoken.public else COMMON_CODES), *spoken.codes):
         by_status.setdefault(STATUS_OF[code], []).append(code)
+    described = _enveloped if spoken.enveloped else _problem
     named = {
-        str(status): _problem(" or ".join(f"`{code}`" for code in codes), codes[0], schema)
+        str(status): described(" or ".join(f"`{code}`" for code in codes), codes[0], by_kind)
         for status, codes in sorted(by_status.items())
     }
-    return {**named, "default": _problem("Any other problem.", ErrorCode.INTERNAL, schema)}
+    return {**named, "default": described("Any other problem.", ErrorCode.INTERNAL, by_kind)}
 
 
-def _problem(description: str, code: ErrorCode, schema: dict[str, Any]) -> dict[str, Any]:
+def _problem(description: str, code: ErrorCode, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     """A problem answer, with *code* as its example."""
-    example = problem_of(WaypostError("why, in words for people", code))
-    return {"description": description, "content": {PROBLEM_TYPE: {"schema": schema, "example": example}}}
+    content = {"schema": by_kind[Problem], "example": _example(code)}
+    return {"description": description, "content": {PROBLEM_TYPE: content}}
+
+
+def _enveloped(description: str, code: ErrorCode, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    content = {"schema": by_kind[Failed], "example": Failed(_example(code))}
+    return {"description": description, "content": {JSON_TYPE: content}}
+
+
+def _example(code: ErrorCode) -> Problem:
+    return problem_of(WaypostError("why, in words for people", code))

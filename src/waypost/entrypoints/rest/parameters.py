@@ -12,7 +12,7 @@ from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, parse_id
 from waypost.domain.submission import Identity
 from waypost.entrypoints.decoding import checked
-from waypost.entrypoints.rest.bodies import IdText
+from waypost.entrypoints.rest.bodies import IdText, TokenText
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
 CursorGiven = Annotated[
@@ -30,7 +30,13 @@ PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode what a path cannot hold.")]
 """As it stands in the path; ``identity_in`` reads it."""
 
-PATH_KINDS = {"notification_id": IdText, "job_id": IdText, "user_id": Identity, "device_id": Identity}
+PATH_KINDS = {
+    "notification_id": IdText,
+    "job_id": IdText,
+    "user_id": Identity,
+    "device_id": Identity,
+    "token": TokenText,
+}
 """What the path parameters are once they are read."""
 
 
@@ -44,15 +50,20 @@ def id_in(path_part: str) -> NotificationId:
 
 def identity_in(path_part: str, name: str) -> str:
     """The user or device a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
+    return text_in(path_part, name, Identity)
+
+
+def text_in(path_part: str, name: str, kind: Any) -> str:
+    """The text of some *kind* that a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
     try:
         text = unquote(path_part, errors="strict")
     except UnicodeDecodeError:
         raise InvalidRequest((Fault(name, "not valid UTF-8"),)) from None
-    identity: str = checked(Identity, text, name)
-    return identity
+    read: str = checked(kind, text, name)
+    return read
 
 
-_NOT_IN_QUERY = {"request", "body", "header_key"}
+_NOT_IN_QUERY = {"request", "body", "header_key", "acting_for"}
 
 
 def refuse_unknown_parameters(request: Request[Any, Any, Any]) -> None:

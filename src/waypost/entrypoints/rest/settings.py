@@ -37,3 +37,5 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     """How long a verified API key is believed without asking the store: a revoked one dies within this time."""
     serve_notify: bool = True
     """Whether `POST /v1/notify` is served."""
+    serve_api: bool = True
+    """Whether the calls under `/api` are served."""

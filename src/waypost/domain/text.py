@@ -1,0 +1,19 @@
+"""Text without what nobody can see."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""The control characters of Unicode (category Cc) but for tab and line feed."""
+_BREAKS = re.compile(r"[\t\n]+")
+
+
+def cleaned(text: str) -> str:
+    """*text* without control characters but for tabs and line feeds, and without white space around it."""
+    return _CONTROLS.sub("", text).strip()
+
+
+def cleaned_line(text: str) -> str:
+    """The same as one line."""
+    return _BREAKS.sub(" ", cleaned(text))

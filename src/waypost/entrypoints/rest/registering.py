@@ -1,0 +1,21 @@
+"""Registering a device, whatever the shape it was described in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from waypost.domain.device import Registration
+from waypost.domain.errors import Fault, InvalidRequest
+from waypost.entrypoints.rest.api import Api
+from waypost.ports.devices import Registered
+
+
+async def register(api: Api, registration: Registration, faults: Sequence[Fault] = ()) -> Registered:
+    """Store what makes sense to its channel; InvalidRequest carries every fault, *faults* among them."""
+    check = api.device_checks.get(registration.app, {}).get(registration.platform)
+    if check is None:
+        raise InvalidRequest((Fault("platform", f"must be one of {', '.join(api.platforms)}"),))
+    found = [*check(registration), *faults]
+    if found:
+        raise InvalidRequest(tuple(found))
+    return await api.devices.upsert(registration, api.clock.now(), api.device_caps[registration.app])

@@ -1,0 +1,225 @@
+"""``/api/notifications``: creating and reading notifications as S3 does, a user's own by pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, delete, get, patch, post
+from litestar.params import QueryParameter, RawBody
+from msgspec import Meta, Struct
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
+from waypost.domain.ids import UserId, parse_id
+from waypost.domain.notification import Urgency
+from waypost.domain.status import NotificationStatus
+from waypost.domain.submission import Identity, Moment, Seconds, Submission, TypeName
+from waypost.domain.text import cleaned, cleaned_line
+from waypost.domain.vocabulary import Vocabulary, meant_by, notification_word, readable_in
+from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.parameters import HeaderKey, PathId, id_in
+from waypost.entrypoints.rest.shapes.api_rows import (
+    DEFAULT_TYPE,
+    Created,
+    CreatedAnswer,
+    NotificationAnswer,
+    NotificationList,
+    Pagination,
+    Priority,
+    Status,
+    row,
+    shown_at,
+)
+from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
+from waypost.entrypoints.submitting import submit, with_key
+from waypost.ports.views import PageQuery, Story
+
+MOST_AT_ONCE = 100
+_S3 = Vocabulary.S3
+_E = ErrorCode
+
+
+class SubmittedNotification(Struct, frozen=True):
+    """What to tell whom; the same content twice is two notifications unless a window is asked for."""
+
+    user_id: Identity
+    title: Annotated[str, Meta(min_length=1, max_length=255)]
+    body: Annotated[str, Meta(min_length=1)]
+    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    type: TypeName = DEFAULT_TYPE
+    priority: Priority = Priority.NORMAL
+    scheduled_for: Annotated[Moment | None, Meta(description="Not before this time (RFC 3339).")] = None
+    dedup_window: Annotated[Seconds, Meta(description="In this time the same content is not sent twice; 0 is off.")] = 0
+
+
+_notification = msgspec.json.Decoder(SubmittedNotification)
+
+
+@post(
+    "/api/notifications",
+    tags=["Other shapes"],
+    summary="Create a notification, as S3 does",
+    operation_id="postNotification",
+    status_code=201,
+    opt=speaks(
+        {201: CreatedAnswer, 200: CreatedAnswer},
+        body=SubmittedNotification,
+        example={"user_id": "user-1", "title": "Sale", "body": "Only today.", "type": "promotion"},
+        meanings={201: "Accepted: durable, and will be sent.", 200: "Said before: the first one."},
+        codes=(
+            _E.FORBIDDEN,
+            _E.IDEMPOTENCY_CONFLICT,
+            _E.IN_PROGRESS,
+            _E.TOO_LARGE,
+            _E.BACKLOG_FULL,
+            _E.STORAGE_BUSY,
+            _E.STORAGE_FULL,
+            _E.SHUTTING_DOWN,
+        ),
+        enveloped=True,
+    ),
+)
+async def create(
+    request: Call, body: RawBody, header_key: HeaderKey = None, acting_for: ActingFor = None
+) -> Response[bytes]:
+    """Control characters are taken out of `title` and `body`. A call that acts for a user may tell that user alone."""
+    api = api_of(request)
+    submission = _submission(decode(_notification, body))
+    if acting_for is not None and reader(acting_for) != submission.user_id:
+        raise WaypostError("a user may create notifications for themselves alone", ErrorCode.FORBIDDEN)
+    if header_key is not None:
+        submission = with_key(submission, header_key, "Idempotency-Key")
+    (made,) = await submit(api.intake, api.views, request.user, [submission])
+    if isinstance(made, WaypostError):
+        raise made
+    status = Status(notification_word(_S3, made.status) or Status.PENDING)
+    created = Created(made.id, status, shown_at(parse_id(made.id)))
+    return answer(200 if made.deduplicated else 201, CreatedAnswer(created))
+
+
+def _submission(said: SubmittedNotification) -> Submission:
+    title, text = cleaned_line(said.title), cleaned(said.body)
+    faults = [Fault(name, "holds nothing to show") for name, left in (("title", title), ("body", text)) if not left]
+    if faults:
+        raise InvalidRequest(tuple(faults))
+    return Submission(
+        user_id=said.user_id,
+        title=title,
+        body=text,
+        data=said.data,
+        type=said.type,
+        urgency=Urgency(said.priority.value),
+        scheduled_at=said.scheduled_for,
+        dedup_window=said.dedup_window,
+    )
+
+
+@get(
+    "/api/notifications",
+    tags=["Other shapes"],
+    summary="List a user's notifications, as S3 does",
+    operation_id="listOwnNotifications",
+    opt=speaks({200: NotificationList}, enveloped=True),
+)
+async def own(
+    request: Call,
+    acting_for: ActingFor = None,
+    page: Annotated[int, QueryParameter(ge=1, le=1_000_000)] = 1,
+    limit: Annotated[int, QueryParameter(ge=1, le=1_000_000, description="More than 100 is 100.")] = 20,
+    status: Annotated[Status | None, QueryParameter(description="Only in this one.", required=False)] = None,
+    type: Annotated[
+        str | None, QueryParameter(min_length=1, max_length=50, description="Only of this type.", required=False)
+    ] = None,
+) -> Response[bytes]:
+    """Newest first: what was visible, less what the user deleted."""
+    at_once = min(limit, MOST_AT_ONCE)
+    query = PageQuery(
+        app=request.user.app,
+        user_id=reader(acting_for),
+        statuses=readable_in(_S3) if status is None else meant_by(_S3, status),
+        types=() if type is None else (type, None) if type == DEFAULT_TYPE else (type,),
+        offset=(page - 1) * at_once,
+        limit=at_once,
+    )
+    if status is Status.FAILED:
+        query = msgspec.structs.replace(query, statuses=(*query.statuses, NotificationStatus.PROCESSING), waiting=True)
+    elif status is Status.PENDING:
+        query = msgspec.structs.replace(query, waiting=False)
+    found = await api_of(request).views.page(query)
+    has_more = query.offset + len(found.stories) < found.total
+    pagination = Pagination(page, at_once, found.total, has_more)
+    return answer(200, NotificationList(tuple(map(row, found.stories)), pagination))
+
+
+@get(
+    "/api/notifications/{notification_id:str}",
+    tags=["Other shapes"],
+    summary="Look up a user's notification, as S3 does",
+    operation_id="getOwnNotification",
+    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND,), enveloped=True),
+)
+async def look_up_own(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
+    """Somebody else's is 404, and so is one that was deleted."""
+    return answer(200, NotificationAnswer(row(await _own(request, notification_id, reader(acting_for)))))
+
+
+@patch(
+    "/api/notifications/{notification_id:str}/read",
+    tags=["Other shapes"],
+    summary="Mark a notification as read, as S3 does",
+    operation_id="readOwnNotification",
+    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+)
+async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
+    """The first time counts: another call leaves `read_at` as it is."""
+    api, user = api_of(request), reader(acting_for)
+    story = await _own(request, notification_id, user)
+    await api.marks.read(story.record.notification.id, api.clock.now())
+    return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
+
+
+@patch(
+    "/api/notifications/{notification_id:str}/unread",
+    tags=["Other shapes"],
+    summary="Mark a notification as not read",
+    operation_id="unreadOwnNotification",
+    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+)
+async def mark_unread(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
+    """`read_at` is null again."""
+    api, user = api_of(request), reader(acting_for)
+    story = await _own(request, notification_id, user)
+    await api.marks.unread(story.record.notification.id)
+    return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
+
+
+@delete(
+    "/api/notifications/{notification_id:str}",
+    tags=["Other shapes"],
+    summary="Delete a notification from a user's history, as S3 does",
+    operation_id="deleteOwnNotification",
+    status_code=200,
+    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+)
+async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
+    """Its user sees it no more; under `/v1` it stays as long as any other."""
+    api = api_of(request)
+    story = await _own(request, notification_id, reader(acting_for))
+    await api.marks.hide(story.record.notification.id, api.clock.now())
+    return answer(200, NotificationAnswer(row(story)))
+
+
+async def _own(request: Call, path_part: str, user: UserId) -> Story:
+    """A notification that *user* sees as theirs; a duplicate's record stands for the first."""
+    views, app = api_of(request).views, request.user.app
+    story = await views.story(app, id_in(path_part))
+    if story is not None and story.record.duplicate_of is not None:
+        story = await views.story(app, story.record.duplicate_of)
+    if story is None or story.record.notification.user_id != user or story.marked.hidden_at is not None:
+        raise NotFound("no such notification")
+    return story
+
+
+ROUTES = [create, own, look_up_own, mark_read, mark_unread, hide]

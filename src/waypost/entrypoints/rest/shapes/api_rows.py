@@ -1,0 +1,141 @@
+"""Notifications in the rows of S3, and the answers they travel in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from waypost.domain.ids import NotificationId, created_at, format_id
+from waypost.domain.notification import Urgency
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant, isoformat
+from waypost.domain.vocabulary import Vocabulary, notification_word, waits
+from waypost.entrypoints.rest.views import Timestamp
+from waypost.entrypoints.submitting import Id
+from waypost.ports.views import Story
+
+DEFAULT_TYPE = "general"
+"""Of a notification that was given none."""
+_NO_TOKENS = "the user has no active tokens"
+
+
+class Priority(StrEnum):
+    """Three of our urgencies; ``critical`` reads as ``high``."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class Status(StrEnum):
+    """The words of S3 (domain.vocabulary)."""
+
+    SCHEDULED = "scheduled"
+    PENDING = "pending"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Created(Struct, frozen=True):
+    """An accepted notification."""
+
+    id: Id
+    status: Status
+    created_at: Timestamp
+
+
+class CreatedAnswer(Struct, frozen=True):
+    """It worked."""
+
+    data: Created
+    success: bool = True
+
+
+class NotificationRow(Struct, frozen=True):
+    """A notification as its user sees it."""
+
+    id: Id
+    user_id: str
+    title: str | None
+    body: str | None
+    data: dict[str, Any]
+    type: str
+    priority: Priority
+    status: Status
+    error_message: Annotated[str | None, Meta(description="Why devices did not get it, joined.")]
+    retry_count: Annotated[int, Meta(description="Of the device that took the most.")]
+    fcm_message_id: Annotated[str | None, Meta(description="The provider's id of the first device that has one.")]
+    scheduled_for: Timestamp | None
+    sent_at: Timestamp | None
+    read_at: Timestamp | None
+    created_at: Timestamp
+
+
+class NotificationAnswer(Struct, frozen=True):
+    """It worked."""
+
+    data: NotificationRow
+    success: bool = True
+
+
+class Pagination(Struct, frozen=True):
+    """Where a page is."""
+
+    page: int
+    limit: int
+    total: int
+    has_more: bool
+
+
+class NotificationList(Struct, frozen=True):
+    """A page, newest first."""
+
+    data: tuple[NotificationRow, ...]
+    pagination: Pagination
+    success: bool = True
+
+
+def row(story: Story) -> NotificationRow:
+    """A notification as S3 has it; what is of each device there is joined."""
+    notification, receipts = story.record.notification, story.receipts
+    content, urgency = notification.content, notification.urgency
+    sent = [receipt.sent_at for receipt in receipts if receipt.sent_at is not None]
+    provider_ids = [receipt.provider_id for receipt in receipts if receipt.provider_id]
+    word = notification_word(Vocabulary.S3, story.record.status, waiting=waits(receipts))
+    return NotificationRow(
+        id=format_id(notification.id),
+        user_id=notification.user_id,
+        title=content.title,
+        body=content.body,
+        data=content.data,
+        type=content.type or DEFAULT_TYPE,
+        priority=Priority.HIGH if urgency is Urgency.CRITICAL else Priority(urgency.value),
+        status=Status(word or Status.PENDING),
+        error_message=_error(story),
+        retry_count=max((receipt.retries for receipt in receipts), default=0),
+        fcm_message_id=provider_ids[0] if provider_ids else None,
+        scheduled_for=_moment(notification.scheduled_at),
+        sent_at=_moment(min(sent)) if sent else None,
+        read_at=_moment(story.marked.read_at),
+        created_at=shown_at(notification.id),
+    )
+
+
+def shown_at(notification_id: NotificationId) -> Timestamp:
+    """When a notification was made, as its id says: the order of ids is that of lists."""
+    return isoformat(created_at(notification_id))
+
+
+def _error(story: Story) -> str | None:
+    if story.record.status is NotificationStatus.NO_TARGETS:
+        return _NO_TOKENS
+    reasons = [receipt.reason or receipt.code for receipt in story.receipts if receipt.sent_at is None]
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or story.record.reason
+
+
+def _moment(instant: Instant | None) -> str | None:
+    return None if instant is None else isoformat(instant)
