@@ -167,7 +167,7 @@ async def test_pages_have_a_total_and_say_whether_there_is_more() -> None:
         assert (await listed(client, "?limit=500"))[1]["limit"] == 100
 
 
-@pytest.mark.parametrize("query", ["page=0", "limit=0", "limit=x", "status=queued", "pages=2"])
+@pytest.mark.parametrize("query", ["page=0", "limit=0", "limit=x", "status=queued", "status=null", "pages=2"])
 async def test_a_page_that_makes_no_sense_is_refused(query: str) -> None:
     async with for_ann() as (_, client):
         answer = await client.get(f"/api/notifications?{query}")

@@ -99,8 +99,9 @@ async def test_one_notification_in_the_words_of_each_api() -> None:
             found = await _words(client, made, vocabulary)
             assert found["words"] == {"status": status, "receipts": [receipt]}
             assert found["notification"]["status"] == "sent"
-        unknown = await client.get(f"/v1/notifications/{made}?words=s2")
-        assert (unknown.status_code, unknown.json()["faults"][0]["path"]) == (400, "words")
+        for wrong in ("s2", "null"):
+            refused = await client.get(f"/v1/notifications/{made}?words={wrong}")
+            assert (refused.status_code, refused.json()["faults"][0]["path"]) == (400, "words")
 
 
 async def test_a_duplicate_reads_as_the_first_where_there_is_no_word_for_it() -> None:

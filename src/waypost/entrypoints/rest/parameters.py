@@ -67,12 +67,16 @@ _NOT_IN_QUERY = {"request", "body", "header_key", "acting_for"}
 
 
 def refuse_unknown_parameters(request: Request[Any, Any, Any]) -> None:
-    """Refuse a query parameter that the route does not know: a misspelt filter must not list everything."""
+    """Refuse a query parameter that the route does not know, or that says `null`, which would be read as left out.
+
+    A misspelt filter must not list everything.
+    """
     handler = request.route_handler
     spoken = handler.opt.get("spoken")
     if spoken is None or spoken.public or not request.query_params:
         return
     known = handler.parsed_fn_signature.parameters.keys() - request.path_params.keys() - _NOT_IN_QUERY
-    unknown = [name for name in request.query_params if name not in known]
-    if unknown:
-        raise InvalidRequest(tuple(Fault(name, "unknown parameter") for name in dict.fromkeys(unknown)))
+    faults = [Fault(name, "unknown parameter") for name in request.query_params if name not in known]
+    faults += [Fault(name, "null is no value here") for name, value in request.query_params.items() if value == "null"]
+    if faults:
+        raise InvalidRequest(tuple(dict.fromkeys(faults)))
