@@ -31,7 +31,7 @@ bench: install ## measure the whole path and its parts, ten to fifteen minutes (
 	@$(BIN)/python -m benchmarks
 
 bench-peers: install ## measure what other clients, and a Celery worker, need for the same work
-	@ONLY=peers,more_peers,celery $(BIN)/python -m benchmarks
+	@ONLY=peers,more_peers,celery,drop_in $(BIN)/python -m benchmarks
 
 interop: install ## send 100,000 requests to each of eight HTTP/2 servers and judge every answer
 	@$(PYTHON) -m scripts.interop $(ARGS)

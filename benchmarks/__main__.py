@@ -16,6 +16,7 @@ from rich.table import Table
 from benchmarks import (
     bulk,
     celery,
+    drop_in,
     encryption,
     end_to_end,
     groups,
@@ -47,7 +48,11 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "grpc": grpc_door.run,
     "peers": peers.run,
 }
-MORE: dict[str, Callable[[], list[Row]]] = {"more_peers": peers.run_more, "celery": celery.run}
+MORE: dict[str, Callable[[], list[Row]]] = {
+    "more_peers": peers.run_more,
+    "celery": celery.run,
+    "drop_in": drop_in.run,
+}
 """Run by name: what takes long, and what needs more than the rest."""
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
