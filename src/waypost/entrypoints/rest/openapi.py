@@ -51,9 +51,12 @@ def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequen
     for path in document["paths"].values():
         for operation in path.values():
             _describe(operation, spoken[operation["operationId"]], by_kind)
+    of_parameters = document["components"].get("schemas", {})
     document["paths"] = _in_order(document["paths"], list(spoken))
     document["components"] = {
-        "schemas": components | {name: {"type": "string", "enum": choice} for name, choice in words.items()},
+        "schemas": of_parameters
+        | components
+        | {name: {"type": "string", "enum": choice} for name, choice in words.items()},
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
     }
     document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
