@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -11,6 +12,7 @@ import pytest
 import pytest_asyncio
 from msgspec import structs
 
+from scripts.services.redis import RedisCluster
 from tests.contract.sources import (
     KafkaSourceUnderTest,
     RedisSourceUnderTest,
@@ -20,11 +22,15 @@ from tests.contract.sources import (
     read_by,
     redis_source_under_test,
 )
+from waypost.adapters.kafka.settings import KafkaSourceSettings, LibrdkafkaProperty
 from waypost.adapters.kafka.source import READ_AHEAD, KafkaSource
+from waypost.adapters.redis.cluster import Cluster
 from waypost.adapters.redis.commands import RedisAway
+from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
 from waypost.adapters.redis.source import NOBODY, RedisSource
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.ports.source import OWN_KEY, PAYLOAD, Refused
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -139,6 +145,14 @@ async def test_a_topic_that_is_not_there_is_named(on_kafka: KafkaSourceUnderTest
         await KafkaSource(structs.replace(on_kafka.settings, topic="another")).look()
 
 
+async def test_what_librdkafka_refuses_is_a_fault_of_the_configuration() -> None:
+    options = {LibrdkafkaProperty("sasl.mechanism"): "secret", LibrdkafkaProperty("no.such"): "secret"}
+    settings = KafkaSourceSettings(bootstrap="127.0.0.1:1", topic="notifications", options=options)
+    with pytest.raises(ConfigurationError, match="_INVALID_ARG") as refused:
+        await KafkaSource(settings).start()
+    assert "secret" not in str(refused.value)
+
+
 async def test_a_producers_own_key_comes_along(source: SourceUnderTest) -> None:
     await source.write(b"a", key=b"mine")
     (message,) = await read_by(await source.member(), 1)
@@ -229,3 +243,24 @@ async def test_after_a_failure_less_is_asked_for(on_redis: RedisSourceUnderTest)
     sizes = [len(await one.read(16)) for _ in range(4)]
     assert sizes == sorted(sizes)
     assert sizes[-1] > sizes[0]
+
+
+async def test_a_cluster_has_streams_and_their_dead_letters_in_one_slot(redis_cluster: RedisCluster) -> None:
+    url, *_ = redis_cluster.url.split(",")
+    settings = RedisSourceSettings(url=url, cluster=True, stream=f"jobs-{uuid.uuid4()}", timeout_s=10)
+    nodes = Cluster(RedisSettings(url=url, cluster=True, timeout_s=10), Silent())
+    await nodes.start()
+    await nodes.execute([("XADD", settings.stream, "*", PAYLOAD, each) for each in ABC])
+    one = RedisSource(settings, measures=True)
+    await one.start()
+    good, bad, left = await read_by(one, 3)
+    await one.ack([good])
+    await one.bury([Refused(bad, "invalid_json", "no JSON")])
+    assert (await one.behind()).held == 1
+    await one.stop()
+    assert await nodes.execute([("XLEN", settings.dead_letters_stream)]) == [1]
+    two = RedisSource(settings, measures=True)
+    await two.start()
+    assert await read_by(two, 1) == [left]
+    await two.stop()
+    await nodes.stop()

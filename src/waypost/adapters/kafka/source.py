@@ -14,12 +14,14 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from confluent_kafka import KafkaException
+
 from waypost.adapters.kafka.consumer import Committed, GroupConsumer, Incoming, Place
 from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.progress import Progress
 from waypost.adapters.kafka.settings import KafkaSourceSettings
 from waypost.adapters.kafka.topics import describe_topic, provide_one
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.ports.source import OWN_KEY, PAYLOAD, Behind, Foreign, Refused
 
 READ_AHEAD: Final = 5_000
@@ -49,7 +51,11 @@ class KafkaSource:
 
     async def start(self) -> None:
         """See Source."""
-        self._consumer = GroupConsumer(self._settings, [self.stream], self, lambda: False, commits=True, heads=True)
+        try:
+            self._consumer = GroupConsumer(self._settings, [self.stream], self, lambda: False, commits=True, heads=True)
+        except KafkaException as refused:
+            why = f"librdkafka refuses what is set for the topic {self.stream}: {refused.args[0].name()}"
+            raise ConfigurationError("sources", why) from None
         self._consumer.start()
 
     async def stop(self) -> None:
