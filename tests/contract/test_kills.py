@@ -63,7 +63,7 @@ def test_sqlite_killed_before_every_statement(
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("name", ON_POSTGRES)
 def test_postgres_killed_before_every_statement(
     name: str, postgres_database: str, empty_postgres: Callable[[], None], victims: ForkServerContext, table: AddRow
@@ -73,7 +73,7 @@ def test_postgres_killed_before_every_statement(
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("name", "engine"),
     [

@@ -14,7 +14,9 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
+from scripts.services.postgres import Postgres
 from scripts.services.service import Missing
+from tests.engines import beside, run_sql
 from tests.faults.versions import ROOT, before_newest_migration, checked_out, installed
 from tests.journeys.balance import balance
 from tests.journeys.harness import Json, Service, running
@@ -53,23 +55,23 @@ def versions() -> Iterator[Versions]:
 
 @pytest.mark.survives("rolling upgrade over a migration", on="postgres", so="both versions work at once, no loss")
 async def test_two_versions_share_a_store_while_one_takes_over_from_the_other(
-    versions: Versions, postgres_url: str, tmp_path: Path, rng: random.Random, survived: Survived
+    versions: Versions, postgres: Postgres, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """The old one alone, the new one joins and migrates, both, the new one alone; callers never stop."""
+    run_sql(postgres.url, "DROP DATABASE IF EXISTS upgraded WITH (FORCE)", "CREATE DATABASE upgraded")
+    url = beside(postgres.url, "upgraded")
     shared: Json = {"workers": 1, "drain_timeout_s": DRAINED_S}
-    async with running(
-        tmp_path, python=versions.before, **shared, store=_store(postgres_url, tmp_path / "run")
-    ) as before:
+    async with running(tmp_path, python=versions.before, **shared, store=_store(url, tmp_path / "run")) as before:
         audience = Audience(before)
         await audience.register(20)
         at_before, calling = _called(before, audience, rng)
         await at_before.grown(40)
-        this = before.beside("this", **shared, store=_store(postgres_url, tmp_path / "this" / "run"))
+        this = before.beside("this", **shared, store=_store(url, tmp_path / "this" / "run"))
         this.python = versions.this
         try:
-            assert _revision(postgres_url) < latest(), "the version before has another schema"
+            assert _revision(url) < latest(), "the version before has another schema"
             await this.start()
-            assert _revision(postgres_url) == latest()
+            assert _revision(url) == latest()
             at_this, calling_this = _called(this, audience, rng)
             await asyncio.gather(at_before.grown(60), at_this.grown(60))
             both = len(at_before.ledger.entries)
