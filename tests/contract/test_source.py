@@ -145,6 +145,11 @@ async def test_a_topic_that_is_not_there_is_named(on_kafka: KafkaSourceUnderTest
         await KafkaSource(structs.replace(on_kafka.settings, topic="another")).look()
 
 
+async def test_what_was_never_started_can_be_stopped(source: SourceUnderTest) -> None:
+    """Where another door of the worker cannot be opened."""
+    await source.reader().stop()
+
+
 async def test_what_librdkafka_refuses_is_a_fault_of_the_configuration() -> None:
     options = {LibrdkafkaProperty("sasl.mechanism"): "secret", LibrdkafkaProperty("no.such"): "secret"}
     settings = KafkaSourceSettings(bootstrap="127.0.0.1:1", topic="notifications", options=options)

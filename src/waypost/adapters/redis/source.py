@@ -81,6 +81,7 @@ class RedisSource:
         self._scanned = b"0-0"
         """How far the stream was searched for what others hold too long."""
         self._scan_at_s = 0.0
+        self._is_started = False
         self._is_member = False
         self._most = 1
 
@@ -98,11 +99,14 @@ class RedisSource:
 
     async def start(self) -> None:
         """See Source."""
+        self._is_started = True
         await asyncio.gather(self._reading.start(), self._writing.start())
 
     async def stop(self) -> None:
         """See Source."""
         await self._reading.stop()
+        if not self._is_started:
+            return
         with contextlib.suppress(RedisAway):  # others take over what has been idle for long enough
             await self._writing.execute([_LEAVE([self.stream], self._group, self._reader, NOBODY, _AGO_MS)])
         await self._writing.stop()
