@@ -59,9 +59,7 @@ async def test_the_job_in_hand_is_finished_and_no_other_is_read(owner: Owner, la
         owner.add(userId="ann", title="In hand")
         await until(lambda: owner.statuses() == {"ann": "pending"})
         await until(lambda: log.of("process.ready"))
-        stopping = asyncio.get_running_loop().time()
     owner.add(userId="ann", title="Too late")
-    assert asyncio.get_running_loop().time() - stopping < 15
     assert owner.statuses() == {"ann": "sent"}
     assert owner.pending() == {}
     assert owner.unread() == 1
