@@ -17,11 +17,13 @@ from tests.contract.sources import RedisSourceUnderTest, body, redis_source_unde
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.work import MemoryWork
+from waypost.adapters.redis.source import RedisSource
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.streams.door import BATCHES_AT_ONCE, StreamDoor
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.source import Foreign
 from waypost.ports.work import Acceptance, Accepted, Arrival, InProgress, Replay
 from waypost.runtime.clock import RandomIds
 from waypost.telemetry import Event, Metric
@@ -74,7 +76,7 @@ class Bench:
         self.full = False
 
     @asynccontextmanager
-    async def door(self) -> AsyncIterator[StreamDoor]:
+    async def door(self, reader: RedisSource | None = None) -> AsyncIterator[StreamDoor]:
         """Open until the block ends."""
         intake = Intake(
             self.work,
@@ -86,7 +88,7 @@ class Bench:
             is_full=lambda lane: self.full,
         )
         door = StreamDoor(
-            "orders", self.source.reader(), intake, Caller(APP, CallerId("source:orders")), self.noted, BATCH
+            "orders", reader or self.source.reader(), intake, Caller(APP, CallerId("source:orders")), self.noted, BATCH
         )
         await door.start()
         try:
@@ -214,5 +216,25 @@ async def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
         await bench.source.write(body(1))
         async with asyncio.timeout(60):
             await bench.noted.saw(Event.SOURCE_BACK)
+        await bench.all_done()
+    assert bench.work.accepted == ["user-1"]
+
+
+async def test_a_source_that_nobody_expects_to_fail_is_tried_again(bench: Bench) -> None:
+    """Whatever it is, reading goes on after it, and the log says where it was, not what was read."""
+    reader = bench.source.reader()
+    real, failures = reader.read, [KeyError("secret")]
+
+    async def read(n: int) -> list[Foreign]:
+        if failures:
+            raise failures.pop()
+        return await real(n)
+
+    reader.read = read  # type: ignore[method-assign]  # nothing real fails like that
+    await bench.source.write(body(1))
+    async with bench.door(reader) as door:
+        async with asyncio.timeout(60):
+            await bench.noted.saw(Event.SOURCE_AWAY)
+        assert (door.fault or "").startswith("KeyError at test_stream_door.py:")
         await bench.all_done()
     assert bench.work.accepted == ["user-1"]

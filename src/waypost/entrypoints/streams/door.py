@@ -167,22 +167,24 @@ class StreamDoor:
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
             if len(submissions) > 1:
                 return [answer for each in submissions for answer in await self._submitted([each])]
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            failed = {"error": type(error).__name__, "place": f"{Path(last.filename).name}:{last.lineno}"}
-            self._telemetry.event(Event.REQUEST_FAILED, route=f"source {self._name}", **failed)
+            kind, _, place = _where(error).partition(" at ")
+            self._telemetry.event(Event.REQUEST_FAILED, route=f"source {self._name}", error=kind, place=place)
             return [_Surprise()]
 
     async def _patiently(self, act: Callable[[], Awaitable[T]], trouble: _Trouble) -> T:
-        """What *act* gives as soon as it can be done."""
+        """What *act* gives as soon as it can be done; a source that surprises counts as away."""
         began, ended = trouble.value
         while True:
             try:
                 given = await act()
-            except Unavailable as unavailable:
+            except Exception as failed:
+                if trouble is _Trouble.WAITING and not isinstance(failed, Unavailable):
+                    raise
+                known = failed if isinstance(failed, Unavailable) else Unavailable(_where(failed), ErrorCode.INTERNAL)
                 if trouble not in self._faults:
-                    self._telemetry.event(began, source=self._name, code=unavailable.code, why=str(unavailable))
-                self._faults[trouble] = str(unavailable)
-                await self._pause(unavailable.retry_after_s)
+                    self._telemetry.event(began, source=self._name, code=known.code, why=str(known))
+                self._faults[trouble] = str(known)
+                await self._pause(known.retry_after_s)
                 continue
             if self._faults.pop(trouble, None) is not None:
                 self._telemetry.event(ended, source=self._name)
@@ -201,6 +203,12 @@ class StreamDoor:
             self._telemetry.gauge(Metric.SOURCE_WAITING, behind.waiting, source=self._name)
         if behind.held is not None:
             self._telemetry.gauge(Metric.SOURCE_HELD, behind.held, source=self._name)
+
+
+def _where(error: Exception) -> str:
+    """What a surprise was and where it came from, not its text, which may quote what was read."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 def _reason(answer: Answer) -> tuple[ErrorCode, str]:
