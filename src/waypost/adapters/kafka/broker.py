@@ -120,7 +120,9 @@ class KafkaBroker:
         """See Owner."""
         for each in partitions:
             self._parts[each.place] = Progress(each.offset, None)
-        self._paused -= {self._lanes[each.place.topic] for each in partitions}
+        late = [each.place for each in partitions if self._lanes[each.place.topic] in self._paused]
+        if late and self._consumer is not None:
+            self._consumer.pause(late)
         if partitions:
             self._telemetry.event(Event.PARTITIONS_TAKEN, count=len(partitions), owned=len(self._parts))
 
@@ -146,6 +148,7 @@ class KafkaBroker:
     def failed(self, error: Exception) -> None:
         """See Owner: whoever reads next joins the readers again."""
         self._consumer = None
+        self._paused.clear()
         self.lost(list(self._parts))
         self._tell(str(error))
 
