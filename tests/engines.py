@@ -117,26 +117,11 @@ def postgres_schema() -> BuildSchema | None:
     return None
 
 
-@pytest.fixture(scope="session")
-def postgres_template(servers: Shared, postgres: Postgres, postgres_schema: BuildSchema | None) -> str:
-    """The database that those of tests are copies of, built once a session."""
-    if postgres_schema is None:
-        return "template1"
-    name = f"template_{postgres_schema.__module__}_{postgres_schema.__qualname__}".replace(".", "_").lower()
-    built = servers.base / name
-    with servers.alone(name):
-        if not built.exists():
-            run_sql(postgres.url, f'DROP DATABASE IF EXISTS "{name}"', f'CREATE DATABASE "{name}"')
-            postgres_schema(beside(postgres.url, name))
-            built.touch()
-    return name
-
-
 @pytest.fixture
-def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
+def postgres_url(servers: Shared, postgres: Postgres, postgres_schema: BuildSchema | None) -> Iterator[str]:
     """A database of this test's own."""
     name = f"test_{uuid.uuid4().hex}"
-    run_sql(postgres.url, f'CREATE DATABASE {name} TEMPLATE "{postgres_template}"')
+    run_sql(postgres.url, f'CREATE DATABASE {name} TEMPLATE "{postgres_template(servers, postgres, postgres_schema)}"')
     yield beside(postgres.url, name)
     run_sql(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -186,6 +171,20 @@ def cassandra_keyspace(cassandra: Cassandra) -> Iterator[str]:
     cassandra.cql(f"CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     yield name
     cassandra.cql(f"DROP KEYSPACE {name}")
+
+
+def postgres_template(servers: Shared, postgres: Postgres, build: BuildSchema | None) -> str:
+    """The database that those of tests with this schema are copies of, built once a session."""
+    if build is None:
+        return "template1"
+    name = f"template_{build.__module__}_{build.__qualname__}".replace(".", "_").lower()
+    built = servers.base / name
+    with servers.alone(name):
+        if not built.exists():
+            run_sql(postgres.url, f'DROP DATABASE IF EXISTS "{name}"', f'CREATE DATABASE "{name}"')
+            build(beside(postgres.url, name))
+            built.touch()
+    return name
 
 
 def run_sql(url: str, *statements: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from scripts.services.postgres import Postgres
+from scripts.services.shared import Shared
 from tests.contract.bench import Bench
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
@@ -25,7 +26,7 @@ from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_
 from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
-from tests.engines import BuildSchema, beside, run_sql
+from tests.engines import BuildSchema, beside, postgres_template, run_sql
 from waypost.adapters.kafka.topics import Topics
 from waypost.adapters.kafka.topics import prepare as prepare_topics
 from waypost.adapters.sql.database import prepare
@@ -72,10 +73,11 @@ def postgres_schema() -> BuildSchema:
 
 
 @pytest.fixture(scope="session")
-def postgres_database(postgres: Postgres, postgres_template: str) -> Iterator[str]:
+def postgres_database(servers: Shared, postgres: Postgres, postgres_schema: BuildSchema) -> Iterator[str]:
     """A database of this process of the session."""
     name = f"contract_{os.getpid()}"
-    run_sql(postgres.url, f"DROP DATABASE IF EXISTS {name}", f'CREATE DATABASE {name} TEMPLATE "{postgres_template}"')
+    template = postgres_template(servers, postgres, postgres_schema)
+    run_sql(postgres.url, f"DROP DATABASE IF EXISTS {name}", f'CREATE DATABASE {name} TEMPLATE "{template}"')
     yield beside(postgres.url, name)
     run_sql(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -7,12 +7,13 @@ import os
 import msgspec
 import pytest
 
-from tests.contract.bench import Bench, by_content, notification, sent
+from tests.contract.bench import APP, Bench, by_content, notification, sent
 from waypost.domain.ids import next_ids
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
+from waypost.ports.views import Marked
 from waypost.ports.work import Accepted, Arrival, Duplicate
 
 pytestmark = pytest.mark.asyncio
@@ -78,3 +79,19 @@ async def test_windows_that_are_over_are_cleared_and_open_ones_hold(bench: Bench
     assert await bench.store.dedup.drop_over() >= 1
     third = notification(bench.now, body="same")
     assert await bench.accept(Arrival(third, (by_content(third, HOUR_MS),))) == [Accepted(third.id)]
+
+
+async def test_marks_leave_after_their_notification(bench: Bench) -> None:
+    gone, kept = made_now(bench, "ann"), made_now(bench, "ann")
+    await bench.routed(gone, Sent("p"))
+    await bench.accept(kept)
+    for one in (gone, kept):
+        await bench.store.marks.read(one.id, bench.now)
+    bench.clock.advance(DAY_MS)
+    retention = bench.store.retention
+    assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
+    await retention.drop_whole(later(bench.now, -HOUR_MS))
+    assert await bench.store.views.story(APP, gone.id) is None
+    assert (await bench.story(kept)).marked.read_at is not None
+    await bench.accept(gone)
+    assert (await bench.story(gone)).marked == Marked()

@@ -13,7 +13,7 @@ from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.notification import Kind, Notification
 from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
+from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.views import DeadQuery, HistoryQuery, Marked, PageQuery
 from waypost.ports.work import Arrival, Replay
 
@@ -249,19 +249,3 @@ async def test_a_mark_may_come_before_the_record(bench: Bench) -> None:
     await bench.store.marks.read(made.id, bench.now)
     await bench.accept(made)
     assert (await bench.story(made)).marked.read_at == bench.now
-
-
-async def test_marks_leave_after_their_notification(bench: Bench) -> None:
-    gone, kept = notification(bench.now), notification(bench.now)
-    await bench.routed(gone, Sent("p"))
-    await bench.accept(kept)
-    for one in (gone, kept):
-        await bench.store.marks.read(one.id, bench.now)
-    bench.clock.advance(DAY_MS)
-    retention = bench.store.retention
-    assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
-    await retention.drop_whole(later(bench.now, -HOUR_MS))
-    assert await bench.store.views.story(APP, gone.id) is None
-    assert (await bench.story(kept)).marked.read_at is not None
-    await bench.accept(gone)
-    assert (await bench.story(gone)).marked == Marked()

@@ -21,7 +21,7 @@ from waypost.adapters.stream.entry import Entry, LogStatus, Note, Tried, after, 
 from waypost.adapters.stream.log import Closed, JobLog
 from waypost.adapters.stream.settings import StreamSettings
 from waypost.adapters.stream.tokens import Tokens
-from waypost.domain.errors import InvalidRequest
+from waypost.domain.errors import InvalidRequest, Unavailable
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.job import Job, read_job
 from waypost.domain.notification import Channel, Content, Kind, Lane, Notification, Urgency
@@ -172,9 +172,8 @@ class StreamWork(Leases):
             given = zip(first, rows, strict=True)
             notes = {each.entry: msgspec.json.encode(Note(row)) for (each, _), row in given if row is not None}
             await self._jobs.keep(notes)
-            for entry in (
-                notes.keys() & self._taken.keys()
-            ):  # whether the rows are there is not known if it goes away now
+            # Whether the rows are there is not known if the database goes away now.
+            for entry in notes.keys() & self._taken.keys():
                 self._taken[entry] = replace(self._taken[entry], note=notes[entry])
 
         rows = await self._beside.log.open([(each.entry, job) for each, job in first], keep)
@@ -245,16 +244,26 @@ class StreamWork(Leases):
     async def _write(self, moved: Mapping[NotificationId, Entry], settled: Sequence[Settled]) -> None:
         ends = {id_: each for id_, each in moved.items() if _is_over(each)}
         open_ = [each for id_, each in moved.items() if id_ not in ends and each.note.devices is not None]
-        if open_:
-            await self._jobs.keep({each.id: msgspec.json.encode(each.note) for each in open_})
-        dead = list(_dead(moved, settled))
+        await self._keep(open_)
+        verdicts = {each.notification.id: each.verdict for each in settled}
+        try:
+            await self._remove(_dead(moved, settled))
+            if ends:
+                await self._beside.log.close([_end(each, verdicts.get(id_)) for id_, each in ends.items()])
+        except Unavailable:  # the database may be away for longer than this process lives
+            await self._keep([each for each in ends.values() if each.note.devices is not None])
+            raise
+        if ends:
+            await self._jobs.finish([each.id for each in ends.values()])
+
+    async def _remove(self, dead: Sequence[tuple[DeviceId, bytes]]) -> None:
         if dead:
             removed = await self._beside.tokens.remove(dead)
             self._telemetry.event(Event.TOKENS_EVICTED, count=removed)
-        verdicts = {each.notification.id: each.verdict for each in settled}
-        if ends:
-            await self._beside.log.close([_end(each, verdicts.get(id_)) for id_, each in ends.items()])
-            await self._jobs.finish([each.id for each in ends.values()])
+
+    async def _keep(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            await self._jobs.keep({each.id: msgspec.json.encode(each.note) for each in entries})
 
     def _known(self, moved: Mapping[NotificationId, Entry], settled: Sequence[Settled]) -> None:
         """What was written is so; operators are told of credentials."""
