@@ -38,7 +38,7 @@ def _client(url: str, ca_file: Path | None) -> Client:
     if not key:
         raise click.UsageError("Put an API key into WAYPOST_API_KEY; `waypost keys create` makes one.")
     try:
-        return Client(url, key, ca_file=ca_file)
+        return Client(url, key, retry_s=0, ca_file=ca_file)  # who types a command decides whether to repeat it
     except ValueError as misfit:
         raise click.UsageError(f"Cannot call {url}: {misfit}.") from None
     except OSError as unreadable:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -12,7 +15,7 @@ import aiohttp
 
 from waypost.client import calls
 from waypost.client.calls import Call, Json
-from waypost.client.errors import ConnectionLost
+from waypost.client.errors import ClientError, ConnectionLost
 
 _UPLOAD = aiohttp.ClientTimeout(total=None, sock_connect=30.0)
 """A list takes as long as it is."""
@@ -23,6 +26,9 @@ class AsyncClient:
 
     Calls raise ApiError or ConnectionLost and return the answer as plain data. ValueError, at once, for a URL or a key
     that cannot be one.
+
+    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
+    when to come back: reads, devices, and submissions with an ``idempotency_key``. 0 repeats nothing.
     """
 
     def __init__(
@@ -31,6 +37,7 @@ class AsyncClient:
         api_key: str | None,
         *,
         timeout_s: float = 30.0,
+        retry_s: float = calls.RETRY_S,
         connections: int = 100,
         ca_file: Path | None = None,
     ) -> None:
@@ -40,6 +47,7 @@ class AsyncClient:
         self._netloc = parts.netloc
         self._api_key = api_key
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._retry_s = retry_s
         self._connections = connections
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else True
         self._session: aiohttp.ClientSession | None = None
@@ -157,7 +165,29 @@ class AsyncClient:
         """Whether Waypost can take requests now; ApiError (503) says why not."""
         return await self._answer(calls.ready())
 
+    async def each(self, page: Callable[..., Awaitable[Json]], **query: str | int | None) -> AsyncIterator[Json]:
+        """Everything on all pages, one after the other: ``async for one in client.each(client.history)``."""
+        while True:
+            answer = await page(**query)
+            for item in calls.items_of(answer):
+                yield item
+            if not answer.get("next"):
+                return
+            query["cursor"] = answer["next"]
+
     async def _answer(self, call: Call) -> Json:
+        ends_s = time.monotonic() + self._retry_s
+        for times in itertools.count(1):
+            try:
+                return await self._answer_once(call)
+            except ClientError as failed:
+                pause_s = calls.pause_s(call, failed, times, ends_s - time.monotonic())
+                if pause_s is None:
+                    raise
+            await asyncio.sleep(pause_s)
+        raise AssertionError("it counts for ever")
+
+    async def _answer_once(self, call: Call) -> Json:
         if self._session is None:
             raise RuntimeError("use it in an async with block")
         headers = calls.headers(self._api_key, call)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from waypost.client import calls
 from waypost.client.calls import Call, Json
-from waypost.client.errors import ConnectionLost
+from waypost.client.errors import ClientError, ConnectionLost
 
 
 class Client:
@@ -19,14 +21,26 @@ class Client:
     A kept connection that the server closed meanwhile would leave open whether a submission was carried out; programs
     that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data; a URL or
     a key that cannot be one is a ValueError at once.
+
+    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
+    when to come back: reads, devices, and submissions with an ``idempotency_key``. 0 repeats nothing.
     """
 
-    def __init__(self, url: str, api_key: str | None, *, timeout_s: float = 30.0, ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None,
+        *,
+        timeout_s: float = 30.0,
+        retry_s: float = calls.RETRY_S,
+        ca_file: Path | None = None,
+    ) -> None:
         parts = calls.address(url)
         calls.check_key(api_key)
         self._parts = parts
         self._api_key = api_key
         self._timeout_s = timeout_s
+        self._retry_s = retry_s
         self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
 
     def send(self, notification: Json) -> Json:
@@ -127,7 +141,28 @@ class Client:
         """Whether Waypost can take requests now; ApiError (503) says why not."""
         return self._answer(calls.ready())
 
+    def each(self, page: Callable[..., Json], **query: str | int | None) -> Iterator[Json]:
+        """Everything on all pages, one after the other: ``client.each(client.history, user_id="ann")``."""
+        while True:
+            answer = page(**query)
+            yield from calls.items_of(answer)
+            if not answer.get("next"):
+                return
+            query["cursor"] = answer["next"]
+
     def _answer(self, call: Call) -> Json:
+        ends_s = time.monotonic() + self._retry_s
+        for times in itertools.count(1):
+            try:
+                return self._answer_once(call)
+            except ClientError as failed:
+                pause_s = calls.pause_s(call, failed, times, ends_s - time.monotonic())
+                if pause_s is None:
+                    raise
+            time.sleep(pause_s)
+        raise AssertionError("it counts for ever")
+
+    def _answer_once(self, call: Call) -> Json:
         connection = self._connection()
         path = self._parts.path.rstrip("/") + call.path
         try:

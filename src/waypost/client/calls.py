@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from msgspec import Struct
 
-from waypost.client.errors import ApiError
+from waypost.client.errors import ApiError, ClientError
 
 Json = dict[str, Any]
+RETRY_S = 10.0
+"""For how long the clients repeat a call, unless told otherwise."""
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
 
 
 class Call(Struct, frozen=True):
@@ -23,6 +28,8 @@ class Call(Struct, frozen=True):
     """A file is read as it is sent."""
     media: str = "application/json"
     idempotency_key: str | None = None
+    is_repeatable: bool = True
+    """Carried out twice, it does what it does once."""
 
 
 def address(url: str) -> SplitResult:
@@ -42,12 +49,13 @@ def check_key(api_key: str | None) -> None:
 
 def send(notification: Json) -> Call:
     """Submit one notification; the fields are those of ``POST /v1/notifications`` in the reference."""
-    return _post("/v1/notifications", notification)
+    return _post("/v1/notifications", notification, is_repeatable=_has_key(notification))
 
 
 def send_batch(notifications: Sequence[Json]) -> Call:
     """Submit up to 1,000; each is answered by itself, in order."""
-    return _post("/v1/notifications/batch", {"notifications": list(notifications)})
+    is_repeatable = all(map(_has_key, notifications))
+    return _post("/v1/notifications/batch", {"notifications": list(notifications)}, is_repeatable=is_repeatable)
 
 
 def show(notification_id: str) -> Call:
@@ -67,7 +75,7 @@ def cancel(notification_id: str) -> Call:
 
 def replay(notification_id: str, ttl_s: int | None = None) -> Call:
     """Start a new round for what failed of one notification."""
-    return _post(f"/v1/notifications/{_part(notification_id)}/replay", _given(ttl=ttl_s))
+    return _post(f"/v1/notifications/{_part(notification_id)}/replay", _given(ttl=ttl_s), is_repeatable=False)
 
 
 def explain(notification: Json) -> Call:
@@ -82,12 +90,13 @@ def forget(notification: Json) -> Call:
 
 def send_bulk(job: Json, idempotency_key: str | None = None) -> Call:
     """Tell many recipients; the fields are those of ``POST /v1/bulk`` in the reference."""
-    return Call("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key)
+    has_key = idempotency_key is not None
+    return Call("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key, is_repeatable=has_key)
 
 
 def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> Call:
     """Give a job its list, which starts it: ``application/x-ndjson`` or ``text/csv``."""
-    return Call("PUT", f"/v1/bulk/{_part(job_id)}/recipients", recipients, media)
+    return Call("PUT", f"/v1/bulk/{_part(job_id)}/recipients", recipients, media, is_repeatable=False)
 
 
 def bulk(job_id: str) -> Call:
@@ -133,7 +142,8 @@ def replay_dead(
 ) -> Call:
     """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
     ids = None if ids is None else list(ids)
-    return _post("/v1/dead/replay", _given(ids=ids, filter=filter, cursor=cursor, ttl=ttl_s))
+    asked = _given(ids=ids, filter=filter, cursor=cursor, ttl=ttl_s)
+    return _post("/v1/dead/replay", asked, is_repeatable=False)
 
 
 def outbox(**query: str | int | None) -> Call:
@@ -158,7 +168,7 @@ def remove_device(user_id: str, device_id: str) -> Call:
 
 def ready() -> Call:
     """Whether Waypost can take requests now."""
-    return Call("GET", "/health/ready")
+    return Call("GET", "/health/ready", is_repeatable=False)
 
 
 def headers(api_key: str | None, call: Call) -> dict[str, str]:
@@ -188,8 +198,30 @@ def read(status: int, body: bytes) -> Json:
     raise ApiError(status, problem)
 
 
-def _post(path: str, body: Json) -> Call:
-    return Call("POST", path, _encode(body))
+def pause_s(call: Call, failed: ClientError, times: int, left_s: float) -> float | None:
+    """How long to wait before *call*, which failed *times*, is made again; None where it is not, or not in time.
+
+    It is where nobody answered, and where the answer says when to come back, of what may be carried out twice.
+    """
+    if not call.is_repeatable or (isinstance(failed, ApiError) and failed.retry_after_s is None):
+        return None
+    least_s = failed.retry_after_s or 0 if isinstance(failed, ApiError) else 0
+    backoff_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (times - 1)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    pause = max(backoff_s, least_s)
+    return pause if pause <= left_s else None
+
+
+def items_of(page: Json) -> list[Json]:
+    """What a page lists."""
+    return next(value for value in page.values() if isinstance(value, list))
+
+
+def _has_key(notification: Json) -> bool:
+    return notification.get("idempotency_key") is not None
+
+
+def _post(path: str, body: Json, *, is_repeatable: bool = True) -> Call:
+    return Call("POST", path, _encode(body), is_repeatable=is_repeatable)
 
 
 def _encode(body: Json) -> bytes:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import chain, repeat
 
 import pytest
 
@@ -16,13 +17,14 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @asynccontextmanager
-async def answering(raw: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that reads one request head and answers *raw*, whatever was asked; what it read."""
+async def answering(*raws: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that reads request heads and answers *raws* in turn, the last for ever; what it read."""
     heads: list[bytes] = []
+    turns = chain(raws, repeat(raws[-1]))
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(raw)
+        writer.write(next(turns))
         await writer.drain()
         writer.close()
 
@@ -38,8 +40,8 @@ def http(status: str, body: bytes) -> bytes:
 
 async def both(url: str) -> list[BaseException | calls.Json]:
     """What each client makes of ``GET /v1/devices/u``."""
-    async with AsyncClient(url, "key", timeout_s=5.0) as client:
-        waiting = asyncio.to_thread(Client(url, "key", timeout_s=5.0).devices, "u")
+    async with AsyncClient(url, "key", timeout_s=5.0, retry_s=0) as client:
+        waiting = asyncio.to_thread(Client(url, "key", timeout_s=5.0, retry_s=0).devices, "u")
         return list(await asyncio.gather(client.devices("u"), waiting, return_exceptions=True))
 
 
@@ -110,6 +112,49 @@ def test_a_key_that_cannot_be_one_is_refused_at_once_and_not_quoted(key: str) ->
 def test_a_port_that_is_none_is_refused_at_once(client: type[Client | AsyncClient]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         client("http://127.0.0.1:99999", None)
+
+
+BUSY = http("503 Service Unavailable", b'{"code": "backlog_full", "detail": "full", "retry_after": 0}')
+DONE = http("202 Accepted", b'{"id": "1"}')
+KEYED: calls.Json = {"user_id": "u", "title": "Hi", "idempotency_key": "k"}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("trouble", [b"", BUSY])
+async def test_what_has_a_key_is_repeated_until_it_is_taken(trouble: bytes) -> None:
+    async with answering(trouble, trouble, DONE) as (url, heads):
+        assert await asyncio.to_thread(Client(url, "key").send, KEYED) == {"id": "1"}
+    assert len(heads) == 3
+    async with answering(trouble, DONE) as (url, heads), AsyncClient(url, "key") as client:
+        assert await client.send_batch([KEYED, KEYED]) == {"id": "1"}
+    assert len(heads) == 2
+
+
+@pytest.mark.asyncio
+async def test_what_might_come_twice_or_can_never_be_is_not_repeated() -> None:
+    keyless = {"user_id": "u", "title": "Hi"}
+    async with answering(b"", DONE) as (url, _):
+        with pytest.raises(ConnectionLost):
+            await asyncio.to_thread(Client(url, "key").send_batch, [KEYED, keyless])
+    async with answering(http("400 Bad Request", b'{"code": "invalid_request"}'), DONE) as (url, _):
+        with pytest.raises(ApiError):
+            await asyncio.to_thread(Client(url, "key").send, KEYED)
+    async with answering(BUSY, DONE) as (url, _):
+        with pytest.raises(ApiError):
+            await asyncio.to_thread(Client(url, "key", retry_s=0).send, KEYED)
+
+
+@pytest.mark.asyncio
+async def test_each_goes_over_all_pages() -> None:
+    pages = [{"notifications": [{"id": "1"}, {"id": "2"}], "next": "c d"}, {"notifications": [{"id": "3"}]}]
+    raws = [http("200 OK", json.dumps(page).encode()) for page in pages]
+    async with answering(*raws) as (url, heads):
+        client = Client(url, "key")
+        found = await asyncio.to_thread(lambda: list(client.each(client.history, user_id="ann")))
+    assert [each["id"] for each in found] == ["1", "2", "3"]
+    assert b"user_id=ann&cursor=c+d" in heads[1]
+    async with answering(*raws) as (url, heads), AsyncClient(url, "key") as waypost:
+        assert [each["id"] async for each in waypost.each(waypost.history)] == ["1", "2", "3"]
 
 
 def test_ids_travel_as_one_part_of_the_path() -> None:
