@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from tests.contract.test_on_postgres import asked
+from tests.journeys.harness import until
 from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.postgres.membership import Membership
+from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
 
@@ -118,3 +120,24 @@ def backend_of(member: Membership) -> int:
     """The process that serves its connection."""
     assert member._connection is not None
     return member._connection.raw.info.backend_pid
+
+
+@pytest.mark.asyncio
+async def test_who_listens_leaves_no_reader_behind_when_the_server_is_lost(emptied_postgres: str) -> None:
+    """The next connection gets the number of the one that was lost, and would be refused: of a provider, as it was."""
+    peers = NotifyPeers(emptied_postgres, None, lambda _: None)
+    await peers.start()
+    try:
+        lost = peers._listening
+        assert lost is not None
+        number = lost.raw.fileno()
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({lost.raw.info.backend_pid})")
+
+        async def is_forgotten() -> bool:
+            return peers._listening is not lost
+
+        await until(is_forgotten, "the loss was noticed")
+        heard_again = peers._listening is not None and peers._heard == number
+        assert heard_again or not asyncio.get_running_loop().remove_reader(number)
+    finally:
+        await peers.stop()

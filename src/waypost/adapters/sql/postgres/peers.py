@@ -35,6 +35,7 @@ class NotifyPeers:
         self._answers: dict[str, list[Answerer]] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-notify")
         self._listening: PostgresConnection | None = None
+        self._heard: int | None = None
         self._telling: PostgresConnection | None = None
         self._untold: dict[str, None] = {}
         self._task: asyncio.Task[None] | None = None
@@ -107,7 +108,12 @@ class NotifyPeers:
     async def _try_to_listen(self) -> None:
         with contextlib.suppress(Exception):  # the store says itself that it is away
             connection = await self._loop.run_in_executor(self._thread, self._listen)
-            self._loop.add_reader(connection.raw.fileno(), self._hear)
+            try:
+                self._heard = connection.raw.fileno()
+                self._loop.add_reader(self._heard, self._hear)
+            except Exception:  # it was lost already: the next time listens anew
+                self._forget()
+                raise
 
     def _listen(self) -> PostgresConnection:
         connection = connect(self._url)
@@ -136,6 +142,9 @@ class NotifyPeers:
     def _forget(self) -> None:
         connection, self._listening = self._listening, None
         if connection is not None:
-            with contextlib.suppress(Exception):  # it may be closed already
-                self._loop.remove_reader(connection.raw.fileno())
+            # By its number, which a connection that was lost no longer says: a reader left behind refuses whatever
+            # connection gets that number next.
+            if self._heard is not None:
+                self._loop.remove_reader(self._heard)
+                self._heard = None
             connection.close()
