@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -177,15 +176,16 @@ class AsyncClient:
 
     async def _answer(self, call: Call) -> Json:
         ends_s = time.monotonic() + self._retry_s
-        for times in itertools.count(1):
+        times = 0
+        while True:
             try:
                 return await self._answer_once(call)
             except ClientError as failed:
+                times += 1
                 pause_s = calls.pause_s(call, failed, times, ends_s - time.monotonic())
                 if pause_s is None:
                     raise
             await asyncio.sleep(pause_s)
-        raise AssertionError("it counts for ever")
 
     async def _answer_once(self, call: Call) -> Json:
         if self._session is None:

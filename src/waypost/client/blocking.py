@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -152,15 +151,16 @@ class Client:
 
     def _answer(self, call: Call) -> Json:
         ends_s = time.monotonic() + self._retry_s
-        for times in itertools.count(1):
+        times = 0
+        while True:
             try:
                 return self._answer_once(call)
             except ClientError as failed:
+                times += 1
                 pause_s = calls.pause_s(call, failed, times, ends_s - time.monotonic())
                 if pause_s is None:
                     raise
             time.sleep(pause_s)
-        raise AssertionError("it counts for ever")
 
     def _answer_once(self, call: Call) -> Json:
         connection = self._connection()

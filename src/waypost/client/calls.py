@@ -203,9 +203,9 @@ def pause_s(call: Call, failed: ClientError, times: int, left_s: float) -> float
 
     It is where nobody answered, and where the answer says when to come back, of what may be carried out twice.
     """
-    if not call.is_repeatable or (isinstance(failed, ApiError) and failed.retry_after_s is None):
+    least_s = failed.retry_after_s if isinstance(failed, ApiError) else 0
+    if not call.is_repeatable or least_s is None:
         return None
-    least_s = failed.retry_after_s or 0 if isinstance(failed, ApiError) else 0
     backoff_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (times - 1)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
     pause = max(backoff_s, least_s)
     return pause if pause <= left_s else None

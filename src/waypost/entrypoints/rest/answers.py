@@ -36,6 +36,18 @@ class Spoken(Struct, frozen=True):
     """Refused in the envelope of ``/api``."""
 
 
+INTAKE_CODES = (
+    ErrorCode.TOO_LARGE,
+    ErrorCode.BACKLOG_FULL,
+    ErrorCode.STORAGE_BUSY,
+    ErrorCode.STORAGE_FULL,
+    ErrorCode.SHUTTING_DOWN,
+)
+"""Of every call that takes notifications in."""
+ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODES)
+"""Of those that take one, which may have a key."""
+
+
 def speaks(answers: dict[int, Any], **more: Any) -> dict[str, Any]:
     """The ``opt`` of a handler: see Spoken."""
     return {"spoken": Spoken(answers, **more)}

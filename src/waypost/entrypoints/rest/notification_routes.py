@@ -17,7 +17,7 @@ from waypost.domain.submission import Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import INTAKE_CODES, ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import Batch, ReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, HeaderKey, Limit, PathId, UserGiven, id_in
@@ -29,7 +29,6 @@ from waypost.ports.views import HistoryQuery
 from waypost.ports.work import NotOpen, TooLate, Withdrawn
 
 _E = ErrorCode
-_INTAKE_CODES = (_E.TOO_LARGE, _E.BACKLOG_FULL, _E.STORAGE_BUSY, _E.STORAGE_FULL, _E.SHUTTING_DOWN)
 _replay_order = msgspec.json.Decoder(ReplayOrder)
 
 StatusesGiven = Annotated[
@@ -83,7 +82,7 @@ _REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c12
         example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
         shown={202: _NEW, 200: _REPEATED},
         meanings={202: "Accepted: durable, and will be sent.", 200: "Said before: the first one's id."},
-        codes=(_E.IDEMPOTENCY_CONFLICT, _E.IN_PROGRESS, *_INTAKE_CODES),
+        codes=ONE_CODES,
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
@@ -101,7 +100,7 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
         body=Batch,
         example={"notifications": [{"user_id": "user-1", "title": "One"}, {"user_id": "user-2", "title": "Two"}]},
         meanings={202: "Some are new.", 200: "None is new: repeated, or refused."},
-        codes=_INTAKE_CODES,
+        codes=INTAKE_CODES,
     ),
 )
 async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
@@ -202,7 +201,7 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
         body=ReplayOrder,
         body_required=False,
         example={"ttl": 3600},
-        codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *_INTAKE_CODES),
+        codes=(_E.NOT_FOUND, _E.NOT_REPLAYABLE, *INTAKE_CODES),
     ),
 )
 async def replay(request: Call, notification_id: PathId, body: RawBody) -> Response[bytes]:

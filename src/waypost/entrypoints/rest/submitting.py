@@ -39,13 +39,18 @@ _batch = msgspec.json.Decoder(RawBatch)
 
 async def submit_one(api: Api, caller: Caller, header_key: str | None, body: bytes) -> tuple[int, Submitted]:
     """Accept one notification: 202 where it is new, 200 where it was said before."""
-    submission = decode(_submission, body)
+    answer = await accept(api, caller, header_key, decode(_submission, body))
+    return (200 if answer.deduplicated else 202), answer
+
+
+async def accept(api: Api, caller: Caller, header_key: str | None, submission: Submission) -> Submitted:
+    """Accept *submission* under the key of the header, if there is one; whatever refuses it is raised."""
     if header_key is not None:
         submission = with_key(submission, header_key, "Idempotency-Key")
     (answer,) = await submit(api.intake, api.views, caller, [submission])
     if isinstance(answer, WaypostError):
         raise answer
-    return (200 if answer.deduplicated else 202), answer
+    return answer
 
 
 async def submit_batch(api: Api, caller: Caller, header_key: str | None, body: bytes) -> tuple[int, BatchAnswer]:

@@ -17,7 +17,7 @@ from waypost.domain.submission import Identity, Moment, Seconds, Submission, Typ
 from waypost.domain.text import cleaned, cleaned_line
 from waypost.domain.vocabulary import Vocabulary, meant_by, notification_word, readable_in
 from waypost.entrypoints.decoding import decode
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.parameters import HeaderKey, PathId, id_in
 from waypost.entrypoints.rest.shapes.api_rows import (
@@ -33,7 +33,7 @@ from waypost.entrypoints.rest.shapes.api_rows import (
     shown_at,
 )
 from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
-from waypost.entrypoints.submitting import submit, with_key
+from waypost.entrypoints.rest.submitting import accept
 from waypost.ports.views import PageQuery, Story
 
 MOST_AT_ONCE = 100
@@ -68,16 +68,7 @@ _notification = msgspec.json.Decoder(SubmittedNotification)
         body=SubmittedNotification,
         example={"user_id": "user-1", "title": "Sale", "body": "Only today.", "type": "promotion"},
         meanings={201: "Accepted: durable, and will be sent.", 200: "Said before: the first one."},
-        codes=(
-            _E.FORBIDDEN,
-            _E.IDEMPOTENCY_CONFLICT,
-            _E.IN_PROGRESS,
-            _E.TOO_LARGE,
-            _E.BACKLOG_FULL,
-            _E.STORAGE_BUSY,
-            _E.STORAGE_FULL,
-            _E.SHUTTING_DOWN,
-        ),
+        codes=(_E.FORBIDDEN, *ONE_CODES),
         enveloped=True,
     ),
 )
@@ -89,11 +80,7 @@ async def create(
     submission = _submission(decode(_notification, body))
     if acting_for is not None and reader(acting_for) != submission.user_id:
         raise WaypostError("a user may create notifications for themselves alone", ErrorCode.FORBIDDEN)
-    if header_key is not None:
-        submission = with_key(submission, header_key, "Idempotency-Key")
-    (made,) = await submit(api.intake, api.views, request.user, [submission])
-    if isinstance(made, WaypostError):
-        raise made
+    made = await accept(api, request.user, header_key, submission)
     status = Status(notification_word(_S3, made.status) or Status.PENDING)
     created = Created(made.id, status, shown_at(parse_id(made.id)))
     return answer(200 if made.deduplicated else 201, CreatedAnswer(created))

@@ -9,20 +9,19 @@ from litestar import Response, post
 from litestar.params import RawBody
 from msgspec import Meta, Struct
 
-from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.domain.notification import Kind, Urgency
 from waypost.domain.submission import Identity, Line, Seconds, Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
 from waypost.entrypoints.decoding import decode
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Api, Call, api_of
 from waypost.entrypoints.rest.parameters import HeaderKey
-from waypost.entrypoints.submitting import Id, submit, with_key
+from waypost.entrypoints.rest.submitting import accept
+from waypost.entrypoints.submitting import Id
 from waypost.pipeline.intake import Caller
 
 PATH = "/v1/notify"
 
-_E = ErrorCode
 _ID = "019c1234-5678-7abc-8def-0123456789ab"
 
 
@@ -61,11 +60,7 @@ async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: 
         urgency=asked.urgency,
         ttl=asked.ttl_seconds,
     )
-    if header_key is not None:
-        submission = with_key(submission, header_key, "Idempotency-Key")
-    (made,) = await submit(api.intake, api.views, caller, [submission])
-    if isinstance(made, WaypostError):
-        raise made
+    made = await accept(api, caller, header_key, submission)
     word = notification_word(Vocabulary.S1, made.status)
     assert word is not None, "S1 has a word for every status of a notification"
     return (200 if made.deduplicated else 202), Notified(made.id, word, made.deduplicated)
@@ -85,15 +80,7 @@ async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: 
             200: {"notification_id": _ID, "status": "completed", "deduplicated": True},
         },
         meanings={202: "Accepted: durable, and will be sent.", 200: "Said before: the first one's id."},
-        codes=(
-            _E.IDEMPOTENCY_CONFLICT,
-            _E.IN_PROGRESS,
-            _E.TOO_LARGE,
-            _E.BACKLOG_FULL,
-            _E.STORAGE_BUSY,
-            _E.STORAGE_FULL,
-            _E.SHUTTING_DOWN,
-        ),
+        codes=ONE_CODES,
     ),
 )
 async def notify(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
