@@ -33,9 +33,9 @@ async def outbox(
     """Newest first: what a broker is to carry to the workers, where one does (`stack: relayed`); else empty."""
     view, app = api_of(request).outbox, request.user.app
     before = None if cursor is None else cursors.number(cursor)
-    entries = await view.entries(OutboxQuery(app, tuple(status or ()), before, limit))
-    following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None
     counts = {word.value: count for word, count in (await view.counts(app)).items()}
+    entries = await view.entries(OutboxQuery(app, tuple(status or ()), before, limit))  # never behind what was counted
+    following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None
     return answer(200, OutboxPage(tuple(map(outbox_entry, entries)), counts, following))
 
 
