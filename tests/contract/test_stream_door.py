@@ -20,6 +20,7 @@ from waypost.adapters.memory.work import MemoryWork
 from waypost.adapters.redis.source import RedisSource
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.streams.door import BATCHES_AT_ONCE, StreamDoor
 from waypost.pipeline.intake import Caller, Intake
@@ -88,7 +89,12 @@ class Bench:
             is_full=lambda lane: self.full,
         )
         door = StreamDoor(
-            "orders", reader or self.source.reader(), intake, Caller(APP, CallerId("source:orders")), self.noted, BATCH
+            "orders",
+            reader or self.source.reader(),
+            intake,
+            Caller(APP, CallerId("source:orders"), EVERY_SCOPE),
+            self.noted,
+            BATCH,
         )
         await door.start()
         try:

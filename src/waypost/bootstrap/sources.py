@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CallerId
+from waypost.domain.scope import Scope
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Source
 from waypost.runtime.roles import Role
 from waypost.telemetry import Telemetry
+
+_MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
+"""Whoever may write into the stream is believed as the app's backend is."""
 
 
 def stream_doors(config: Config, intake: Intake, slot: int, telemetry: Telemetry) -> Mapping[SourceName, StreamDoor]:
@@ -21,7 +25,7 @@ def stream_doors(config: Config, intake: Intake, slot: int, telemetry: Telemetry
     doors = {}
     for name, chosen in config.sources.items():
         source = _source(name, chosen, measures=slot == 0)
-        caller = Caller(chosen.app, CallerId(chosen.caller or f"source:{name}"))
+        caller = Caller(chosen.app, CallerId(chosen.caller or f"source:{name}"), _MAY)
         doors[name] = StreamDoor(name, source, intake, caller, telemetry, chosen.batch)
     return doors
 

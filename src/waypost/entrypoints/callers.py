@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from waypost.domain import api_key
 from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.domain.ids import AppId
+from waypost.domain.scope import EVERY_SCOPE
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.keys import Keys
@@ -43,7 +44,7 @@ class Authenticator:
             raise WaypostError("the API key is not valid", ErrorCode.UNAUTHENTICATED)
         if key.app not in self._apps:
             raise WaypostError(f"the app {key.app} of this key is not configured", ErrorCode.FORBIDDEN)
-        caller = Caller(key.app, key.caller)
+        caller = Caller(key.app, key.caller, EVERY_SCOPE)
         if len(self._verified) >= CACHE_LIMIT:
             self._verified.clear()
         self._verified[digest] = (caller, asked_at + self._cache_s)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
-from waypost.domain.ids import AppId, CallerId, NotificationId
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Lane, lane_of
+from waypost.domain.scope import Scope
 from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission, draft
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
@@ -18,10 +19,13 @@ from waypost.telemetry import Metric, Telemetry
 
 
 class Caller(Struct, frozen=True):
-    """Who submits, and for which app: what a verified key stands for."""
+    """Who calls, and for which app: what a verified key or token stands for."""
 
     app: AppId
     name: CallerId
+    scopes: frozenset[Scope]
+    user: UserId | None = None
+    """The end user whose own token calls; None where a backend does."""
 
 
 class Intake(Struct, frozen=True):

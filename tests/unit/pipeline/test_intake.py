@@ -12,6 +12,7 @@ from tests.unit.runtime.bench import APP
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.domain.ids import CallerId
 from waypost.domain.notification import Channel
+from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.work import Accepted, Duplicate
@@ -19,7 +20,7 @@ from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
-CALLER = Caller(APP, CallerId("shop"))
+CALLER = Caller(APP, CallerId("shop"), EVERY_SCOPE)
 
 
 async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
