@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.redis.limiter import RedisLimiter
 from waypost.adapters.redis.settings import RedisSettings
@@ -28,12 +30,12 @@ class LimiterUnderTest(Protocol):
         ...
 
 
-class MemoryLimiterUnderTest:
-    """In memory."""
+class LocalLimiterUnderTest:
+    """In memory, or in a mapped file where there is a *path*."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self._clock = StoppedClock()
-        self.limiter = MemoryLimiter(self._clock)
+        self.limiter = MemoryLimiter(self._clock) if path is None else MappedLimiter(path, self._clock)
 
     async def later(self, name: str, ms: int) -> None:
         """See LimiterUnderTest."""
@@ -49,7 +51,8 @@ class RedisLimiterUnderTest:
 
     async def later(self, name: str, ms: int) -> None:
         """What was noted now was noted so much earlier."""
-        await self._wire.execute([("HINCRBYFLOAT", f"waypost:limit:{name}", "at", -ms)])
+        shifted = [("HINCRBYFLOAT", f"waypost:limit:{name}", field, -ms) for field in ("at", "since")]
+        await self._wire.execute(shifted)
 
 
 @asynccontextmanager

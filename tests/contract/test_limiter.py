@@ -6,14 +6,21 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from tests.contract.limiters import LimiterUnderTest, MemoryLimiterUnderTest, redis_limiter_under_test
+from tests.contract.clock import StoppedClock
+from tests.contract.limiters import LimiterUnderTest, LocalLimiterUnderTest, redis_limiter_under_test
+from waypost.adapters.mapped.limiter import MappedLimiter
+from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.domain.errors import Unavailable
 from waypost.domain.limits import FixedWindow, Granted, TokenBucket, Wait
 from waypost.domain.time import DAY_MS, HOUR_MS
+from waypost.runtime.clock import SystemClock
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,11 +29,11 @@ SLOW = TokenBucket(size=100, refill_per_s=0.001)
 DAILY = FixedWindow(limit=10, window_ms=10_000 * DAY_MS)
 
 
-@pytest_asyncio.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.engines)])
-async def under_test(request: pytest.FixtureRequest) -> AsyncIterator[LimiterUnderTest]:
+@pytest_asyncio.fixture(params=["memory", "mapped", pytest.param("redis", marks=pytest.mark.engines)])
+async def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LimiterUnderTest]:
     """With nothing taken."""
-    if request.param == "memory":
-        yield MemoryLimiterUnderTest()
+    if request.param != "redis":
+        yield LocalLimiterUnderTest(tmp_path / "limits" if request.param == "mapped" else None)
         return
     async with redis_limiter_under_test(request.getfixturevalue("redis_url")) as opened:
         yield opened
@@ -87,47 +94,146 @@ async def test_fifty_takers_at_once_never_exceed_it(
     assert sum(await asyncio.gather(*(taker() for _ in range(50)))) == 100
 
 
+async def test_a_ramp_begins_with_a_twentieth_and_anew_after_a_pause(under_test: LimiterUnderTest) -> None:
+    """100,000 s of ramp for 1,000 tokens and one in 100 s: what a test takes in between does not count."""
+    limiter, slope = under_test.limiter, TokenBucket(1_000, 0.01, ramp_s=100_000)
+    assert await limiter.take("r", slope, 50) == Granted(0)
+    await under_test.later("r", 50_000_000)
+    refused = await limiter.take("r", slope, 1_000)
+    assert refused.left == 143, "half of the way up: (5 % + 52.5 %) / 2 of 500 were refilled"
+    for _ in range(5):
+        await under_test.later("r", 40_000_000)
+        granted = await limiter.take("r", slope)
+    assert granted.left == 999, "the whole refill, and never above the size"
+    await under_test.later("r", 100_000_000)
+    assert await limiter.take("r", slope) == Granted(49)
+
+
 TAKER = """
-import asyncio, sys
-from waypost.adapters.redis.limiter import RedisLimiter
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
+import asyncio, os, sys, time
 from waypost.domain.limits import Granted, TokenBucket
-from waypost.telemetry import Silent
+from waypost.runtime.clock import SystemClock
 
-async def main():
-    wire = Wire(RedisSettings(url=sys.argv[1], timeout_s=30), Silent())
-    await wire.start()
-    limiter = RedisLimiter(wire, "waypost:")
-    print("ready", flush=True)
+async def main(kind, place):
+    if kind == "redis":
+        from waypost.adapters.redis.limiter import RedisLimiter
+        from waypost.adapters.redis.settings import RedisSettings
+        from waypost.adapters.redis.wire import Wire
+        from waypost.telemetry import Silent
+        wire = Wire(RedisSettings(url=place, timeout_s=30), Silent())
+        await wire.start()
+        limiter = RedisLimiter(wire, "waypost:")
+    else:
+        from pathlib import Path
+        from waypost.adapters.mapped.limiter import MappedLimiter
+        limiter = MappedLimiter(Path(place), SystemClock())
+    limit = TokenBucket(1_000, 200)
+    said = os.write
+    said(1, b"ready\\n")
     sys.stdin.readline()
-    async def taker():
-        return [await limiter.take("b", TokenBucket(100, 0.001)) for _ in range(4)]
-    answers = [answer for each in await asyncio.gather(*(taker() for _ in range(25))) for answer in each]
-    print(sum(isinstance(answer, Granted) for answer in answers))
-    await wire.stop()
+    end = time.monotonic() + 0.5
+    before_first = time.time()
+    while True:
+        before_last = time.time()
+        if isinstance(await limiter.take("b", limit), Granted):
+            said(1, b"+")
+        after_last = time.time()
+        after_first = locals().get("after_first", after_last)
+        if time.monotonic() > end:
+            break
+    said(1, f" {before_first} {after_first} {before_last} {after_last}".encode())
+    if kind == "redis":
+        await wire.stop()
 
-asyncio.run(main())
+asyncio.run(main(*sys.argv[1:]))
 """
+"""Takes from a bucket of 1,000 for half a second: a sign for each token, then when it took first and last."""
 
 
-@pytest.mark.engines
-async def test_takers_in_several_processes_never_exceed_it(redis_url: str) -> None:
-    """Two processes of 25 takers each ask for 200 of 100 at the same time."""
-    assert await asyncio.to_thread(_taken_by_processes, redis_url, 2) == 100
-
-
-def _taken_by_processes(url: str, count: int) -> int:
-    command = [sys.executable, "-c", TAKER, url]
+@contextlib.contextmanager
+def taking(place: tuple[str, str], count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many processes that take from one bucket, all at once."""
     with contextlib.ExitStack() as stack:
         takers = [
-            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", TAKER, *place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+                )
+            )
             for _ in range(count)
         ]
         for taker in takers:
-            assert taker.stdout is not None and taker.stdout.readline() == "ready\n"
+            assert taker.stdout is not None and taker.stdout.readline() == b"ready\n"
         for taker in takers:
             assert taker.stdin is not None
-            taker.stdin.write("\n")
-            taker.stdin.flush()
-        return sum(int(taker.communicate(timeout=60)[0]) for taker in takers)
+            taker.stdin.write(b"\n")
+        yield takers
+
+
+@pytest.fixture(params=["mapped", pytest.param("redis", marks=pytest.mark.engines)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """What processes share, and where it is."""
+    where = request.getfixturevalue("redis_url") if request.param == "redis" else str(tmp_path / "limits")
+    return request.param, where
+
+
+async def test_processes_together_get_what_the_bucket_had_and_what_came_to_the_token(place: tuple[str, str]) -> None:
+    """Three of them; the clock that they share says how much came: not one token more or fewer."""
+    with taking(place, 3) as takers:
+        said = [taker.communicate(timeout=60)[0].decode().split() for taker in takers]
+    granted = sum(len(signs) for signs, *_ in said)
+    before_first, after_first, before_last, after_last = zip(*(map(float, times) for _, *times in said), strict=True)
+    most = 1_000 + 200 * (max(after_last) - min(before_first))
+    least = 1_000 + 200 * (max(before_last) - min(after_first))
+    assert least - 1 <= granted <= most + 1
+
+
+async def test_who_is_killed_in_the_middle_leaves_nothing_locked_and_gives_nothing_away(tmp_path: Path) -> None:
+    began = time.time()
+    place = ("mapped", str(tmp_path / "limits"))
+    signs = 0
+    for _ in range(2):
+        with taking(place, 2) as takers:
+            for taker in takers:
+                assert taker.stdout is not None
+                signs += len(taker.stdout.read(20))
+                taker.kill()
+            signs += sum(len(taker.communicate()[0]) for taker in takers)
+    limiter = MappedLimiter(tmp_path / "limits", SystemClock())
+    left = (await limiter.take("b", TokenBucket(1_000, 200))).left
+    limiter.close()
+    assert signs + left <= 1_000 + 200 * (time.time() - began) + 1
+
+
+@contextlib.contextmanager
+def frozen_in_the_middle(path: Path) -> Iterator[None]:
+    """Somebody who has locked every row and does nothing more."""
+    holding = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True)"
+    command = [sys.executable, "-c", f"{holding}; sys.stdin.read()", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as frozen:
+        assert frozen.stdout is not None and frozen.stdout.readline()
+        yield
+        frozen.kill()
+
+
+async def test_a_lock_that_is_not_let_go_of_is_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.adapters.mapped.limiter.PATIENCE_S", 0.01)
+    limiter = MappedLimiter(tmp_path / "limits", SystemClock())
+    with frozen_in_the_middle(tmp_path / "limits"), pytest.raises(Unavailable, match="frozen"):
+        await limiter.take("b", SLOW)
+    assert await limiter.take("b", SLOW) == Granted(99)
+    limiter.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "mapped"])
+async def test_names_without_end_take_no_more_room_and_the_busiest_is_kept(kind: str, tmp_path: Path) -> None:
+    """In place of the one that is nearest to being full again, or was unused for longest."""
+    clock = StoppedClock()
+    limiter = MemoryLimiter(clock, levels=100) if kind == "memory" else MappedLimiter(tmp_path / "limits", clock)
+    await limiter.take("busy", SLOW, 90)
+    for n in range(20_000):
+        await limiter.take(f"visitor {n}", SLOW)
+        if n % 50 == 0:
+            assert (await limiter.take("busy", SLOW, 100)).left == 10

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from msgspec import Struct
 
 from waypost.domain.time import SECOND_MS
 
+RAMP_START: Final = 0.05
+"""The part of a bucket, and of its refill, with which a ramp begins."""
+
 
 class TokenBucket(Struct, frozen=True):
-    """Full at first; what is taken comes back steadily, never above *size*."""
+    """Full at first; what is taken comes back steadily, never above *size*.
+
+    With a ramp it begins with a twentieth of both and comes to the whole of them in *ramp_s*; asked for nothing for as
+    long, it begins anew.
+    """
 
     size: int
     refill_per_s: float
+    ramp_s: float = 0.0
 
 
 class FixedWindow(Struct, frozen=True):
@@ -44,6 +53,8 @@ class Level(Struct, frozen=True):
 
     left: float
     at_ms: float
+    since_ms: float = 0.0
+    """When its ramp began."""
 
 
 def capacity(limit: Limit) -> int:
@@ -60,12 +71,10 @@ def take(limit: Limit, level: Level | None, n: int, now_ms: float) -> tuple[Leve
         raise ValueError(f"{n} is not from 1 to {capacity(limit)}")
     match limit:
         case TokenBucket():
-            left = limit.size if level is None else level.left
-            past_ms = 0 if level is None else max(0, now_ms - level.at_ms)
-            left = min(limit.size, left + past_ms * limit.refill_per_s / SECOND_MS)
-            at_ms = now_ms if level is None else max(now_ms, level.at_ms)
-            wait_ms = (n - left) / limit.refill_per_s * SECOND_MS
+            left, at_ms, since_ms = _refilled(limit, level, now_ms)
+            wait_ms = (n - left) / (limit.refill_per_s * _share(limit, at_ms - since_ms)) * SECOND_MS
         case FixedWindow():
+            since_ms = 0.0
             at_ms = now_ms - now_ms % limit.window_ms
             if level is not None and level.at_ms >= at_ms:
                 left, at_ms = level.left, level.at_ms
@@ -73,5 +82,39 @@ def take(limit: Limit, level: Level | None, n: int, now_ms: float) -> tuple[Leve
                 left = limit.limit
             wait_ms = at_ms + limit.window_ms - now_ms
     if left < n:
-        return Level(left, at_ms), Wait(math.floor(left), math.ceil(wait_ms))
-    return Level(left - n, at_ms), Granted(math.floor(left - n))
+        return Level(left, at_ms, since_ms), Wait(math.floor(left), math.ceil(wait_ms))
+    return Level(left - n, at_ms, since_ms), Granted(math.floor(left - n))
+
+
+def forgettable_at_ms(limit: Limit, level: Level) -> float:
+    """From when on *level* says no more than None does."""
+    match limit:
+        case TokenBucket():
+            full_in_s = (limit.size - level.left) / limit.refill_per_s
+            return level.at_ms + max(full_in_s, limit.ramp_s) * SECOND_MS
+        case FixedWindow():
+            return level.at_ms + limit.window_ms
+
+
+def _refilled(bucket: TokenBucket, level: Level | None, now_ms: float) -> tuple[float, float, float]:
+    """What is left now, as of when, and when the ramp began."""
+    ramp_ms = bucket.ramp_s * SECOND_MS
+    if level is None or (ramp_ms and now_ms - level.at_ms >= ramp_ms):
+        return bucket.size * _share(bucket, 0.0), now_ms, now_ms
+    at_ms, since_ms = max(now_ms, level.at_ms), level.since_ms
+    came = _area(bucket, at_ms - since_ms) - _area(bucket, level.at_ms - since_ms) if ramp_ms else at_ms - level.at_ms
+    most = bucket.size * _share(bucket, at_ms - since_ms)
+    return min(most, level.left + came * bucket.refill_per_s / SECOND_MS), at_ms, since_ms
+
+
+def _share(bucket: TokenBucket, age_ms: float) -> float:
+    """What part of the bucket there is at *age_ms* into its ramp."""
+    ramp_ms = bucket.ramp_s * SECOND_MS
+    return 1.0 if age_ms >= ramp_ms else RAMP_START + (1 - RAMP_START) * age_ms / ramp_ms
+
+
+def _area(bucket: TokenBucket, age_ms: float) -> float:
+    """The sum of the shares up to *age_ms*, in milliseconds of the whole refill."""
+    ramp_ms = bucket.ramp_s * SECOND_MS
+    short = max(0.0, ramp_ms - age_ms)
+    return age_ms - (1 - RAMP_START) * (ramp_ms / 2 - short * short / (2 * ramp_ms))

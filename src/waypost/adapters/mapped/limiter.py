@@ -1,0 +1,95 @@
+"""Limits that the processes of one machine share, in a mapped file of fixed size.
+
+Layout: ``ROWS`` rows of ``PER_ROW`` slots of 48 bytes (native order)::
+
+    0   digest of the name (16)    16  f64 at, ms    24  f64 left    32  f64 since, ms    40  f64 forgettable at, ms
+
+A name lies in the row that its digest points to. With no slot free there it takes the place of the one that is nearest
+to being forgotten anyway. Each row is locked by a lock of the system on one byte of the file, which ends with the
+process that holds it. ``at`` is written before ``left``: whoever dies between the two has given nothing away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.domain.limits import Granted, Level, Limit, Wait, forgettable_at_ms, take
+from waypost.ports.clock import Clock
+
+ROWS: Final = 4_096
+PER_ROW: Final = 16
+PATIENCE_S: Final = 1.0
+"""For a lock, which is held for microseconds: past it, its holder is frozen."""
+
+_SLOT: Final = struct.Struct("=16sdddd")
+_ROW_BYTES: Final = PER_ROW * _SLOT.size
+_SIZE: Final = ROWS * _ROW_BYTES
+
+
+class MappedLimiter:
+    """See Limiter; opening makes the file (OSError where there is no room). One for each file in a process.
+
+    It goes by the wall clock, which all processes of a machine have in common; the file outlives them.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.posix_fallocate(self._file, 0, _SIZE)  # real blocks: a write into a hole kills when the disk is full
+        self._map = mmap.mmap(self._file, _SIZE)
+
+    def close(self) -> None:
+        """Let go of the file, which stays."""
+        self._map.close()
+        os.close(self._file)
+
+    async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
+        """See Limiter; Unavailable where another process is frozen in the middle of one."""
+        digest = blake2b(name.encode(), digest_size=16).digest()
+        row = int.from_bytes(digest[:4], "big") % ROWS
+        with self._locked(row):
+            now_ms = self._clock.now()
+            place, level = self._find(row, digest)
+            level, answer = take(limit, level, n, now_ms)
+            kept = digest, level.at_ms, level.left, level.since_ms, forgettable_at_ms(limit, level)
+            _SLOT.pack_into(self._map, place, *kept)
+        return answer
+
+    def _find(self, row: int, digest: bytes) -> tuple[int, Level | None]:
+        """Where *digest* lies, or what makes room for it, and its level."""
+        start = row * _ROW_BYTES
+        at = self._map.find(digest, start, start + _ROW_BYTES)
+        if at >= 0 and (at - start) % _SLOT.size == 0:
+            _, at_ms, left, since_ms, _ = _SLOT.unpack_from(self._map, at)
+            return at, Level(left, at_ms, since_ms)
+        slots = _SLOT.iter_unpack(self._map[start : start + _ROW_BYTES])
+        soonest = min(range(PER_ROW), key=[slot[4] for slot in slots].__getitem__)
+        return start + soonest * _SLOT.size, None
+
+    @contextmanager
+    def _locked(self, row: int) -> Iterator[None]:
+        give_up_s = None
+        while True:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, row)
+                break
+            except BlockingIOError:
+                now_s = time.monotonic()
+                give_up_s = give_up_s or now_s + PATIENCE_S
+                if now_s > give_up_s:
+                    raise Unavailable("a process is frozen that holds a limit", ErrorCode.STORAGE_BUSY) from None
+                os.sched_yield()
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, row)
