@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Mapping
+from typing import Final
 
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
@@ -14,17 +16,31 @@ from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
 from waypost.ports.lifecycle import Lifecycle
+from waypost.runtime.roles import Role
+from waypost.runtime.tls import ServerTls
+
+REST_TLS: Final = "rest.tls"
+GRPC_TLS: Final = "grpc.tls"
 
 
-def doors_of(config: Config, api: Api, listener: socket.socket) -> list[Lifecycle]:
+def doors_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str, ServerTls]) -> list[Lifecycle]:
     """Every door that callers come to; ConfigurationError where what one needs is not installed."""
-    doors: list[Lifecycle] = [ApiServer(build_app(api), listener, serve_options(config.rest))]
+    rest = tls.get(REST_TLS)
+    options = serve_options(config.rest, None if rest is None else rest.context)
+    doors: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
     if config.grpc.listen is not None and not api.operating_only:
-        doors.append(_grpc(config, api))
+        doors.append(_grpc(config, api, tls.get(GRPC_TLS)))
     return doors
 
 
-def _grpc(config: Config, api: Api) -> Lifecycle:
+def server_tls(config: Config) -> dict[str, ServerTls]:
+    """The TLS of each door that has it, by the path of its settings; a ConfigurationError says what cannot be used."""
+    grpc = config.grpc.tls if config.grpc.listen is not None and Role.API in config.does() else None
+    chosen = {REST_TLS: config.rest.tls, GRPC_TLS: grpc}
+    return {name: ServerTls(name, settings) for name, settings in chosen.items() if settings is not None}
+
+
+def _grpc(config: Config, api: Api, tls: ServerTls | None) -> Lifecycle:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its core would write plain text among our JSON
     logging.getLogger("grpc").addHandler(logging.NullHandler())  # so would its Python
     try:
@@ -43,7 +59,8 @@ def _grpc(config: Config, api: Api) -> Lifecycle:
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,
             settings=config.grpc,
-        )
+        ),
+        tls,
     )
 
 

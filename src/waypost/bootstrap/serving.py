@@ -40,7 +40,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
     with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
         bury_predecessors(run_dir / "board")
         listener = listening(config.listen)
-        url = f"http://{address_of(listener)}"
+        url = f"{'http' if config.rest.tls is None else 'https'}://{address_of(listener)}"
         config, grpc = _grpc_reserved(config, held)
         log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         start_over(metrics_dir(config))

@@ -19,7 +19,7 @@ from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.devices import opened_devices
-from waypost.bootstrap.doors import doors_of
+from waypost.bootstrap.doors import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
@@ -129,7 +129,7 @@ async def work(
             api = _api(
                 config, store, carrier, chores, crew, worker, intake=intake, readiness=readiness, metrics=metrics
             )
-            doors = [*doors_of(config, api, listener), *streams.values()]
+            doors = [*doors_of(config, api, listener, server_tls(config)), *streams.values()]
             share_the_interpreter()
             await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
     finally:

@@ -37,8 +37,10 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
+    from waypost.bootstrap.doors import server_tls
     from waypost.bootstrap.senders import http2_kernel
 
+    server_tls(config)
     kernel = http2_kernel()
     engine, log, credentials = asyncio.run(_try(config))
     reached = asyncio.run(_reach(config)) if connect else []

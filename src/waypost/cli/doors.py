@@ -23,26 +23,36 @@ def api_options(command: F) -> Callable[..., Any]:
     """Give *command* a ``client`` for the API that --url and the environment name."""
 
     @click.option("--url", envvar="WAYPOST_URL", default=DEFAULT_URL, show_default=True, help="Where the API is.")
-    @click.option("--ca-file", type=click.Path(path_type=Path), help="Trust these authorities (PEM).")
+    @click.option(
+        "--ca-file", envvar="WAYPOST_CA", type=click.Path(path_type=Path), help="Trust these authorities (PEM)."
+    )
+    @click.option(
+        "--cert-file",
+        envvar="WAYPOST_CERT",
+        type=click.Path(path_type=Path),
+        help="Show this certificate (PEM, with its key).",
+    )
     @functools.wraps(command)
-    def with_client(url: str, ca_file: Path | None, **given: Any) -> Any:
-        return command(client=_client(url, ca_file), **given)
+    def with_client(url: str, ca_file: Path | None, cert_file: Path | None, **given: Any) -> Any:
+        return command(client=_client(url, ca_file, cert_file), **given)
 
     return with_client
 
 
-def _client(url: str, ca_file: Path | None) -> Client:
+def _client(url: str, ca_file: Path | None, cert_file: Path | None) -> Client:
     from waypost.client import Client
 
     key = os.environ.get("WAYPOST_API_KEY")
     if not key:
         raise click.UsageError("Put an API key into WAYPOST_API_KEY; `waypost keys create` makes one.")
     try:
-        return Client(url, key, retry_s=0, ca_file=ca_file)  # who types a command decides whether to repeat it
+        # who types a command decides whether to repeat it
+        return Client(url, key, retry_s=0, ca_file=ca_file, certificate_file=cert_file)
     except ValueError as misfit:
         raise click.UsageError(f"Cannot call {url}: {misfit}.") from None
     except OSError as unreadable:
-        raise click.BadParameter(f"cannot be used: {unreadable.strerror}", param_hint="--ca-file") from None
+        hint = "--ca-file" if cert_file is None else "--ca-file or --cert-file"
+        raise click.BadParameter(f"cannot be used: {unreadable.strerror}", param_hint=hint) from None
 
 
 config_option = click.option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import aiohttp
 from waypost.client import calls
 from waypost.client.calls import Call, Json
 from waypost.client.errors import ClientError, ConnectionLost
+from waypost.client.trust import trust
 
 _UPLOAD = aiohttp.ClientTimeout(total=None, sock_connect=30.0)
 """A list takes as long as it is."""
@@ -28,6 +28,9 @@ class AsyncClient:
 
     A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
     when to come back: reads, devices, and submissions with an ``idempotency_key``. 0 repeats nothing.
+
+    Over https the authorities of *ca_file* alone are trusted, or the system's; *certificate_file*, with its key, is
+    shown to a server that asks for one (PEM). An OSError where they cannot be used.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class AsyncClient:
         retry_s: float = calls.RETRY_S,
         connections: int = 100,
         ca_file: Path | None = None,
+        certificate_file: Path | None = None,
     ) -> None:
         parts = calls.address(url)
         calls.check_key(api_key)
@@ -48,7 +52,7 @@ class AsyncClient:
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._retry_s = retry_s
         self._connections = connections
-        self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else True
+        self._tls = trust(ca_file, certificate_file) if parts.scheme == "https" else True
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:

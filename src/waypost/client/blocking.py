@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import BinaryIO
 from waypost.client import calls
 from waypost.client.calls import Call, Json
 from waypost.client.errors import ClientError, ConnectionLost
+from waypost.client.trust import trust
 
 
 class Client:
@@ -23,6 +23,9 @@ class Client:
 
     A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
     when to come back: reads, devices, and submissions with an ``idempotency_key``. 0 repeats nothing.
+
+    Over https the authorities of *ca_file* alone are trusted, or the system's; *certificate_file*, with its key, is
+    shown to a server that asks for one (PEM). An OSError where they cannot be used.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Client:
         timeout_s: float = 30.0,
         retry_s: float = calls.RETRY_S,
         ca_file: Path | None = None,
+        certificate_file: Path | None = None,
     ) -> None:
         parts = calls.address(url)
         calls.check_key(api_key)
@@ -40,7 +44,7 @@ class Client:
         self._api_key = api_key
         self._timeout_s = timeout_s
         self._retry_s = retry_s
-        self._tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
+        self._tls = trust(ca_file, certificate_file) if parts.scheme == "https" else None
 
     def send(self, notification: Json) -> Json:
         """Submit one notification; what it may hold is in the reference under ``POST /v1/notifications``."""

@@ -28,3 +28,15 @@ class Listen(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class TlsSettings(Struct, frozen=True, kw_only=True):
+    """How connections are encrypted, and whom they are taken from; TLS 1.2 at least."""
+
+    certificate_file: str
+    """The certificate as PEM, followed by those of the authorities below the root."""
+    key_file: str
+    """Its private key as PEM, unencrypted."""
+    client_ca_file: str | None = None
+    """The authorities, as PEM, one of which must have signed a client's certificate; unset, no client is asked for
+    one. HTTP clients need TLS 1.3 then."""

@@ -18,6 +18,7 @@ from waypost.entrypoints.grpc.refusals import DETAILS_KEY
 from waypost.entrypoints.grpc.server import GrpcServer
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.runtime.listening import Listen
+from waypost.runtime.tls import ServerTls
 from waypost.v1 import notifications_pb2 as pb
 from waypost.v1.notifications_pb2_grpc import NotificationsStub
 
@@ -38,8 +39,8 @@ class Door:
 
 
 @asynccontextmanager
-async def served(settings: GrpcSettings = DEFAULTS) -> AsyncIterator[Door]:
-    """A door with its keys."""
+async def served(settings: GrpcSettings = DEFAULTS, tls: ServerTls | None = None) -> AsyncIterator[Door]:
+    """A door with its keys; the channel to it is without *tls*."""
     service = Service()
     await service.add_keys()
     api = service.api
@@ -52,7 +53,8 @@ async def served(settings: GrpcSettings = DEFAULTS) -> AsyncIterator[Door]:
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,
             settings=settings,
-        )
+        ),
+        tls,
     )
     await server.start()
     try:

@@ -12,6 +12,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.service import SERVICE, Notifications
 from waypost.entrypoints.grpc.settings import GrpcSettings
+from waypost.runtime.tls import ServerTls
 
 GRACE_S = 5.0
 """For calls in hand to be answered before the connections close."""
@@ -23,8 +24,9 @@ _HEALTH = health_pb2.HealthCheckResponse
 class GrpcServer:
     """Serves from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
 
-    def __init__(self, api: GrpcApi) -> None:
+    def __init__(self, api: GrpcApi, tls: ServerTls | None = None) -> None:
         self._api = api
+        self._tls = tls
         self._service = Notifications(api)
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -39,7 +41,10 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         try:
-            self.port = server.add_insecure_port(str(listen))
+            if self._tls is None:
+                self.port = server.add_insecure_port(str(listen))
+            else:
+                self.port = server.add_secure_port(str(listen), _credentials(self._tls))
         except RuntimeError:
             raise ConfigurationError("grpc.listen", f"cannot listen on {listen}") from None
         await self._tell_health()
@@ -66,6 +71,24 @@ class GrpcServer:
         status = _HEALTH.SERVING if self._api.is_ready() else _HEALTH.NOT_SERVING
         for service in ("", SERVICE):
             await self._health.set(service, status)
+
+
+def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
+    """What *tls* shows, asked for anew at each connection, on a thread of gRPC's core."""
+    given = tls.shown
+
+    def told() -> grpc.ServerCertificateConfiguration:
+        return grpc.ssl_server_certificate_configuration([(given.key, given.certificate)], given.client_ca)
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal given
+        if given is tls.shown:
+            return None
+        given = tls.shown
+        return told()
+
+    asks = given.client_ca is not None
+    return grpc.dynamic_ssl_server_credentials(told(), changed, asks)  # type: ignore[arg-type] # None is "as before"
 
 
 def _options(settings: GrpcSettings) -> list[tuple[str, int]]:

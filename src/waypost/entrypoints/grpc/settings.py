@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from waypost.runtime.listening import Listen
+from waypost.runtime.listening import Listen, TlsSettings
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -17,6 +17,8 @@ class GrpcSettings(Struct, frozen=True, kw_only=True):
 
     listen: Listen | None = None
     """Where gRPC answers, host:port; port 0 is any. Unset, it does not."""
+    tls: TlsSettings | None = None
+    """Connections are encrypted; unset, they are not, which is for the loopback and behind a proxy alone."""
     message_limit_bytes: Annotated[int, Meta(ge=64 * KIB, le=64 * MIB)] = 4 * MIB
     """The largest message: a notification, a batch, or some items of a stream."""
     metadata_limit_bytes: Annotated[int, Meta(ge=1 * KIB, le=1 * MIB)] = 16 * KIB

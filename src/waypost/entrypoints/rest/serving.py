@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -12,9 +13,10 @@ from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_prob
 from waypost.entrypoints.rest.settings import RestSettings
 
 
-def serve_options(settings: RestSettings) -> dict[str, Any]:
+def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> dict[str, Any]:
     """Options for ``uvicorn.Config``, for a server on a socket that is listening already."""
     return {
+        "ssl_context_factory": None if tls is None else lambda *_: tls,
         "http": _bounded(settings),
         "ws": "none",
         "loop": "none",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from waypost.runtime.listening import TlsSettings
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -11,6 +13,8 @@ MIB = 1024 * KIB
 class RestSettings(Struct, frozen=True, kw_only=True):
     """Limits of the HTTP server; there is no CORS: browsers do not call this API."""
 
+    tls: TlsSettings | None = None
+    """Connections are encrypted; unset, they are not, which is for the loopback and behind a proxy alone."""
     body_limit_bytes: int = 512 * KIB
     """The largest request body; a notification is 64 KiB at most as stored, JSON escapes may take more."""
     batch_limit_bytes: int = 16 * MIB

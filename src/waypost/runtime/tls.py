@@ -1,0 +1,101 @@
+"""What a listener shows its clients, and what it asks of them: files that may change while it listens."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from cryptography import x509
+from msgspec import Struct
+
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.time import Instant, from_datetime
+from waypost.runtime.listening import TlsSettings
+
+
+class Shown(Struct, frozen=True):
+    """The files as they were read together."""
+
+    context: ssl.SSLContext
+    certificate: bytes
+    key: bytes
+    client_ca: bytes | None
+    ends_at: Instant
+    """When the first of the certificates ends, those of the clients' authorities among them."""
+
+    def __repr__(self) -> str:
+        return f"Shown(ends_at={self.ends_at})"  # nothing of the key
+
+
+class ServerTls:
+    """The TLS of one listener; after ``reload`` new connections get what the files say now, open ones go on."""
+
+    def __init__(self, name: str, settings: TlsSettings) -> None:
+        """Read the files; a ConfigurationError names the key below *name*, such as ``rest.tls``."""
+        self.name = name
+        self._settings = settings
+        self.shown = read(name, settings)
+        self.context = self.shown.context
+        """For the listener, for as long as it listens."""
+        self.context.sni_callback = self._show
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What is read."""
+        settings = self._settings
+        return tuple(filter(None, (settings.certificate_file, settings.key_file, settings.client_ca_file)))
+
+    def reload(self) -> None:
+        """Read the files again; with a ConfigurationError all stays as it is."""
+        self.shown = read(self.name, self._settings)
+
+    def _show(self, connection: ssl.SSLObject, _server_name: str | None, _listening: ssl.SSLContext) -> None:
+        """Called in each handshake, whether or not a name is asked for."""
+        connection.context = self.shown.context
+
+
+def read(name: str, settings: TlsSettings) -> Shown:
+    """The files of *settings*, when they can serve; else a ConfigurationError names the key below *name*."""
+    certificate = _content(f"{name}.certificate_file", settings.certificate_file)
+    key = _content(f"{name}.key_file", settings.key_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    certificates = _certificates(f"{name}.certificate_file", certificate)
+    try:
+        context.load_cert_chain(settings.certificate_file, settings.key_file, password=lambda: "")
+    except (OSError, ValueError):
+        raise ConfigurationError(f"{name}.key_file", "is not the unencrypted private key of the certificate") from None
+    client_ca = None
+    if settings.client_ca_file is not None:
+        client_ca = _content(f"{name}.client_ca_file", settings.client_ca_file)
+        certificates += _certificates(f"{name}.client_ca_file", client_ca)
+        _ask_clients(context, client_ca)
+    ends_at = from_datetime(min(each.not_valid_after_utc for each in certificates))
+    return Shown(context, certificate, key, client_ca, ends_at)
+
+
+def _ask_clients(context: ssl.SSLContext, authorities: bytes) -> None:
+    """Take only who has a certificate of *authorities*, and ask at each connection.
+
+    In a resumed session nothing would be verified again, whatever was reloaded: so there are no tickets, and no TLS
+    1.2, whose sessions OpenSSL keeps in a cache that Python cannot turn off.
+    """
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+
+
+def _content(key: str, file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(key, f"cannot be read: {error.strerror or 'unreadable'}") from None
+
+
+def _certificates(key: str, pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise ConfigurationError(key, "holds no certificate in PEM form") from None
