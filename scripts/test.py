@@ -60,12 +60,18 @@ ENGINES = (
     "tests/adapters/cassandra",
     "tests/adapters/services",
     "tests/contract",
+    "tests/hostile",
 )
 GROUPS = (
     Group("unit and contract", 240, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 300, ENGINES, select="(adapters or engines) and not long"),
-    Group("doors", 120, ("tests/adapters/rest", "tests/adapters/grpc", "tests/adapters/telemetry")),
+    Group(
+        "doors",
+        120,
+        ("tests/adapters/rest", "tests/adapters/grpc", "tests/adapters/telemetry", "tests/hostile"),
+        select="not long and not engines",
+    ),
     Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
 

@@ -39,10 +39,13 @@ class Door:
 
 
 @asynccontextmanager
-async def served(settings: GrpcSettings = DEFAULTS, tls: ServerTls | None = None) -> AsyncIterator[Door]:
-    """A door with its keys; the channel to it is without *tls*."""
-    service = Service()
-    await service.add_keys()
+async def served(
+    settings: GrpcSettings = DEFAULTS, tls: ServerTls | None = None, service: Service | None = None
+) -> AsyncIterator[Door]:
+    """A door with its keys; the channel to it is without *tls*. *service* is behind it, if not the memory adapters."""
+    if service is None:
+        service = Service()
+        await service.add_keys()
     api = service.api
     server = GrpcServer(
         GrpcApi(

@@ -183,8 +183,8 @@ async def test_every_call_is_counted_once_by_method_and_status() -> None:
     async with served() as door:
         await door.stub.Submit(shown(), metadata=door.key)
         await refused_quietly(door)
-        counted = [labels for metric, labels in door.service.telemetry.counts if metric is Metric.REQUESTS]
-        assert counted == [{"route": SUBMIT, "status": "OK"}, {"route": SUBMIT, "status": "INVALID_ARGUMENT"}]
+    counted = [labels for metric, labels in door.service.telemetry.counts if metric is Metric.REQUESTS]
+    assert counted == [{"route": SUBMIT, "status": "OK"}, {"route": SUBMIT, "status": "INVALID_ARGUMENT"}]
 
 
 async def refused_quietly(door: Door) -> None:

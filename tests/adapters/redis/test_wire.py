@@ -72,6 +72,11 @@ async def test_replies_come_in_the_order_of_their_commands(wire: Wire) -> None:
     assert replies == [b"OK", b"\0\r\n", 7, None]
 
 
+async def test_no_commands_wait_for_no_replies(wire: Wire) -> None:
+    """There is nothing that the server could answer."""
+    assert await wire.execute([]) == []
+
+
 async def test_many_callers_share_one_connection(wire: Wire, server: Redis) -> None:
     answers = await asyncio.gather(*(wire.execute([("ECHO", f"{n}")] * 3) for n in range(200)))
     assert answers == [[b"%d" % n] * 3 for n in range(200)]

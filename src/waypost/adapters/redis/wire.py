@@ -62,6 +62,8 @@ class Wire:
 
     async def execute(self, commands: Sequence[Command]) -> list[Reply]:
         """See Redis."""
+        if not commands:
+            return []
         replies = await self._exchange(commands)
         wrong = [n for n, reply in enumerate(replies) if isinstance(reply, hiredis.ReplyError)]
         if wrong and all(_code(replies[n]) == "NOSCRIPT" for n in wrong):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from typing import Any, Final
@@ -22,6 +23,8 @@ VARIABLE: Final = "LOG_COLUMNS"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('waypost notifications-service'))"
 _OF_JOB = ("user", "job", "channel", "title", "body", "data")
 _TIMES = ("created", "updated")
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+"""The escape in JSON; behind an odd backslash the same letters are text."""
 
 Keep = Callable[[Sequence[str | None]], Awaitable[None]]
 
@@ -100,7 +103,7 @@ def _value(meaning: str, entry: str, job: Job) -> str | None:
         case "job":
             return entry
         case "data":
-            return msgspec.json.encode(job.data).decode().replace("\\u0000", "")  # PostgreSQL's JSON has no NUL
+            return _NUL.sub(r"\1", msgspec.json.encode(job.data).decode())  # PostgreSQL's JSON has none
         case _:
             text: str | None = getattr(job, meaning)
             return text

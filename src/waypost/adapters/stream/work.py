@@ -180,7 +180,7 @@ class StreamWork(Leases):
         opened = []
         for (each, job), row in zip(first, rows, strict=True):
             if row is None:
-                self._unreadable(each, "the log refuses its row")
+                await self._put_aside(each, "the log refuses its row")
             else:
                 opened.append(Entry(each.entry, each.deliveries, job, Note(row)))
         return opened
@@ -190,18 +190,18 @@ class StreamWork(Leases):
         try:
             job = read_job(handed.fields)
         except InvalidRequest as wrong:
-            self._unreadable(handed, str(wrong))
-        else:
-            faults = self._beside.check(_content(job), Kind.VISIBLE)
-            if not faults:
-                return job
-            self._unreadable(handed, str(InvalidRequest(tuple(faults))))
+            await self._put_aside(handed, str(wrong))
+            return None
+        faults = self._beside.check(_content(job), Kind.VISIBLE)
+        if faults:
+            await self._put_aside(handed, str(InvalidRequest(tuple(faults))))
+            return None
+        return job
+
+    async def _put_aside(self, handed: Handed, why: str) -> None:
+        self._telemetry.event(Event.NOTIFICATIONS_UNREADABLE, job_id=handed.entry, why=why)
         await self._jobs.finish([handed.entry])
         self._taken.pop(handed.entry, None)
-        return None
-
-    def _unreadable(self, handed: Handed, why: str) -> None:
-        self._telemetry.event(Event.NOTIFICATIONS_UNREADABLE, job_id=handed.entry, why=why)
 
     async def _give_up(self, handed: Handed, job: Job) -> None:
         """The end of an entry that was delivered too often; its row says what had been sent until then."""

@@ -1,0 +1,88 @@
+"""What is behind every door here: the real store on SQLite, and a log that can be searched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from tests.adapters.rest.service import DEFAULTS, DEMO, Service
+from tests.contract.sql import SqlUnderTest
+from tests.hostile.texts import MARK
+from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Notification
+from waypost.entrypoints.rest.app import build_app
+from waypost.entrypoints.rest.settings import RestSettings
+from waypost.ports.work import Acceptance, Accepted, Arrival, Replay, Work
+from waypost.telemetry import Level
+
+
+class Behind(Service):
+    """A service whose notifications are rows, and whose log is lines."""
+
+    def __init__(self, store: SqlUnderTest, work: Work, settings: RestSettings) -> None:
+        super().__init__(settings)
+        self.lines = io.BytesIO()
+        log = JsonLinesSink(self.lines, Level.DEBUG)
+        self.taken = Noting(work)
+        self._stored = store
+        self.keys = store.keys  # type: ignore[assignment]  # the port's others
+        behind: dict[str, Any] = {"telemetry": log, "clock": store.clock}
+        intake = replace(self.api.intake, work=self.taken, dedup=store.dedup, **behind)
+        self.api = replace(self.api, intake=intake, views=store.views, keys=store.keys, marks=store.marks, **behind)
+        self.app = build_app(self.api)
+
+    async def stored(self, notification_id: NotificationId) -> Notification:
+        """As a row has it."""
+        story = await self._stored.views.story(DEMO, notification_id)
+        assert story is not None
+        return story.record.notification
+
+    def log_faults(self) -> list[str]:
+        """Lines that say that something was not foreseen, and those that hold what was sent."""
+        lines = self.lines.getvalue().decode().splitlines()
+        secret = self.made.text.rpartition("_")[2]
+        bad = ('"request.failed"', '"stage.failed"', MARK, secret)
+        return [line for line in lines if any(each in line for each in bad)]
+
+
+class Noting:
+    """A store that remembers what it was given."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.ids: list[NotificationId] = []
+        self.by_name: dict[str, NotificationId] = {}
+        """By user or title, of which one is the name of a case."""
+
+    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+        """See Work."""
+        answers = await self._work.accept(batch)
+        for each, answer in zip(batch, answers, strict=True):
+            if isinstance(each, Arrival) and isinstance(answer, Accepted):
+                made = each.notification
+                self.ids.append(made.id)
+                self.by_name[made.user_id] = self.by_name[made.content.title or ""] = made.id
+        return answers
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+
+@asynccontextmanager
+async def behind(folder: Path, settings: RestSettings = DEFAULTS) -> AsyncIterator[Behind]:
+    """With its keys, until the block ends."""
+    store = SqlUnderTest(f"sqlite:///{folder / 'waypost.db'}")
+    await store.open()
+    try:
+        (work,) = await store.open_workers(1)
+        service = Behind(store, work, settings)
+        await service.add_keys()
+        yield service
+    finally:
+        await store.close()
