@@ -99,7 +99,7 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
 
 def _placeholder(key: Any) -> str:
     names = {"AppId": "app", "ErrorClass": "class", "TopicKind": "kind", "LibrdkafkaProperty": "property"}
-    names |= {"SourceName": "source"}
+    names |= {"SourceName": "source", "NotificationType": "type"}
     return names.get(key.__name__) or str(key.__name__).lower()
 
 

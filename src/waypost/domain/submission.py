@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NewType
 
 import msgspec
 from msgspec import Meta, Struct
@@ -38,6 +38,7 @@ Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
 TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
+NotificationType = NewType("NotificationType", TypeName)
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
 
 Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
@@ -120,6 +121,17 @@ class Defaults(Struct, frozen=True):
     """How long a notification is worth sending, seconds."""
     dedup_window_s: Seconds = 86_400
     """For how long the same content is not sent to the same user twice, seconds; 0 is off."""
+    dedup_windows_s: dict[NotificationType, Seconds] = {}
+    """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
+
+    def window_s(self, kind: str | None) -> int:
+        """The content window of notifications of the type *kind*, seconds."""
+        said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
+        return min(self.dedup_window_s, _SHORT_WINDOWS_S.get(kind, self.dedup_window_s)) if said is None else said
+
+
+_SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
+"""Of what may be meant when it is said again soon, such as a second code (requirements S1-137)."""
 
 
 def faults(submission: Submission) -> list[Fault]:
@@ -315,4 +327,4 @@ def _window_s(submission: Submission, defaults: Defaults) -> int:
     """The content window asked for; on by default only where the caller gave no key of their own."""
     if submission.dedup_window is not None:
         return submission.dedup_window
-    return defaults.dedup_window_s if submission.idempotency_key is None else 0
+    return defaults.window_s(submission.type) if submission.idempotency_key is None else 0

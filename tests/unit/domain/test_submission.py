@@ -11,10 +11,11 @@ from waypost.domain.dedup import ClaimKind
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
 from waypost.domain.notification import ApnsPushType, Channel, Kind, Lane, Urgency
-from waypost.domain.submission import Defaults, Draft, Submission, SubmittedBroadcast, draft
+from waypost.domain.submission import Defaults, Draft, NotificationType, Submission, SubmittedBroadcast, draft
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 
 NOW = Instant(1_800_000_000_000)
+OTP, PROMOTION = NotificationType("otp"), NotificationType("promotion")
 IN_AN_HOUR = datetime.fromtimestamp((NOW + HOUR_MS) / 1000, UTC)
 
 
@@ -80,6 +81,31 @@ def test_the_content_window_is_a_day_unless_said() -> None:
     assert windows(drafted(dedup_window=300)) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
     assert windows(drafted(Defaults(dedup_window_s=300))) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
     assert windows(drafted(dedup_window=0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "defaults", "window_ms"),
+    [
+        ("otp", Defaults(), 5 * MINUTE_MS),
+        ("payment", Defaults(), 5 * MINUTE_MS),
+        ("promotion", Defaults(), DAY_MS),
+        ("OTP", Defaults(), DAY_MS),
+        ("otp", Defaults(dedup_window_s=60), MINUTE_MS),
+        ("otp", Defaults(dedup_window_s=0), None),
+        ("otp", Defaults(dedup_windows_s={OTP: 3_600}), HOUR_MS),
+        ("payment", Defaults(dedup_windows_s={OTP: 3_600}), 5 * MINUTE_MS),
+        ("promotion", Defaults(dedup_windows_s={PROMOTION: 3_600}), HOUR_MS),
+        ("promotion", Defaults(dedup_windows_s={PROMOTION: 0}), None),
+        ("promotion", Defaults(ttl_s=60, dedup_windows_s={PROMOTION: 3_600}), MINUTE_MS),
+        (None, Defaults(dedup_windows_s={PROMOTION: 3_600}), DAY_MS),
+    ],
+)
+def test_each_type_has_a_content_window(kind: str | None, defaults: Defaults, window_ms: int | None) -> None:
+    """Requirements S1-137: 5 minutes for a code or a payment, a day for the rest, or what the app says of a type."""
+    said = {} if window_ms is None else {ClaimKind.CONTENT: window_ms}
+    assert windows(drafted(defaults, type=kind)) == said
+    assert windows(drafted(defaults, type=kind, dedup_window=30)) == {ClaimKind.CONTENT: 30_000}, "the caller's word"
+    assert windows(drafted(defaults, type=kind, idempotency_key="k")) == {ClaimKind.IDEMPOTENCY: DAY_MS}
 
 
 def test_the_content_window_is_never_longer_than_the_validity() -> None:
