@@ -176,12 +176,22 @@ async def test_another_body_under_the_same_key_is_a_conflict_held_or_done(under_
     assert await hold(under_test.holds, keyed(other, "k2")) == other.id, "what was refused holds nothing"
 
 
-async def test_what_its_words_forbid_does_not_hold_its_own_key(under_test: HoldsUnderTest) -> None:
+async def test_the_own_key_of_what_was_said_before_stands_for_the_first(under_test: HoldsUnderTest) -> None:
+    """A repeat that comes when the content's window is over gets the answer of its first time."""
     first = said("a")
     await hold(under_test.holds, plain(first))
     await confirm(under_test.holds, plain(first))
     assert await hold(under_test.holds, keyed(again(first))) == Duplicate(first.id)
-    other = said("b")
+    assert await under_test.dedup.forget([by_content(first).key]) == 1
+    assert await hold(under_test.holds, keyed(again(first))) == Duplicate(first.id)
+    assert await hold(under_test.holds, keyed(said("b"))) == Conflicting(first.id)
+
+
+async def test_the_own_key_of_what_is_being_said_is_let_go(under_test: HoldsUnderTest) -> None:
+    """Nobody knows yet whether that becomes durable."""
+    first, other = said("a"), said("b")
+    await hold(under_test.holds, plain(first))
+    assert isinstance(await hold(under_test.holds, keyed(again(first))), InProgress)
     assert await hold(under_test.holds, keyed(other)) == other.id
 
 

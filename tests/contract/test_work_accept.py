@@ -188,6 +188,18 @@ async def test_an_idempotency_key_counts_before_a_content_key(bench: Bench) -> N
     assert await bench.store.views.story(APP, both.id) is None
 
 
+async def test_the_idempotency_key_of_a_content_duplicate_stands_for_the_first(bench: Bench) -> None:
+    """A repeat that comes when the content's window is over gets the answer of its first time."""
+    first, second, late, other = (notification(bench.now, body=body) for body in ("same", "same", "same", "other"))
+    await bench.accept(Arrival(first, (by_content(first, MINUTE_MS),)))
+    repeated = Arrival(second, (by_key(second, "k"), by_content(second, MINUTE_MS)))
+    assert await bench.accept(repeated) == [Duplicate(first.id, second.id)]
+    bench.clock.advance(HOUR_MS)
+    assert await bench.accept(Arrival(late, (by_key(late, "k"), by_content(late)))) == [Duplicate(first.id)]
+    assert await bench.accept(Arrival(other, (by_key(other, "k"),))) == [Conflicting(first.id)]
+    assert await bench.leasable() == [first.id]
+
+
 async def test_an_idempotency_key_outlives_the_ttl(bench: Bench) -> None:
     first = notification(bench.now, body="same", ttl_ms=MINUTE_MS)
     await bench.accept(Arrival(first, (by_key(first, "k"),)))

@@ -25,7 +25,7 @@ class Holds(Protocol):
 
         The id is the arrival's own, or that of a hold that is over without having become done: whoever repeats takes
         it over. The second of two arrivals with the same key is the first's duplicate. An idempotency key counts before
-        a content key. All of it or nothing: Unavailable.
+        a content key, and stands for the first where that one is done. All of it or nothing: Unavailable.
         """
         ...
 

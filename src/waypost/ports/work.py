@@ -171,8 +171,9 @@ class Work(Leases, Protocol):
 
         One answer per item, in order, given only when durable. Idempotent by notification id: an id that is known is
         ``Accepted(new=False)``. The second of two items of one batch with the same key is the first's duplicate.
-        An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``); the
-        repeat of an idempotency key leaves none. A store failure writes nothing of the batch.
+        An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``), and its
+        idempotency key stands for the first from then on; the repeat of an idempotency key leaves none. A store failure
+        writes nothing of the batch.
         """
         ...
 

@@ -40,7 +40,7 @@ def _arrive(store: MemoryStore, arrival: Arrival, now: Instant) -> tuple[Accepta
     for claim in sorted(arrival.claims, key=lambda claim: claim.kind is ClaimKind.CONTENT):
         claimed = store.claims.get((claim.kind, claim.key))
         if claimed is not None and claimed.claim.until > now:
-            return _said_before(store, arrival, claim, claimed)
+            return _said_before(store, arrival, claim, claimed, now)
     _claim(store, arrival.claims, arrival.notification.id, now)
     return Accepted(arrival.notification.id), _insert(store, arrival, None)
 
@@ -53,10 +53,11 @@ def _again(known: Row) -> Acceptance:
 
 
 def _said_before(
-    store: MemoryStore, arrival: Arrival, claim: Claim, claimed: Claimed
+    store: MemoryStore, arrival: Arrival, claim: Claim, claimed: Claimed, now: Instant
 ) -> tuple[Acceptance, list[Moved]]:
     if claim.kind is ClaimKind.CONTENT:
         moves = _insert(store, arrival, claimed.first_id)
+        _claim(store, tuple(each for each in arrival.claims if each is not claim), claimed.first_id, now)
         return Duplicate(claimed.first_id, arrival.notification.id), moves
     if claim.body_hash != claimed.claim.body_hash:
         return Conflicting(claimed.first_id), []

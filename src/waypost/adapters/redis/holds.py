@@ -4,8 +4,9 @@
         ``h`` <first id, 16 bytes> <body hash, 16 bytes> <until when it is held, milliseconds>
         ``d`` <first id> <body hash>
 
-A hold is decided by one script for each key, on the server's clock; an arrival's own key comes before its content key
-and is let go of where the other one says no. So keys need not lie together, and any cluster will do.
+A hold is decided by one script for each key, on the server's clock; an arrival's own key comes before its content key.
+Where the other one says no, it stands for what was said before, or is let go of while that is not durable. So keys
+need not lie together, and any cluster will do.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ class RedisHolds:
         answers: list[Held] = [each.notification.id for each in arrivals]
         taken: list[list[Claim]] = [[] for _ in arrivals]
         for kind in (ClaimKind.IDEMPOTENCY, ClaimKind.CONTENT):
-            await self._hold_kind(kind, arrivals, answers, taken)
-        refused = [
-            _LET_GO([self._key(claim.key)], arrival.notification.id)
+            durable = await self._hold_kind(kind, arrivals, answers, taken)
+        refused: list[Command] = [
+            self._done(claim, answer.first_id)
+            if isinstance(answer, Duplicate) and answer.first_id in durable
+            else _LET_GO([self._key(claim.key)], arrival.notification.id)
             for arrival, answer, claims in zip(arrivals, answers, taken, strict=True)
             for claim in claims
             if not isinstance(answer, bytes)
@@ -69,10 +72,7 @@ class RedisHolds:
 
     async def confirm(self, claims: Sequence[tuple[Claim, NotificationId]]) -> None:
         """See Holds."""
-        said: list[Command] = [
-            ("SET", self._key(claim.key), b"d" + first_id + claim.body_hash, "PXAT", claim.until)
-            for claim, first_id in claims
-        ]
+        said = [self._done(claim, first_id) for claim, first_id in claims]
         if said:
             await self._redis.execute(said)
 
@@ -84,8 +84,8 @@ class RedisHolds:
 
     async def _hold_kind(
         self, kind: ClaimKind, arrivals: Sequence[Arrival], answers: list[Held], taken: list[list[Claim]]
-    ) -> None:
-        """Hold the keys of one kind for those that nothing was said against yet."""
+    ) -> set[NotificationId]:
+        """Hold the keys of one kind for those that nothing was said against yet; what of the answers is durable."""
         asked = [
             (n, claim, answer)
             for n, (arrival, answer) in enumerate(zip(arrivals, answers, strict=True))
@@ -96,6 +96,7 @@ class RedisHolds:
             _HOLD([self._key(claim.key)], own, claim.body_hash, kind, HOLD_MS, claim.until) for _, claim, own in asked
         ]
         here: set[bytes] = set()
+        durable: set[NotificationId] = set()
         for (n, claim, _), (state, found, left_ms) in zip(
             asked, await self._redis.execute(said) if said else [], strict=True
         ):
@@ -109,8 +110,15 @@ class RedisHolds:
                     answers[n] = Conflicting(first_id)
                 case b"held" if first_id not in here:
                     answers[n] = InProgress(left_ms)
+                case b"done":
+                    durable.add(first_id)
+                    answers[n] = Duplicate(first_id)
                 case _:
                     answers[n] = Duplicate(first_id)
+        return durable
+
+    def _done(self, claim: Claim, first_id: NotificationId) -> Command:
+        return ("SET", self._key(claim.key), b"d" + first_id + claim.body_hash, "PXAT", claim.until)
 
     def _key(self, key: bytes) -> str:
         return self._prefix + key.hex()

@@ -93,17 +93,22 @@ class Arrivals:
             if claimed is not None:
                 return self._said_before(arrival, claim, claimed)
         self._keep(arrival, None)
-        for claim in arrival.claims:
-            if claim.until > self._transaction.now:
-                self._claimed[claim.key] = Claimed(notification.id, claim.body_hash)
-                self._claims.append((claim, notification.id))
+        self._claim(arrival.claims, notification.id)
         return Accepted(notification.id)
 
     def _said_before(self, arrival: Arrival, claim: Claim, claimed: Claimed) -> Acceptance:
         if claim.kind is ClaimKind.CONTENT:
             self._keep(arrival, claimed.first_id)
+            self._claim([each for each in arrival.claims if each is not claim], claimed.first_id)
             return Duplicate(claimed.first_id, arrival.notification.id)
         return Duplicate(claimed.first_id) if claimed.body_hash == claim.body_hash else Conflicting(claimed.first_id)
+
+    def _claim(self, claims: Sequence[Claim], first_id: NotificationId) -> None:
+        """Let *claims* stand for *first_id* from now on."""
+        for claim in claims:
+            if claim.until > self._transaction.now:
+                self._claimed[claim.key] = Claimed(first_id, claim.body_hash)
+                self._claims.append((claim, first_id))
 
     def _keep(self, arrival: Arrival, duplicate_of: NotificationId | None) -> None:
         """Note a new row, the counter and the journal's word for it."""

@@ -64,6 +64,7 @@ def _hold(transaction: Transaction, arrivals: Sequence[Arrival], slice_h: int) -
     """Held by this very call: they become durable together, or not at all."""
     until = later(now, HOLD_MS)
     holding: list[tuple[Claim, NotificationId]] = []
+    done: list[tuple[Claim, NotificationId]] = []
     answers: list[Held] = []
     for arrival in arrivals:
         answer = _answer(arrival, known, here, now)
@@ -75,7 +76,13 @@ def _hold(transaction: Transaction, arrivals: Sequence[Arrival], slice_h: int) -
                 if each.until > now:
                     known[each.key] = _Key(held_id, each.body_hash, until)
                     holding.append((each, held_id))
+        elif isinstance(answer, Duplicate) and answer.first_id not in here:
+            for each in arrival.claims:
+                if each.kind is ClaimKind.IDEMPOTENCY and each.until > now and not _is_done(known.get(each.key)):
+                    known[each.key] = _Key(answer.first_id, each.body_hash, None)
+                    done.append((each, answer.first_id))
     claim(transaction, holding, slice_h, held=f"{_HELD}{until}")
+    claim(transaction, done, slice_h)
     return answers
 
 
@@ -93,6 +100,10 @@ def _answer(arrival: Arrival, known: dict[bytes, _Key], here: set[NotificationId
             return InProgress(key.held_until - now)
         own = key.id
     return own
+
+
+def _is_done(key: _Key | None) -> bool:
+    return key is not None and key.held_until is None
 
 
 def _known(transaction: Transaction, keys: Sequence[bytes]) -> dict[bytes, _Key]:
