@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +47,54 @@ def test_other_content_has_another_hash(one: tuple[str, str, Any], other: tuple[
     first = content_hash(Content(one[0], body=one[1], data=one[2]))
     second = content_hash(Content(other[0], body=other[1], data=other[2]))
     assert (first == second) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ('{"n": 1}', '{"n":1}', True),
+        ('{"a": 1, "b": 2}', '{"b": 2, "a": 1}', True),
+        ('{"n": 1.0}', '{"n": 1.00}', True),
+        ('{"n": 1e2}', '{"n": 100.0}', True),
+        ('{"n": 1}', '{"n": 1.0}', False),
+        ('{"n": 1}', '{"n": "1"}', False),
+        ('{"n": 1}', '{"n": true}', False),
+        ('{"n": 0}', '{"n": false}', False),
+        ('{"n": null}', "{}", False),
+        ('{"n": [1, 2]}', '{"n": [2, 1]}', False),
+        ('{"n": "caf\u00e9"}', '{"n": "caf\\u00e9"}', True),
+        ('{"n": "caf\u00e9"}', '{"n": "cafe\u0301"}', False),
+        ('{"n": "a"}', '{"n": "A"}', False),
+        ('{"n": "a"}', '{"n": "a "}', False),
+    ],
+)
+def test_what_is_the_same_is_what_json_says_is_the_same(one: str, other: str, same: bool) -> None:
+    """Spaces, escapes, order and digits do not count. What a device would get differently does: text is not normalised
+    (é is not e and an accent), and a whole number is not a fraction."""
+    hashes = {content_hash(Content("t", data=msgspec.json.decode(each))) for each in (one, other)}
+    assert (len(hashes) == 1) is same
+
+
+@given(st.text(min_size=2, max_size=12), st.data())
+def test_one_text_cut_in_two_ways_gives_two_keys(whole: str, data: st.DataObject) -> None:
+    """Lengths are part of what is hashed, so names of apps, callers, users and keys never run into each other."""
+    cuts = st.tuples(st.integers(0, len(whole)), st.integers(0, len(whole))).map(sorted).map(tuple)
+    one, other = data.draw(cuts), data.draw(cuts)
+    parts = [(whole[:i], whole[i:j], whole[j:]) for i, j in (one, other)]
+    by_content = {content_key(AppId(a), CallerId(b), UserId(c), Content("t")) for a, b, c in parts}
+    by_own_key = {idempotency_key(AppId(a), CallerId(b), c) for a, b, c in parts}
+    assert len(by_content) == len(by_own_key) == len({one, other})
+    assert by_content.isdisjoint(by_own_key)
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_each_app_and_each_caller_says_its_own(one: str, other: str) -> None:
+    said = Content("t")
+    keys = {
+        content_key(AppId(one), CallerId(other), UserId("u"), said),
+        content_key(AppId(other), CallerId(one), UserId("u"), said),
+    }
+    assert (len(keys) == 1) is (one == other)
 
 
 def test_nothing_and_the_empty_text_differ() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.domain.dedup import ClaimKind
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.submission import Defaults, Draft, Submission, draft
-from waypost.domain.time import Instant, isoformat
+from waypost.domain.submission import TTL_LIMIT_S, Defaults, Draft, Submission, draft
+from waypost.domain.time import DAY_MS, Instant, isoformat
 
 NOW = Instant(1_800_000_000_000)
 ID = NotificationId(bytes.fromhex("019a0000000070008000000000000001"))
@@ -93,3 +96,29 @@ def test_the_same_submission_makes_the_same_draft(body: dict) -> None:
         assert str(one) == str(other)
     else:
         assert one == other
+
+
+seconds = st.integers(0, TTL_LIMIT_S)
+
+
+@given(ttl=seconds, asked=st.none() | seconds, usual=seconds, ahead_s=st.integers(-10, 1_000), own_key=st.booleans())
+def test_a_window_ends_when_it_was_asked_to_and_never_after_the_validity(
+    ttl: int, asked: int | None, usual: int, ahead_s: int, own_key: bool
+) -> None:
+    """To the millisecond; a key of the caller's is kept for a day, and asks for no other window by itself."""
+    submission = Submission(
+        user_id="ann",
+        title="Hello",
+        ttl=ttl,
+        dedup_window=asked,
+        scheduled_at=datetime.fromtimestamp(NOW / 1000 + ahead_s, UTC),
+        idempotency_key="k" if own_key else None,
+    )
+    made = draft(submission, ID, AppId("demo"), CallerId("billing"), Defaults(dedup_window_s=usual), NOW)
+    wanted_s = asked if asked is not None else 0 if own_key else usual
+    window_ms = min(wanted_s, max(ahead_s, 0) + ttl) * 1000
+    expected = {ClaimKind.IDEMPOTENCY: DAY_MS} if own_key else {}
+    if window_ms:
+        expected[ClaimKind.CONTENT] = window_ms
+    assert {claim.kind: claim.until - NOW for claim in made.claims} == expected
+    assert all(claim.until <= made.notification.expires_at for claim in made.claims if claim.kind is ClaimKind.CONTENT)
