@@ -61,6 +61,7 @@ class Lab:
     def __init__(self, directory: Path, session: aiohttp.ClientSession) -> None:
         self.directory = directory
         self.urls: dict[str, str] = {}
+        self.python_path: Path | None = None
         self._session = session
         self._process: subprocess.Popen[str] | None = None
 
@@ -70,7 +71,7 @@ class Lab:
         for name in ("apns", "fcm", "webpush", "oauth", "admin"):
             port = self.urls[name].split("/")[2].rpartition(":")[2] if self.urls else "0"
             command += [f"--{name}-port", port]
-        self._process, self.urls = await _started(command, self.directory.with_name("lab.log"))
+        self._process, self.urls = await _started(command, self.directory.with_name("lab.log"), self.python_path)
 
     def end(self) -> None:
         """Kill it: what arrived is forgotten."""
@@ -257,12 +258,19 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def running(
-    directory: Path, *, sitecustomize: str = "", start: bool = True, python: str = sys.executable, **settings: Any
+    directory: Path,
+    *,
+    sitecustomize: str = "",
+    in_lab: bool = False,
+    start: bool = True,
+    python: str = sys.executable,
+    **settings: Any,
 ) -> AsyncIterator[Service]:
     """A lab and a service that is ready, with a key; every process is ended with the block.
 
     Without *start* the service is left to be configured and started. *sitecustomize* is what Python runs as each
-    interpreter of the service starts: the product knows nothing of it. *python* may have another version of it.
+    interpreter of the service starts (and *in_lab* the lab's): the product knows nothing of it. *python* may have
+    another version of it.
     """
     timeout = aiohttp.ClientTimeout(total=30)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -273,6 +281,7 @@ async def running(
             service.python_path = directory / "hook"
             service.python_path.mkdir()
             (service.python_path / "sitecustomize.py").write_text(sitecustomize)
+            lab.python_path = service.python_path if in_lab else None
         try:
             await lab.start()
             service.configure(**settings)
