@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
@@ -38,11 +39,18 @@ def senders_of(config: Config, means: Means) -> dict[CredentialId, Sender]:
     for app, chosen in config.apps.items():
         for plugin in installed():
             if plugin.channel in chosen.senders:
-                name = CredentialId(f"{app}/{plugin.channel}")
-                sender = found[name] = plugin.build(app, chosen.senders[plugin.channel], means)
-                if (sender.credential, sender.capabilities.channel) != (name, plugin.channel):
-                    raise ConfigurationError(f"plug-in {plugin.channel}", f"its sender is not that of {name}")
+                sender = sender_of(means, app, plugin, chosen.senders[plugin.channel])
+                found[sender.credential] = sender
     return found
+
+
+def sender_of(means: Means, app: AppId, plugin: SenderPlugin, section: Any) -> Sender:
+    """The sender of one section."""
+    name = CredentialId(f"{app}/{plugin.channel}")
+    sender = plugin.build(app, section, means)
+    if (sender.credential, sender.capabilities.channel) != (name, plugin.channel):
+        raise ConfigurationError(f"plug-in {plugin.channel}", f"its sender is not that of {name}")
+    return sender
 
 
 def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[ContentCheck]:

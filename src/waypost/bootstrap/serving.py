@@ -48,7 +48,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
             from waypost.bootstrap.worker import work  # noqa: PLC0415 - a supervisor needs nothing of what a worker does
 
             board = Board(run_dir / "board")
-            uvloop.run(work(config, 0, board, NoPeers(), listener, lambda: announce(url, grpc)))
+            uvloop.run(work(config, config_path, 0, board, NoPeers(), listener, lambda: announce(url, grpc)))
             return
         supervisor = Supervisor(
             worker_command(config_path),

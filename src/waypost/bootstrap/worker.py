@@ -18,12 +18,13 @@ import uvloop
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.doors import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
-from waypost.bootstrap.senders import content_checks, registration_checks, senders_of
+from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_doors
 from waypost.bootstrap.stacks import Carrier, open_carrier
@@ -47,6 +48,8 @@ from waypost.runtime.clock import RandomIds, SystemClock
 from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores
 from waypost.runtime.gates import Gates
+from waypost.runtime.hangup import heed_hangups
+from waypost.runtime.keyring import Keyring
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.roles import Role
@@ -64,7 +67,7 @@ def worker_main(config_path: Path | None, given: Inheritance) -> int:
     """Run one worker of a supervisor; the exit status."""
     try:
         config = load(config_path, os.environ)
-        uvloop.run(_work_under_supervisor(config, given))
+        uvloop.run(_work_under_supervisor(config, config_path, given))
     except ConfigurationError as wrong:
         return say_why(given, wrong)
     except WaypostError as error:
@@ -73,7 +76,7 @@ def worker_main(config_path: Path | None, given: Inheritance) -> int:
     return 0
 
 
-async def _work_under_supervisor(config: Config, given: Inheritance) -> None:
+async def _work_under_supervisor(config: Config, config_path: Path | None, given: Inheritance) -> None:
     """Work until told to stop, or until the supervisor is gone."""
     asyncio.get_running_loop().add_reader(given.life_fd, os._exit, 1)
     outboxes = {slot: socket.socket(fileno=fd) for slot, fd in given.outbox_fds.items()}
@@ -81,11 +84,12 @@ async def _work_under_supervisor(config: Config, given: Inheritance) -> None:
     peers.start()
     board = Board(run_dir_of(config) / "board")
     listener = socket.socket(fileno=given.listen_fd)
-    await work(config, given.slot, board, peers, listener, lambda: None)
+    await work(config, config_path, given.slot, board, peers, listener, lambda: None)
 
 
 async def work(
     config: Config,
+    config_path: Path | None,
     slot: int,
     board: Board,
     peers: Peers,
@@ -116,7 +120,11 @@ async def work(
             carrier = await stack.enter_async_context(
                 open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)
             )
-            senders = senders_of(config, Means(clock, telemetry, run_dir_of(config), slot))
+            doors_tls = server_tls(config)
+            sections = Sections(config, config_path, partial(load, config_path, os.environ))
+            means = Means(clock, telemetry, run_dir_of(config), slot)
+            credentials = credentials_of(config, means, sections)
+            senders = {name: credential.sender for name, credential in credentials.items()}
             crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
@@ -125,11 +133,14 @@ async def work(
             carrier.listen(worker.wake)
             intake = _intake(config, carrier, dedup, crew, worker)
             streams = stream_doors(config, intake, slot, telemetry)
-            readiness = partial(_readiness, carrier, crew, worker, board, streams)
+            held = held_by(sections, credentials if worker.delivers else {}, doors_tls)
+            keyring = Keyring(held, clock, telemetry, warns=slot == 0)
+            heed_hangups(keyring.hurry)
+            readiness = partial(_readiness, carrier, crew, worker, board, streams, keyring)
             api = _api(
                 config, store, carrier, chores, crew, worker, intake=intake, readiness=readiness, metrics=metrics
             )
-            doors = [*doors_of(config, api, listener, server_tls(config)), *streams.values()]
+            doors = [keyring, *doors_of(config, api, listener, doors_tls), *streams.values()]
             share_the_interpreter()
             await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
     finally:
@@ -230,7 +241,12 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
 
 
 def _readiness(
-    carrier: Carrier, crew: Crew, worker: Worker, board: Board, streams: Mapping[SourceName, StreamDoor]
+    carrier: Carrier,
+    crew: Crew,
+    worker: Worker,
+    board: Board,
+    streams: Mapping[SourceName, StreamDoor],
+    keyring: Keyring,
 ) -> Readiness:
     """What this worker knows of the store and the providers, and what the board says of every worker."""
     now_s = crew.clock.monotonic()
@@ -246,6 +262,7 @@ def _readiness(
     for name, sender in crew.senders.items():
         health = sender.health()
         checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
+    checks |= {f"credential {name}": why for name, why in keyring.says().items()}
     return Readiness(is_ready, checks)
 
 

@@ -37,21 +37,27 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
+    from waypost.bootstrap.credentials import ends_of
     from waypost.bootstrap.doors import server_tls
     from waypost.bootstrap.senders import http2_kernel
+    from waypost.domain.time import isoformat
+    from waypost.runtime.clock import SystemClock
 
-    server_tls(config)
-    kernel = http2_kernel()
+    kernel, now = http2_kernel(), isoformat(SystemClock().now())
+    doors = server_tls(config)
+    ends = {name: isoformat(ends_at) for name, ends_at in ends_of(config, doors).items()}
     engine, log, credentials = asyncio.run(_try(config))
+    credentials |= dict.fromkeys(doors)
     reached = asyncio.run(_reach(config)) if connect else []
     problems = [problem for problem in credentials.values() if problem is not None]
     problems += [server.problem for server in reached if server.problem is not None]
+    problems += [f"{name} ended on {ends_on[:10]}" for name, ends_on in ends.items() if ends_on <= now]
     if as_json:
         found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
         found |= {"http2": kernel} | {server.name: server.what for server in reached}
         if log is not None:
             found["log"] = log
-        print_json({**found, "workers": config.workers, "credentials": credentials, "ok": not problems})
+        print_json({**found, "workers": config.workers, "credentials": credentials, "ends": ends, "ok": not problems})
     else:
         out = console()
         out.print(f"configuration  {plain(str(path or 'the environment'))}")
@@ -63,7 +69,8 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
             out.print(f"{server.name:<14} {plain(server.what)}")
         out.print(f"http2          {kernel}")
         for name, problem in credentials.items():
-            out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}")
+            ends_on = f", ends on {ends[name][:10]}" if name in ends else ""
+            out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}{ends_on}")
     if problems:
         raise click.ClickException("; ".join(problems))
 

@@ -191,9 +191,11 @@ def _check_sources(config: Config) -> None:
 def _check_apps(config: Config) -> None:
     if not config.apps:
         raise ConfigurationError("apps", "name at least one app")
-    for app in config.apps:
+    for app, chosen in config.apps.items():
         if not _APP_ID.fullmatch(app):
             raise ConfigurationError(join("apps", app), "an id has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
+        for channel in chosen.expires_on.keys() - chosen.senders.keys():
+            raise ConfigurationError(f"apps.{app}.expires_on.{channel}", "the app has no such section")
 
 
 def _anchored(url: str, folder: Path) -> str:

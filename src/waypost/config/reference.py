@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime as dt
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +114,15 @@ def _kind(kind: Any) -> str:
         return f"list of: {_kind(get_args(kind)[0])}"
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " or ".join(f"`{choice.value}`" for choice in kind)
-    names = {str: "text", AppId: "text", int: "whole number", float: "number", bool: "`true` or `false`", Path: "file"}
+    names = {
+        str: "text",
+        AppId: "text",
+        int: "whole number",
+        float: "number",
+        bool: "`true` or `false`",
+        Path: "file",
+        dt.date: "date",
+    }
     names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port"}
     return names[kind]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NewType
@@ -61,6 +62,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 
     senders: dict[Channel, Any] = {}
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own."""
+    expires_on: dict[Channel, dt.date] = {}
+    """The day (UTC) on which a channel's key ends that does not say so itself; certificates do."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from waypost.domain.errors import ConfigurationError
 from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.hangup import hangups_are_heeded
 from waypost.runtime.peers import send_to
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.telemetry import Event, Telemetry
@@ -101,6 +102,8 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        if hangups_are_heeded():
+            signal.signal(signal.SIGHUP, self._pass_on)
         try:
             while not self._stopping:
                 self._look(announce)
@@ -111,6 +114,12 @@ class Supervisor:
 
     def _on_stop(self, *_: object) -> None:
         self._stopping = True
+
+    def _pass_on(self, number: int, _: object) -> None:
+        """To the workers that know what it means; the others are still about to read the files first."""
+        for child in self._children:
+            if child.process is not None and child.was_ready:
+                child.process.send_signal(number)
 
     def _look(self, announce: Callable[[], None]) -> None:
         """One round: bury the dead, kill the frozen, start what is missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -21,14 +22,13 @@ class Shown(Struct, frozen=True):
     key: bytes
     client_ca: bytes | None
     ends_at: Instant
-    """When the first of the certificates ends, those of the clients' authorities among them."""
 
     def __repr__(self) -> str:
         return f"Shown(ends_at={self.ends_at})"  # nothing of the key
 
 
 class ServerTls:
-    """The TLS of one listener; after ``reload`` new connections get what the files say now, open ones go on."""
+    """The TLS of one listener; fulfils ``runtime.keyring.Held``: open connections go on."""
 
     def __init__(self, name: str, settings: TlsSettings) -> None:
         """Read the files; a ConfigurationError names the key below *name*, such as ``rest.tls``."""
@@ -39,15 +39,19 @@ class ServerTls:
         """For the listener, for as long as it listens."""
         self.context.sni_callback = self._show
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """What is read."""
+    def made_of(self) -> tuple[object, Sequence[str]]:
+        """See ``runtime.keyring.Held``."""
         settings = self._settings
-        return tuple(filter(None, (settings.certificate_file, settings.key_file, settings.client_ca_file)))
+        files = (settings.certificate_file, settings.key_file, settings.client_ca_file)
+        return settings, [file for file in files if file is not None]
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Read the files again; with a ConfigurationError all stays as it is."""
         self.shown = read(self.name, self._settings)
+
+    def ends_at(self) -> Instant:
+        """When the first of the certificates ends, those of the clients' authorities among them."""
+        return self.shown.ends_at
 
     def _show(self, connection: ssl.SSLObject, _server_name: str | None, _listening: ssl.SSLContext) -> None:
         """Called in each handshake, whether or not a name is asked for."""
@@ -61,7 +65,7 @@ def read(name: str, settings: TlsSettings) -> Shown:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    certificates = _certificates(f"{name}.certificate_file", certificate)
+    ends_at = _end(f"{name}.certificate_file", certificate)
     try:
         context.load_cert_chain(settings.certificate_file, settings.key_file, password=lambda: "")
     except (OSError, ValueError):
@@ -69,9 +73,8 @@ def read(name: str, settings: TlsSettings) -> Shown:
     client_ca = None
     if settings.client_ca_file is not None:
         client_ca = _content(f"{name}.client_ca_file", settings.client_ca_file)
-        certificates += _certificates(f"{name}.client_ca_file", client_ca)
+        ends_at = min(ends_at, _end(f"{name}.client_ca_file", client_ca))
         _ask_clients(context, client_ca)
-    ends_at = from_datetime(min(each.not_valid_after_utc for each in certificates))
     return Shown(context, certificate, key, client_ca, ends_at)
 
 
@@ -94,8 +97,16 @@ def _content(key: str, file: str) -> bytes:
         raise ConfigurationError(key, f"cannot be read: {error.strerror or 'unreadable'}") from None
 
 
-def _certificates(key: str, pem: bytes) -> list[x509.Certificate]:
+def first_end(pem: bytes) -> Instant | None:
+    """When the first of the certificates in a file ends; None where there is none in it."""
     try:
-        return x509.load_pem_x509_certificates(pem)
+        return from_datetime(min(each.not_valid_after_utc for each in x509.load_pem_x509_certificates(pem)))
     except ValueError:
-        raise ConfigurationError(key, "holds no certificate in PEM form") from None
+        return None
+
+
+def _end(key: str, pem: bytes) -> Instant:
+    ends_at = first_end(pem)
+    if ends_at is None:
+        raise ConfigurationError(key, "holds no certificate in PEM form")
+    return ends_at

@@ -85,6 +85,11 @@ class Worker:
         return lane in self._full
 
     @property
+    def delivers(self) -> bool:
+        """Whether it has a role that speaks to providers."""
+        return self._delivers
+
+    @property
     def is_draining(self) -> bool:
         """Whether it is stopping."""
         return self._state is WorkerState.DRAINING

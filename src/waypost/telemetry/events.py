@@ -51,6 +51,8 @@ class Event(Enum):
     STORE_RECOVERED = ("store.recovered", Level.INFO)
     CREDENTIAL_DENIED = ("credential.denied", Level.ERROR)
     CREDENTIAL_ENDING = ("credential.ending", Level.WARNING)
+    CREDENTIAL_RELOADED = ("credential.reloaded", Level.INFO)
+    CREDENTIAL_REFUSED = ("credential.refused", Level.ERROR)
     BREAKER_OPENED = ("breaker.opened", Level.WARNING)
     BREAKER_PROBING = ("breaker.probing", Level.INFO)
     BREAKER_CLOSED = ("breaker.closed", Level.INFO)

@@ -69,6 +69,12 @@ class Metric(Enum):
     IN_FLIGHT = ("waypost_in_flight", MetricKind.GAUGE, ("credential",), "Deliveries handed to a sender")
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
+    CREDENTIAL_ENDS = (
+        "waypost_credential_ends_timestamp_seconds",
+        MetricKind.GAUGE,
+        ("credential",),
+        "When a credential or certificate ends, UNIX time",
+    )
     CONNECTIONS = ("waypost_connections", MetricKind.GAUGE, ("credential",), "Open provider connections")
     CACHE_LOOKUPS = (
         "waypost_cache_lookups_total",

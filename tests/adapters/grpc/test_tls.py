@@ -62,9 +62,9 @@ async def test_new_certificates_count_for_new_connections_while_old_ones_go_on(t
     tls = ServerTls("grpc.tls", TlsSettings(certificate_file=certificate, key_file=key))
     async with served(tls=tls) as door, channel(door, before) as old:
         await submit(door, old, "user-1")
-        for new, file in zip(after.issue("renewed"), tls.files, strict=True):
+        for new, file in zip(after.issue("renewed"), tls.made_of()[1], strict=True):
             os.replace(new, file)
-        tls.reload()
+        await tls.reload()
         async with channel(door, after) as new_channel:
             await submit(door, new_channel, "user-2")
         await refused(door, before)

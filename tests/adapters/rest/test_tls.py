@@ -144,9 +144,9 @@ async def test_a_new_certificate_is_shown_to_new_connections_while_old_ones_go_o
     tls = ServerTls("rest.tls", place.settings)
     async with serving(tls) as port, connected(port, trusting(place.servers)) as before:
         assert await before.ask() == b"HTTP/1.1 200 OK"
-        for new, old in zip(place.servers.issue("renewed"), tls.files, strict=True):
+        for new, old in zip(place.servers.issue("renewed"), tls.made_of()[1], strict=True):
             os.replace(new, old)
-        tls.reload()
+        await tls.reload()
         async with connected(port, trusting(place.servers)) as after:
             assert (before.server, after.server) == ("server", "renewed")
             assert await after.ask() == await before.ask() == b"HTTP/1.1 200 OK"
@@ -172,7 +172,7 @@ async def test_clients_of_an_authority_that_was_taken_away_stay_out(place: Place
         answer, session = await asyncio.to_thread(resumed, None)
         assert answer == b"HTTP/1.1 200"
         place.clients.file.write_bytes(Authority(place.folder, "others").file.read_bytes())
-        tls.reload()
+        await tls.reload()
         answer, _ = await asyncio.to_thread(resumed, session)
         assert not answer
 
@@ -180,7 +180,7 @@ async def test_clients_of_an_authority_that_was_taken_away_stay_out(place: Place
 @pytest.mark.parametrize("broken", ["missing", "no certificate", "another's key", "no key"])
 async def test_a_broken_file_is_refused_by_its_setting_and_what_was_stays(place: Place, broken: str) -> None:
     tls = ServerTls("rest.tls", place.settings)
-    certificate, key = map(Path, tls.files)
+    certificate, key = map(Path, tls.made_of()[1])
     wrong = {"missing": certificate, "no certificate": certificate, "another's key": key, "no key": key}[broken]
     match broken:
         case "missing":
@@ -190,7 +190,7 @@ async def test_a_broken_file_is_refused_by_its_setting_and_what_was_stays(place:
         case _:
             wrong.write_text("-----BEGIN NONSENSE-----")
     with pytest.raises(ConfigurationError) as refusal:
-        tls.reload()
+        await tls.reload()
     assert ("key_file" if wrong is key else "certificate_file") in str(refusal.value)
     assert "NONSENSE" not in str(refusal.value)
     async with serving(tls) as port, connected(port, trusting(place.servers)) as connection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,10 +22,8 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Taken
-from waypost.domain.time import DAY_MS, from_datetime
 from waypost.lab import Lab
 from waypost.lab.client_certificates import issue
-from waypost.telemetry.events import Event
 
 DEMO = AppId("demo")
 SECTION = "apps.demo.apns"
@@ -56,7 +53,6 @@ async def test_a_certificate_identifies_the_connection_and_no_token_is_sent(
     assert all(isinstance(each, Taken) for each in got)
     assert all("authorization" not in headers_of(lab, record) for record in accepted(lab, "apns"))
     assert sender.health().ok
-    assert noted.fields_of(Event.CREDENTIAL_ENDING) == []
     await sender.stop(1)
 
 
@@ -67,28 +63,6 @@ async def test_a_certificate_of_the_other_environment_is_denied(lab: Lab, apns_s
     got = await outcome(sender, to_ios(lab))
     assert isinstance(got, Denied)
     assert got.code == "BadCertificateEnvironment"
-    await sender.stop(1)
-
-
-@pytest.mark.asyncio
-async def test_the_end_of_a_certificate_is_told_once_a_day_from_30_days_before(
-    lab: Lab, apns_settings: ApnsSettings
-) -> None:
-    clock = StoppedClock(from_datetime(dt.datetime.now(dt.UTC)))
-    noted = Noted()
-    sender = sender_of(certified(lab, apns_settings, days=32), noted, clock)
-    await sender.start()
-    told = []
-    for _ in range(4):
-        for _ in range(2):
-            await outcome(sender, to_ios(lab))
-        told.append(len(noted.fields_of(Event.CREDENTIAL_ENDING)))
-        clock.advance(DAY_MS)
-    assert told == [0, 0, 1, 2]
-    assert noted.fields_of(Event.CREDENTIAL_ENDING)[0] == {"credential": "demo/apns", "days_left": 29}
-    assert sender.health().why == "the client certificate ends in 27 days"
-    clock.advance(30 * DAY_MS)
-    assert sender.health().why == "the client certificate ended"
     await sender.stop(1)
 
 

@@ -13,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tests.certificates import Authority
 from waypost.cli import waypost
 
 
@@ -129,3 +130,20 @@ def test_a_database_that_is_none_is_one_line_with_its_code(tmp_path: Path) -> No
     result = run(tmp_path, "migrate")
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
     assert result.stderr.startswith("waypost: storage_broken: ")
+
+
+def test_check_config_says_when_what_ends_and_fails_on_what_has_ended(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "authority")
+    authority.issue("server", days=12)
+    authority.issue("push", days=-3)
+    (tmp_path / "waypost.yaml").write_text(
+        "rest: {tls: {certificate_file: server.pem, key_file: server-key.pem}}\n"
+        "apps: {demo: {apns: {certificate_file: push.pem, topic: a.b, ca_file: push.pem},"
+        " expires_on: {apns: 2200-01-01}}}\n"
+    )
+    result = run(tmp_path, "check-config", "--json")
+    assert result.returncode == 1
+    assert result.stderr.startswith("waypost: demo/apns ended on ")
+    said = json.loads(result.stdout)
+    assert said["ends"].keys() == {"rest.tls", "demo/apns"} == said["credentials"].keys()
+    assert f"rest.tls       ok, ends on {said['ends']['rest.tls'][:10]}" in run(tmp_path, "check-config").stdout

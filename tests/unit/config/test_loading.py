@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,12 @@ def test_only_a_stack_that_keeps_what_is_handed_over_has_a_queue_for_it(tmp_path
     for stack in ("apps: {demo: {}}", LOG):
         wrong = refusal(tmp_path, f"{stack}\nhandoff: queue")
         assert str(wrong) == "handoff: `queue` is of the relayed stack alone: what is handed over waits in its outbox"
+
+
+def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path) -> None:
+    fcm = "fcm: {service_account_file: fcm.json}"
+    config = read(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{fcm: 2027-03-01}}}}}}")
+    assert config.apps[DEMO].expires_on == {"fcm": dt.date(2027, 3, 1)}
+    said = refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{apns: 2027-03-01}}}}}}")
+    assert said.path == "apps.demo.expires_on.apns"
+    assert refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{fcm: soon}}}}}}").path == "apps.demo.expires_on.fcm"

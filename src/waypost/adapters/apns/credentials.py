@@ -65,9 +65,8 @@ class Identity:
         self._tokens = tokens
         self._certificate = certificate
         """The setting and the file."""
-        self.ends_at: Instant | None = None
         if certificate is not None:
-            self.ends_at = use_certificate(*certificate, ssl.create_default_context())
+            use_certificate(*certificate, ssl.create_default_context())
 
     def jwt_at(self, now: Instant) -> str:
         """The provider token of a request; "" where the connection says who we are."""

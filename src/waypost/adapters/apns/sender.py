@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import quote
 
-from waypost.adapters.apns.certificate import ExpiryWatch
 from waypost.adapters.apns.credentials import Identity, identify
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
 from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
@@ -125,7 +124,6 @@ class ApnsSender:
         self._foreign = ForeignTokens()
         self._tally = tally or partial(Tally, None, 0, clock)
         self._mistrust: Mistrust
-        self._expiry: ExpiryWatch | None = None
         self._loop: asyncio.AbstractEventLoop
         self._identity: Identity
         self._bearer = ("", b"")
@@ -137,9 +135,6 @@ class ApnsSender:
         self._mistrust = Mistrust(settings.bad_token_share, self._tally(), self.credential, self._telemetry)
         self._identity = identify(self._section, settings)
         own = self._origin(settings.endpoint or HOSTS[settings.environment])
-        if self._identity.ends_at is not None:
-            self._expiry = ExpiryWatch(self._identity.ends_at, self.credential, self._telemetry)
-            self._expiry.look(self._clock.now())
         sockets = Sockets(MOST_SOCKETS)
         self._gateways[False] = own_gateway(own, settings, sockets, self._watch.saw)
         if self._heals:
@@ -155,8 +150,6 @@ class ApnsSender:
         now = self._clock.now()
         deadline = self._loop.time() + TIMEOUT_S
         jwt = self._identity.jwt_at(now)
-        if self._expiry is not None:
-            self._expiry.look(now)
         shared: _Shared | None = None
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
@@ -184,10 +177,8 @@ class ApnsSender:
         )
 
     def health(self) -> Health:
-        """Not ok while Apple refuses the credential, and when a certificate ends soon."""
-        health = self._watch.health()
-        ending = None if self._expiry is None else self._expiry.why(self._clock.now())
-        return health if not health.ok or ending is None else Health(ok=False, why=ending)
+        """Not ok while Apple refuses the credential."""
+        return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""

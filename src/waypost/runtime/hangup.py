@@ -1,0 +1,21 @@
+"""SIGHUP as the word to read credentials and certificates again now."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+STDIN = 0
+
+
+def hangups_are_heeded() -> bool:
+    """Not in a terminal: that sends the same when it is closed, and then means the end."""
+    return not os.isatty(STDIN)
+
+
+def heed_hangups(act: Callable[[], None]) -> None:
+    """Have the running loop call *act* at each, where it is heeded."""
+    if hangups_are_heeded():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)

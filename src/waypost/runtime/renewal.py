@@ -1,0 +1,68 @@
+"""A sender that is made anew while it sends, with another key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from waypost.domain.delivery import Delivery
+from waypost.domain.ids import CredentialId
+from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
+
+PARTING_S = 5.0
+"""Beyond the longest that a request may take: for a sender that was replaced to end."""
+
+
+class RenewableSender:
+    """Stands for the sender of one credential, whichever it is at the moment (fulfils ports.sender.Sender)."""
+
+    def __init__(self, first: Sender) -> None:
+        self._current = first
+        self._parting: set[asyncio.Task[None]] = set()
+
+    @property
+    def credential(self) -> CredentialId:
+        """See Sender."""
+        return self._current.credential
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Sender."""
+        return self._current.capabilities
+
+    async def start(self) -> None:
+        """See Sender."""
+        await self._current.start()
+
+    async def renew(self, make: Callable[[], Sender]) -> None:
+        """Send with a new one from now on; what the one before has in hand it finishes.
+
+        With a ConfigurationError the one before stays.
+        """
+        fresh = make()
+        try:
+            await fresh.start()
+        except BaseException:
+            await fresh.stop(0.0)
+            raise
+        before, self._current = self._current, fresh
+        patience_s = before.capabilities.request_timeout_ms / 1000 + PARTING_S
+        parting = asyncio.create_task(before.stop(patience_s))
+        self._parting.add(parting)
+        parting.add_done_callback(self._parting.discard)
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """See Sender."""
+        self._current.send(batch, report)
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """See Sender."""
+        return self._current.render(delivery)
+
+    def health(self) -> Health:
+        """See Sender."""
+        return self._current.health()
+
+    async def stop(self, timeout_s: float) -> None:
+        """See Sender; those before it are waited for, too."""
+        await asyncio.gather(self._current.stop(timeout_s), *self._parting)
