@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NoReturn
 
 from litestar import Litestar
@@ -51,7 +51,7 @@ ROUTES: list[HTTPRouteHandler] = [
 def build_app(api: Api) -> ASGIApp:
     """The ASGI application over *api*; it holds nothing that needs closing."""
     routes = _routes(api.settings)
-    document = openapi_document(api.platforms, api.channels, api.settings)
+    document = partial(openapi_document, api.platforms, api.channels, api.settings)
     inner = Litestar(
         route_handlers=[*routes, *reference.ROUTES],
         openapi_config=None,
@@ -67,7 +67,10 @@ def build_app(api: Api) -> ASGIApp:
 def openapi_document(
     platforms: Sequence[Platform], channels: Sequence[Channel], settings: RestSettings = EVERYTHING
 ) -> bytes:
-    """The OpenAPI document as served; the same for every application with the same senders and settings."""
+    """The OpenAPI document as served; the same for every application with the same senders and settings.
+
+    Made when it is first asked for: that takes a third as long as all else of a worker's start.
+    """
     return specification(_routes(settings), {"Platform": platforms, "Channel": channels})
 
 

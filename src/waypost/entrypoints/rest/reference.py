@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
@@ -57,7 +58,7 @@ _PAGE_HEADERS = {
 @get("/openapi.json", include_in_schema=False)
 async def document(request: Call) -> Response[bytes]:
     """The OpenAPI document."""
-    return Response(request.app.state.document, media_type=JSON_TYPE)
+    return Response(await asyncio.to_thread(request.app.state.document), media_type=JSON_TYPE)
 
 
 @get("/", include_in_schema=False, status_code=307)
