@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.stores import StoreUnderTest
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.scope import Scope
 from waypost.domain.time import Instant
 from waypost.ports.keys import ApiKey
 
@@ -54,3 +55,39 @@ async def test_only_a_live_key_can_be_revoked(store: StoreUnderTest) -> None:
     found = await store.keys.find("wp_1")
     assert found is not None
     assert found.revoked_at == 5
+
+
+async def test_a_key_keeps_its_scopes_and_its_end(store: StoreUnderTest) -> None:
+    narrow = msgspec.structs.replace(
+        key("wp_1"), scopes=frozenset({Scope.SEND_ANY_USER, Scope.READ}), expires_at=Instant(9)
+    )
+    await store.keys.add(narrow)
+    assert await store.keys.find("wp_1") == narrow
+    assert await store.keys.all() == [narrow]
+
+
+@pytest.mark.parametrize(("had", "has"), [(None, 7), (5, 5), (9, 7)])
+async def test_a_replaced_key_expires_no_later_than_it_would_have(
+    store: StoreUnderTest, had: int | None, has: int
+) -> None:
+    old = msgspec.structs.replace(key("wp_1"), expires_at=None if had is None else Instant(had))
+    await store.keys.add(old)
+    assert await store.keys.replace("wp_1", key("wp_2"), Instant(7))
+    assert await store.keys.find("wp_1") == msgspec.structs.replace(old, expires_at=Instant(has))
+    assert await store.keys.find("wp_2") == key("wp_2")
+
+
+async def test_nothing_is_added_where_there_is_nothing_to_replace(store: StoreUnderTest) -> None:
+    await store.keys.add(key("wp_1"))
+    await store.keys.revoke("wp_1", Instant(5))
+    assert not await store.keys.replace("wp_1", key("wp_2"), Instant(7))
+    assert not await store.keys.replace("wp_3", key("wp_4"), Instant(7))
+    assert [each.prefix for each in await store.keys.all()] == ["wp_1"]
+
+
+async def test_the_last_use_only_grows(store: StoreUnderTest) -> None:
+    for prefix in ("wp_1", "wp_2"):
+        await store.keys.add(key(prefix))
+    await store.keys.touch({"wp_1": Instant(7), "wp_gone": Instant(7)})
+    await store.keys.touch({"wp_1": Instant(6), "wp_2": Instant(4)})
+    assert [each.last_used_at for each in await store.keys.all()] == [7, 4]

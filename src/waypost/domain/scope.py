@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -10,16 +11,22 @@ class Scope(StrEnum):
     """One right; a route takes one of them."""
 
     SEND = "send"
-    """Submit, cancel and replay notifications, also in bulk."""
+    """Send to oneself: worth something to an end user's token alone."""
     SEND_ANY_USER = "send:any-user"
-    """Act for any user of the app: the backend's word for who is logged in."""
+    """Send to any user of the app, and act for one: the backend's word for who is logged in."""
     DEVICES = "devices"
-    """Register, list and deactivate devices."""
+    """Register and deactivate devices, opt users out of bulk sends, and list both."""
     READ = "read"
-    """Read notifications and what became of them."""
+    """Read notifications, jobs, and what became of them."""
     ADMIN = "admin"
-    """What an operator does: keys, dead letters, dedup windows."""
+    """What an operator does: API keys, dead letters replayed, windows ended."""
 
 
 EVERY_SCOPE: Final = frozenset(Scope)
 """What a key may do that was made without a choice."""
+
+
+def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """*scopes*, and what they include: who may send to any user may send to one."""
+    given = frozenset(scopes)
+    return given | {Scope.SEND} if Scope.SEND_ANY_USER in given else given

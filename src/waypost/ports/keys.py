@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.scope import EVERY_SCOPE, Scope
 from waypost.domain.time import Instant
 
 
@@ -22,6 +24,9 @@ class ApiKey(Struct, frozen=True):
     created_at: Instant
     last_used_at: Instant | None = None
     revoked_at: Instant | None = None
+    scopes: frozenset[Scope] = EVERY_SCOPE
+    expires_at: Instant | None = None
+    """From then on it is refused; None is never."""
 
 
 class Keys(Protocol):
@@ -41,4 +46,15 @@ class Keys(Protocol):
 
     async def revoke(self, prefix: str, at: Instant) -> bool:
         """Refuse a key from now on; False if there is no such live key."""
+        ...
+
+    async def replace(self, prefix: str, key: ApiKey, until: Instant) -> bool:
+        """Store *key*, and let the one with *prefix* expire at *until* or when it would have: both, or neither.
+
+        False if that one was revoked or does not exist; a prefix in use is a ValueError.
+        """
+        ...
+
+    async def touch(self, uses: Mapping[str, Instant]) -> None:
+        """Note when each key was used, by prefix; the later of two stays."""
         ...

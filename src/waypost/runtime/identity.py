@@ -90,6 +90,14 @@ class RememberedKeys:
         """See Keys."""
         return await self._keys.revoke(prefix, at)
 
+    async def replace(self, prefix: str, key: ApiKey, until: Instant) -> bool:
+        """See Keys."""
+        return await self._keys.replace(prefix, key, until)
+
+    async def touch(self, uses: Mapping[str, Instant]) -> None:
+        """See Keys."""
+        await self._keys.touch(uses)
+
     def _load(self) -> None:
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=_Snapshot)

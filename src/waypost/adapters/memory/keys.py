@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from waypost.adapters.memory.store import MemoryStore
@@ -38,3 +40,20 @@ class MemoryKeys:
             return False
         self._keys[prefix] = msgspec.structs.replace(key, revoked_at=at)
         return True
+
+    async def replace(self, prefix: str, key: ApiKey, until: Instant) -> bool:
+        """See Keys."""
+        old = self._keys.get(prefix)
+        if old is None or old.revoked_at is not None:
+            return False
+        await self.add(key)
+        ends = until if old.expires_at is None else min(until, old.expires_at)
+        self._keys[prefix] = msgspec.structs.replace(old, expires_at=ends)
+        return True
+
+    async def touch(self, uses: Mapping[str, Instant]) -> None:
+        """See Keys."""
+        for prefix, at in uses.items():
+            key = self._keys.get(prefix)
+            if key is not None and (key.last_used_at is None or key.last_used_at < at):
+                self._keys[prefix] = msgspec.structs.replace(key, last_used_at=at)

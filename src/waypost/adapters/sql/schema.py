@@ -166,6 +166,15 @@ api_key = Table(
     sqlite_with_rowid=False,
 )
 
+key_terms = Table(
+    "key_terms",
+    metadata,
+    Column("prefix", Text, primary_key=True),  # of ``api_key``; without a row, a key may do everything, for ever
+    Column("scopes", Text),  # separated by spaces; NULL: every scope
+    Column("expires_at", Integer),
+    sqlite_with_rowid=False,
+)
+
 bulk_job = Table(
     "bulk_job",
     metadata,
