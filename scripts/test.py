@@ -69,7 +69,13 @@ GROUPS = (
     Group(
         "doors",
         120,
-        ("tests/adapters/rest", "tests/adapters/grpc", "tests/adapters/telemetry", "tests/hostile"),
+        (
+            "tests/adapters/rest",
+            "tests/adapters/grpc",
+            "tests/adapters/jwt",
+            "tests/adapters/telemetry",
+            "tests/hostile",
+        ),
         select="not long and not engines",
     ),
     Group("journeys", 240, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),

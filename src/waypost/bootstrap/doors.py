@@ -10,7 +10,6 @@ from typing import Final
 
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
-from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
@@ -54,7 +53,7 @@ def _grpc(config: Config, api: Api, tls: ServerTls | None) -> Lifecycle:
         GrpcApi(
             intake=api.intake,
             views=api.views,
-            callers=Authenticator(api.keys, api.device_caps, api.clock, config.rest.key_cache_s),
+            callers=api.callers,
             telemetry=api.telemetry,
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,

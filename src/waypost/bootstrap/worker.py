@@ -28,10 +28,12 @@ from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_doors
 from waypost.bootstrap.stacks import Carrier, open_carrier
+from waypost.bootstrap.tokens import tokens_of
 from waypost.config import Config, SourceName, Stack
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
+from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -40,9 +42,11 @@ from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.peers import Peers
 from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
+from waypost.ports.tokens import Tokens
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.clock import RandomIds, SystemClock
 from waypost.runtime.crew import Crew
@@ -136,11 +140,27 @@ async def work(
             held = held_by(sections, credentials if worker.delivers else {}, doors_tls)
             keyring = Keyring(held, clock, telemetry, warns=slot == 0)
             heed_hangups(keyring.hurry)
+            tokens = tokens_of(config, clock, telemetry)
             readiness = partial(_readiness, carrier, crew, worker, board, streams, keyring)
             api = _api(
-                config, store, carrier, chores, crew, worker, intake=intake, readiness=readiness, metrics=metrics
+                config,
+                store,
+                carrier,
+                chores,
+                crew,
+                worker,
+                tokens=tokens,
+                intake=intake,
+                readiness=readiness,
+                metrics=metrics,
             )
-            doors = [keyring, *doors_of(config, api, listener, doors_tls), *streams.values()]
+            doors: list[Lifecycle] = [
+                keyring,
+                tokens,
+                api.callers,
+                *doors_of(config, api, listener, doors_tls),
+                *streams.values(),
+            ]
             share_the_interpreter()
             await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
     finally:
@@ -208,17 +228,20 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
     crew: Crew,
     worker: Worker,
     *,
+    tokens: Tokens,
     intake: Intake,
     readiness: Callable[[], Readiness],
     metrics: PrometheusSink,
 ) -> Api:
     plugins = installed()
     defaults, ids, checks = intake.defaults, intake.ids, intake.checks
+    keys, clock = carrier.keys or store.keys, crew.clock
     return Api(
         intake=intake,
         views=carrier.views,
         devices=chores.devices,
-        keys=carrier.keys or store.keys,
+        callers=Authenticator(keys, tokens, config.apps, clock, config.rest.key_cache_s, crew.telemetry),
+        keys=keys,
         bulk=BulkIntake(
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from waypost.adapters.jwt.settings import misfit
 from waypost.adapters.sql.settings import is_postgres
 from waypost.config.building import Builder, FromEnvironment, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
@@ -39,6 +40,7 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
     config: Config = Builder(folder, plugins).build(Config, tree, "")
     _check_apps(config)
+    _check_issuers(config)
     _check_engines(config)
     _check_sources(config)
     for role in config.roles:
@@ -196,6 +198,20 @@ def _check_apps(config: Config) -> None:
             raise ConfigurationError(join("apps", app), "an id has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
         for channel in chosen.expires_on.keys() - chosen.senders.keys():
             raise ConfigurationError(f"apps.{app}.expires_on.{channel}", "the app has no such section")
+
+
+def _check_issuers(config: Config) -> None:
+    taken = set()
+    for app, chosen in config.apps.items():
+        for name, issuer in chosen.issuers.items():
+            path = join(join(join("apps", app), "issuers"), name)
+            if not _APP_ID.fullmatch(name):
+                raise ConfigurationError(path, "a name has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
+            if (wrong := misfit(issuer)) is not None:
+                raise ConfigurationError(join(path, wrong[0]), wrong[1])
+            if (issuer.issuer, issuer.audience) in taken:
+                raise ConfigurationError(join(path, "audience"), "another issuer has both this and `issuer` alike")
+            taken.add((issuer.issuer, issuer.audience))
 
 
 def _anchored(url: str, folder: Path) -> str:

@@ -48,7 +48,7 @@ def settings(plugins: Sequence[SenderPlugin]) -> list[Setting]:
 
 def markdown(plugins: Sequence[SenderPlugin]) -> str:
     """The tables of docs/configuration.md, one for each branch of the tree."""
-    titles = {str(plugin.channel): plugin.title for plugin in plugins}
+    titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
     sections: dict[str, list[Setting]] = {}
     for setting in settings(plugins):
         sections.setdefault(_section(setting.path, titles), []).append(setting)
@@ -100,7 +100,7 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
 
 def _placeholder(key: Any) -> str:
     names = {"AppId": "app", "ErrorClass": "class", "TopicKind": "kind", "LibrdkafkaProperty": "property"}
-    names |= {"SourceName": "source", "NotificationType": "type"}
+    names |= {"SourceName": "source", "IssuerName": "issuer", "NotificationType": "type"}
     return names.get(key.__name__) or str(key.__name__).lower()
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NewType
 from msgspec import Meta, Struct, field
 
 from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.adapters.jwt.settings import IssuerSettings
 from waypost.adapters.kafka.settings import KafkaSettings, KafkaSourceSettings
 from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
 from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
@@ -57,6 +58,9 @@ HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELI
 SourceName = NewType("SourceName", str)
 
 
+IssuerName = NewType("IssuerName", str)
+
+
 class AppSettings(Struct, frozen=True, kw_only=True):
     """One product whose users are notified."""
 
@@ -70,6 +74,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Active devices a user may have, those seen longest ago make room; 0 is no cap."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
+    issuers: dict[IssuerName, IssuerSettings] = {}
+    """Whose tokens are believed, by a name of your own."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 WaypostError
 ├── InvalidRequest      the request is wrong; carries the path of each fault
 ├── NotFound            no such thing, or not the caller's
+├── Forbidden           the caller has not the scope that it takes
 ├── Conflict            the request contradicts what is stored
 ├── Unavailable         refused for now; the same request may succeed later
 │   ├── StorageFull
@@ -15,6 +16,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+
+from waypost.domain.scope import Scope
 
 
 class ErrorCode(StrEnum):
@@ -41,6 +44,7 @@ class ErrorCode(StrEnum):
     STORAGE_FULL = "storage_full"
     STORAGE_AWAY = "storage_away"
     STORAGE_BROKEN = "storage_broken"
+    ISSUER_AWAY = "issuer_away"
     SHUTTING_DOWN = "shutting_down"
     INTERNAL = "internal"
 
@@ -77,6 +81,16 @@ class NotFound(WaypostError):
     """No such thing, or not the caller's to see."""
 
     code = ErrorCode.NOT_FOUND
+
+
+class Forbidden(WaypostError):
+    """The caller is known, and may not: *scope* is what is missing."""
+
+    code = ErrorCode.FORBIDDEN
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(f"this takes the scope {scope}")
+        self.scope = scope
 
 
 class Conflict(WaypostError):

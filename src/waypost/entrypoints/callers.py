@@ -1,57 +1,128 @@
-"""Who is calling: API keys, verified before any body is read."""
+"""Who is calling: API keys and tokens, verified before any body is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from waypost.domain import api_key
-from waypost.domain.errors import ErrorCode, WaypostError
+from waypost.domain.errors import ErrorCode, Unavailable, WaypostError
 from waypost.domain.ids import AppId
-from waypost.domain.scope import EVERY_SCOPE
+from waypost.domain.scope import with_implied
+from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.keys import Keys
+from waypost.ports.tokens import Tokens
+from waypost.runtime.ticker import every
+from waypost.telemetry import Telemetry
 
-CACHE_LIMIT = 10_000
+CACHE_LIMIT: Final = 10_000
+USES_WRITTEN_S: Final = 60.0
+"""How often it is written down when keys were used: never by the request that uses one."""
 
 
 class Authenticator:
-    """Verifies keys and believes a verified one for *cache_s* seconds, so that a revoked one dies within that time."""
+    """Verifies keys and tokens, and believes a verified one for *cache_s* seconds, so that a revoked one dies within
+    that time, and one that expires at once (fulfils ports.lifecycle.Lifecycle).
+    """
 
-    def __init__(self, keys: Keys, apps: Mapping[AppId, object], clock: Clock, cache_s: float) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        tokens: Tokens,
+        apps: Mapping[AppId, object],
+        clock: Clock,
+        cache_s: float,
+        telemetry: Telemetry,
+    ) -> None:
         self._keys = keys
+        self._tokens = tokens
         self._apps = apps
         self._clock = clock
         self._cache_s = cache_s
+        self._telemetry = telemetry
         self._verified: dict[bytes, tuple[Caller, float]] = {}
+        self._used: dict[str, Instant] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to write down when keys are used."""
+        self._task = asyncio.create_task(every(USES_WRITTEN_S, self.write_uses, self._telemetry, "key uses"))
+
+    async def stop(self) -> None:
+        """Write down what is left."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            with contextlib.suppress(Unavailable):
+                await self.write_uses()
 
     async def caller(self, presented: str | None) -> Caller:
-        """The caller behind the key that was *presented*; a WaypostError where there is none, or it is not valid."""
+        """The caller behind the key or token *presented*; a WaypostError where there is none, or it is not valid."""
         if presented is None:
-            raise WaypostError("give an API key: Authorization: Bearer wp_…", ErrorCode.UNAUTHENTICATED)
+            raise WaypostError("give an API key or a token: Authorization: Bearer …", ErrorCode.UNAUTHENTICATED)
         digest = api_key.hashed(presented)
         known = self._verified.get(digest)
         if known is not None and self._clock.monotonic() < known[1]:
             return known[0]
         return await self._verify(presented, digest)
 
+    async def write_uses(self) -> None:
+        """Write down when each key was used since the last time; Unavailable keeps it for the next."""
+        uses, self._used = self._used, {}
+        if uses:
+            try:
+                await self._keys.touch(uses)
+            except Unavailable:
+                self._used = uses | self._used
+                raise
+
     async def _verify(self, text: str, digest: bytes) -> Caller:
         self._verified.pop(digest, None)
-        prefix = api_key.prefix_of(text)
         asked_at = self._clock.monotonic()
-        key = await self._keys.find(prefix) if prefix else None
-        if key is None or not api_key.matches(digest, key.secret_hash) or key.revoked_at is not None:
-            raise WaypostError("the API key is not valid", ErrorCode.UNAUTHENTICATED)
-        if key.app not in self._apps:
-            raise WaypostError(f"the app {key.app} of this key is not configured", ErrorCode.FORBIDDEN)
-        caller = Caller(key.app, key.caller, EVERY_SCOPE)
+        prefix = api_key.prefix_of(text)
+        caller, expires_at = await (self._of_token(text) if prefix is None else self._of_key(prefix, digest))
+        if caller.app not in self._apps:
+            raise WaypostError(f"the app {caller.app} of this key is not configured", ErrorCode.FORBIDDEN)
+        believed_s = self._cache_s
+        if expires_at is not None:
+            believed_s = min(believed_s, (expires_at - self._clock.now()) / SECOND_MS)
         if len(self._verified) >= CACHE_LIMIT:
             self._verified.clear()
-        self._verified[digest] = (caller, asked_at + self._cache_s)
+        self._verified[digest] = (caller, asked_at + believed_s)
         return caller
 
+    async def _of_key(self, prefix: str, digest: bytes) -> tuple[Caller, Instant | None]:
+        key = await self._keys.find(prefix)
+        if key is None or not api_key.matches(digest, key.secret_hash) or key.revoked_at is not None:
+            raise WaypostError("the API key is not valid", ErrorCode.UNAUTHENTICATED)
+        now = self._clock.now()
+        if key.expires_at is not None and key.expires_at <= now:
+            raise WaypostError("the API key has expired", ErrorCode.UNAUTHENTICATED)
+        self._used[prefix] = now
+        return Caller(key.app, key.caller, with_implied(key.scopes)), key.expires_at
 
-def bearer(value: str) -> str | None:
-    """The key in the value of an ``authorization`` header; None where it has another scheme."""
-    scheme, _, text = value.partition(" ")
-    return text.strip() if scheme.lower() == "bearer" else None
+    async def _of_token(self, text: str) -> tuple[Caller, Instant]:
+        bearer = await self._tokens.verify(text)
+        return Caller(bearer.app, bearer.name, with_implied(bearer.scopes), bearer.user), bearer.expires_at
+
+
+def presented(fields: Iterable[tuple[str, str]]) -> str | None:
+    """The one credential among header fields with names in lower case; None where there is none.
+
+    Two are refused, whatever they say: what stands before us might have believed the other.
+    """
+    found = [text for name, value in fields if (text := _credential(name, value)) is not None]
+    if len(found) > 1:
+        raise WaypostError("give one credential, in one header", ErrorCode.UNAUTHENTICATED)
+    return found[0] if found else None
+
+
+def _credential(name: str, value: str) -> str | None:
+    if name == "x-api-key":
+        return value.strip()
+    scheme, _, text = value.strip().partition(" ")
+    return text.strip() if name == "authorization" and scheme.lower() == "bearer" else None

@@ -75,6 +75,8 @@ class Event(Enum):
     NOTIFICATIONS_FCM_FATAL = ("notifications.fcm_fatal", Level.ERROR)
     NOTIFICATIONS_UNREADABLE = ("notifications.unreadable", Level.ERROR)
     NOTIFICATIONS_TRIMMED = ("notifications.trimmed", Level.ERROR)
+    TOKEN_KEYS_AWAY = ("token_keys.away", Level.ERROR)
+    TOKEN_KEYS_BACK = ("token_keys.back", Level.INFO)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

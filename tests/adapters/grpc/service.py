@@ -12,7 +12,6 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from tests.adapters.rest.service import Service
-from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.refusals import DETAILS_KEY
 from waypost.entrypoints.grpc.server import GrpcServer
@@ -51,7 +50,7 @@ async def served(
         GrpcApi(
             intake=api.intake,
             views=api.views,
-            callers=Authenticator(api.keys, api.device_caps, api.clock, 2.0),
+            callers=api.callers,
             telemetry=api.telemetry,
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,

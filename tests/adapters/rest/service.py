@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.jwt.claims import Issuer
+from waypost.adapters.jwt.tokens import IssuedTokens
 from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
@@ -30,6 +32,7 @@ from waypost.domain.notification import Channel, Lane
 from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
 from waypost.domain.time import later
+from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
@@ -79,7 +82,9 @@ class Noticed(Silent):
 class Service:
     """The API with everything behind it within reach."""
 
-    def __init__(self, settings: RestSettings = DEFAULTS, *, operating_only: bool = False) -> None:
+    def __init__(
+        self, settings: RestSettings = DEFAULTS, *, issuers: Sequence[Issuer] = (), operating_only: bool = False
+    ) -> None:
         self.clock = StoppedClock()
         self.store = MemoryStore()
         self.keys = MemoryKeys(self.store)
@@ -88,6 +93,7 @@ class Service:
         self.devices = MemoryDevices(self.store)
         self.bulk = MemoryBulk(self.store)
         self.telemetry = Noticed()
+        self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
         self.full: set[Lane] = set()
         self.is_draining = False
         self.not_ready: dict[str, str] = {}
@@ -115,6 +121,7 @@ class Service:
             intake=intake,
             views=self.views,
             devices=self.devices,
+            callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,
             bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
             opt_outs=MemoryOptOuts(self.store),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +12,8 @@ import grpc
 from google.protobuf.message import Message
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
-from waypost.entrypoints.callers import bearer
+from waypost.entrypoints.access import Access, admit
+from waypost.entrypoints.callers import presented
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.refusals import DETAILS_KEY, foreseen, status_of
 from waypost.entrypoints.grpc.submissions import parsed
@@ -67,14 +68,14 @@ class Calls:
         self._api = api
         self._open = 0
 
-    async def run(self, method: str, answer: Answer, context: Context, *, writes: bool) -> bytes | None:
+    async def run(self, method: str, answer: Answer, context: Context, access: Access, *, writes: bool) -> bytes | None:
         """Let *answer* answer; what it raises becomes a status."""
         clock, telemetry = self._api.intake.clock, self._api.telemetry
         began = clock.monotonic()
         self._open += 1
         word = "CANCELLED"
         try:
-            message = await answer(await self._let_in(context, writes))
+            message = await answer(await self._let_in(context, access, writes))
             word = "OK"
             return None if message is None else message.SerializeToString()
         except grpc.aio.InternalError:  # the caller is gone, in the middle of a message
@@ -92,13 +93,12 @@ class Calls:
             telemetry.count(Metric.REQUESTS, route=method, status=word)
             telemetry.observe(Metric.REQUEST_SECONDS, clock.monotonic() - began, route=method)
 
-    async def _let_in(self, context: Context, writes: bool) -> Call:
+    async def _let_in(self, context: Context, access: Access, writes: bool) -> Call:
         """Nothing of the message is read before the caller is known."""
         if self._open > self._api.settings.calls_limit:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
-        authorization = _said(context, "authorization")
-        presented = None if authorization is None else bearer(authorization)
-        caller = await self._api.callers.caller(presented or _said(context, "x-api-key"))
+        caller = await self._api.callers.caller(presented(_fields(context)))
+        admit(caller, access)
         if writes and self._api.is_draining():
             raise shutting_down()
         return Call(context, caller)
@@ -119,7 +119,9 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def _said(context: Context, key: str) -> str | None:
+    return next((value for name, value in _fields(context) if name == key), None)
+
+
+def _fields(context: Context) -> Iterator[tuple[str, str]]:
     for name, value in context.invocation_metadata() or ():
-        if name == key:
-            return value if isinstance(value, str) else value.decode("latin-1")
-    return None
+        yield name, value if isinstance(value, str) else value.decode("latin-1")

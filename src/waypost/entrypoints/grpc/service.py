@@ -11,6 +11,7 @@ import grpc
 from waypost.domain.errors import Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import parse_id
 from waypost.domain.submission import Submission
+from waypost.entrypoints.access import READS_OWN, SENDS, reached
 from waypost.entrypoints.grpc import answers
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.calls import Answer, Call, Calls
@@ -22,6 +23,8 @@ from waypost.pipeline.intake import Caller
 from waypost.v1 import notifications_pb2 as pb
 
 KEY = "idempotency-key"
+ACCESS = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SENDS, "Get": READS_OWN}
+"""Who may call each method."""
 
 
 class Notifications:
@@ -41,6 +44,7 @@ class Notifications:
             "SubmitStream": many(self._route("SubmitStream", self._submit_stream)),
             "Get": one(self._route("Get", self._get, writes=False)),
         }
+        assert methods.keys() == ACCESS.keys(), "each method says who may call it"
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     def close_streams(self) -> None:
@@ -52,7 +56,7 @@ class Notifications:
         method = f"/{SERVICE}/{name}"
 
         async def answered(_messages: object, context: object) -> bytes | None:
-            return await self._calls.run(method, answer, context, writes=writes)
+            return await self._calls.run(method, answer, context, ACCESS[name], writes=writes)
 
         return answered
 
@@ -99,10 +103,7 @@ class Notifications:
             wanted = parse_id(message.id)
         except ValueError:
             raise NotFound("no such notification") from None
-        story = await self._api.views.story(call.caller.app, wanted)
-        if story is None:
-            raise NotFound("no such notification")
-        return answers.notification(story)
+        return answers.notification(reached(call.caller, await self._api.views.story(call.caller.app, wanted)))
 
     async def _submit_each(
         self, caller: Caller, place: str, messages: Sequence[pb.Submission]

@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.handlers.base import BaseRouteHandler
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode
+from waypost.entrypoints.access import Access
 
 JSON_TYPE = "application/json"
 
@@ -20,6 +23,8 @@ class Spoken(Struct, frozen=True):
 
     answers: dict[int, Any]
     """The body's type by status; None is no body, str is plain text."""
+    access: Access | None
+    """Who may call it; None is anybody."""
     body: Any = None
     body_required: bool = True
     example: Any = None
@@ -30,8 +35,6 @@ class Spoken(Struct, frozen=True):
     """What a status means here, where its own words do not say it."""
     codes: tuple[ErrorCode, ...] = ()
     """The refusals particular to this operation."""
-    public: bool = False
-    """Answered without an API key."""
     enveloped: bool = False
     """Refused in the envelope of ``/api``."""
 
@@ -48,9 +51,23 @@ ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODE
 """Of those that take one, which may have a key."""
 
 
-def speaks(answers: dict[int, Any], **more: Any) -> dict[str, Any]:
-    """The ``opt`` of a handler: see Spoken."""
-    return {"spoken": Spoken(answers, **more)}
+def speaks(answers: dict[int, Any], access: Access | None, **more: Any) -> dict[str, Any]:
+    """The ``opt`` of a handler, who may call it in it: see Spoken."""
+    return {"spoken": Spoken(answers, access, **more)}
+
+
+def spoken_of(handler: BaseRouteHandler) -> Spoken:
+    """What a handler declares; one that declares nothing is a KeyError, and answers nobody.
+
+    Those that the framework adds for OPTIONS declare nothing, and tell no more than the methods of a path.
+    """
+    if isinstance(handler, HTTPRouteHandler) and handler.http_methods == {"OPTIONS"}:
+        return _METHODS
+    spoken: Spoken = handler.opt["spoken"]
+    return spoken
+
+
+_METHODS = Spoken({204: None}, None)
 
 
 def answer(status: int, body: Struct) -> Response[bytes]:

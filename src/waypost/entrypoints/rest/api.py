@@ -12,6 +12,7 @@ from msgspec import Struct
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel
+from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
@@ -39,6 +40,7 @@ class Api(Struct, frozen=True):
     intake: Intake
     views: Views
     devices: Devices
+    callers: Authenticator
     keys: Keys
     bulk: BulkIntake
     opt_outs: OptOuts

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from litestar import Litestar
+from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
+from litestar.handlers.base import BaseRouteHandler
 from litestar.types import ASGIApp
 
 from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
+from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
     bulk_routes,
     dead_routes,
@@ -25,12 +28,14 @@ from waypost.entrypoints.rest import (
     outbox_routes,
     reference,
 )
+from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.door import Door
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
+from waypost.pipeline.intake import Caller
 
 EVERYTHING = RestSettings()
 
@@ -57,6 +62,7 @@ def build_app(api: Api) -> ASGIApp:
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _raise},
+        guards=[admit_caller],
         before_request=refuse_unknown_parameters,
         state=State({"api": api, "document": document}, deep_copy=False),
     )
@@ -78,6 +84,13 @@ def _routes(settings: RestSettings) -> list[HTTPRouteHandler]:
     """What is served: our own API, and the shapes of others that are not switched off."""
     under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
     return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
+
+
+def admit_caller(call: ASGIConnection[Any, Caller, Any, Any], handler: BaseRouteHandler) -> None:
+    """Ask who may call what was found; Forbidden, and a KeyError where the door let somebody in without a word."""
+    access = spoken_of(handler).access
+    if access is not None:
+        admit(call.scope["user"], access)
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:

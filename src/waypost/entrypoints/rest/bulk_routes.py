@@ -13,6 +13,7 @@ from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import UserId, format_id, parse_id
 from waypost.domain.submission import IdempotencyKey
+from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -38,6 +39,7 @@ HeaderKey = Annotated[
     operation_id="submitBulk",
     opt=speaks(
         {202: BulkView, 200: BulkView},
+        SENDS,
         body=BulkSubmission,
         example={
             "notification": {"title": "Hello {{name}}", "body": "The new season begins."},
@@ -68,6 +70,7 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     status_code=202,
     opt=speaks(
         {202: BulkView},
+        SENDS,
         meanings={202: "All of it is stored, and the job has begun."},
         codes=(_E.NOT_FOUND, _E.WRONG_STATE, _E.TOO_LARGE, _E.UNSUPPORTED_MEDIA_TYPE, *_WRITE_CODES),
     ),
@@ -90,7 +93,7 @@ async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
     tags=["Bulk"],
     summary="Look up a job",
     operation_id="getBulk",
-    opt=speaks({200: BulkView}, codes=(_E.NOT_FOUND,)),
+    opt=speaks({200: BulkView}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, job_id: PathJob) -> Response[bytes]:
     """Its state, and how many recipients are where."""
@@ -103,7 +106,7 @@ async def look_up(request: Call, job_id: PathJob) -> Response[bytes]:
     tags=["Bulk"],
     summary="List jobs",
     operation_id="listBulk",
-    opt=speaks({200: BulkPage}, codes=(_E.INVALID_CURSOR,)),
+    opt=speaks({200: BulkPage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
 async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -> Response[bytes]:
     """Newest first."""
@@ -119,7 +122,7 @@ async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -
     tags=["Bulk"],
     summary="Look up a recipient",
     operation_id="getBulkRecipient",
-    opt=speaks({200: BulkRecipient}, codes=(_E.NOT_FOUND,)),
+    opt=speaks({200: BulkRecipient}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Response[bytes]:
     """Where the job stands with one user; their notification's id is known once they are enqueued."""
@@ -131,7 +134,7 @@ async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Re
     return answer(200, BulkRecipient(user, found.status, own_id))
 
 
-_ORDERED = speaks({200: BulkView}, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *_WRITE_CODES))
+_ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *_WRITE_CODES))
 
 
 @post(

@@ -14,6 +14,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
 from waypost.domain.submission import Moment
 from waypost.domain.time import from_datetime
+from waypost.entrypoints.access import ADMINISTERS, READS
 from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -59,7 +60,7 @@ class DeadReplayed(Struct, frozen=True):
     tags=["Dead letters"],
     summary="List dead letters",
     operation_id="listDeadLetters",
-    opt=speaks({200: DeadPage}, codes=(ErrorCode.INVALID_CURSOR,)),
+    opt=speaks({200: DeadPage}, READS, codes=(ErrorCode.INVALID_CURSOR,)),
 )
 async def dead(
     request: Call,
@@ -82,6 +83,7 @@ async def dead(
     operation_id="replayDeadLetters",
     opt=speaks(
         {202: DeadReplayed, 200: DeadReplayed},
+        ADMINISTERS,
         body=DeadReplayOrder,
         example={"filter": {"code": "BadDeviceToken"}},
         meanings={202: "Some rounds began.", 200: "None began."},

@@ -10,6 +10,7 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from waypost.domain.submission import Submission
+from waypost.entrypoints.access import SENDS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -29,7 +30,9 @@ class ForgottenView(Struct, frozen=True):
     summary="Let a submission be new again",
     operation_id="forgetDedup",
     status_code=200,
-    opt=speaks({200: ForgottenView}, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}),
+    opt=speaks(
+        {200: ForgottenView}, SENDS, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}
+    ),
 )
 async def forget(request: Call, body: RawBody) -> Response[bytes]:
     """Takes the submission as it was made; its content window and its idempotency key, if it has one, end now."""

@@ -10,12 +10,13 @@ from litestar.params import QueryParameter, RawBody
 
 from waypost.domain.device import Registration
 from waypost.domain.errors import ErrorCode, Fault, NotFound
-from waypost.domain.ids import DeviceId, UserId
+from waypost.domain.ids import DeviceId
+from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import SubmittedDevice, subscription_keys
-from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.parameters import PathIdentity, identity_in, user_in
 from waypost.entrypoints.rest.registering import register as register_device
 from waypost.entrypoints.rest.views import DeviceList, RegisteredDevice, device_view
 
@@ -29,6 +30,7 @@ _device = msgspec.json.Decoder(SubmittedDevice)
     operation_id="putDevice",
     opt=speaks(
         {200: RegisteredDevice, 201: RegisteredDevice},
+        DEVICES_OWN,
         body=SubmittedDevice,
         example={"platform": "android", "token": "registration-token", "app_version": "1.4.2", "locale": "de-CH"},
         meanings={200: "Refreshed.", 201: "New."},
@@ -45,7 +47,7 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     said = decode(_device, body)
     registration = Registration(
         app=request.user.app,
-        user_id=UserId(identity_in(user_id, "user_id")),
+        user_id=user_in(request.user, user_id),
         device_id=DeviceId(identity_in(device_id, "device_id")),
         platform=said.platform,
         token=said.token,
@@ -67,7 +69,7 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     tags=["Devices"],
     summary="List a user's devices",
     operation_id="listDevices",
-    opt=speaks({200: DeviceList}),
+    opt=speaks({200: DeviceList}, DEVICES_OWN),
 )
 async def of_user(
     request: Call,
@@ -75,7 +77,7 @@ async def of_user(
     inactive: Annotated[bool, QueryParameter(description="The deactivated ones too.")] = False,
 ) -> Response[bytes]:
     """Newest registration first; an unknown user has none."""
-    owner = UserId(identity_in(user_id, "user_id"))
+    owner = user_in(request.user, user_id)
     devices = await api_of(request).devices.of_user(request.user.app, owner, inactive=inactive)
     return answer(200, DeviceList(tuple(device_view(device) for device in devices)))
 
@@ -86,11 +88,12 @@ async def of_user(
     summary="Deactivate a device",
     operation_id="deleteDevice",
     status_code=204,
-    opt=speaks({204: None}, codes=(ErrorCode.NOT_FOUND,)),
+    opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND,)),
 )
 async def deactivate(request: Call, user_id: PathIdentity, device_id: PathIdentity) -> None:
     """Nothing more is sent to it until it registers again."""
-    owner, device = UserId(identity_in(user_id, "user_id")), DeviceId(identity_in(device_id, "device_id"))
+    owner = user_in(request.user, user_id)
+    device = DeviceId(identity_in(device_id, "device_id"))
     if not await api_of(request).devices.deactivate(request.user.app, owner, device):
         raise NotFound("no such active device")
 

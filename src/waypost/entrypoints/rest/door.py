@@ -12,7 +12,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.entrypoints.callers import Authenticator, bearer
+from waypost.entrypoints.access import SENDS, admit
+from waypost.entrypoints.callers import presented
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
@@ -38,6 +39,7 @@ _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _WRITES = _BODY_METHODS | {"DELETE"}
 _KEYED = ("/v1/", envelope.PREFIX)
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
 _UNROUTED = "unrouted"
 
 
@@ -48,7 +50,6 @@ class Door:
         settings = api.settings
         self._api = api
         self._inner = inner
-        self._callers = Authenticator(api.keys, api.device_caps, api.clock, settings.key_cache_s)
         self._bodies = BodyReader(settings)
         self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
 
@@ -68,7 +69,9 @@ class Door:
         if submit is not None:
             exchange.route = path
         if path.startswith(_KEYED):
-            scope["user"] = await self._callers.caller(_presented(scope["headers"]))
+            scope["user"] = await self._api.callers.caller(_presented(scope["headers"]))
+            if submit is not None:
+                admit(scope["user"], SENDS)
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
@@ -184,13 +187,10 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The first API key of the request."""
-    for name, value in headers:
-        if name == b"x-api-key":
-            return value.strip().decode("latin-1")
-        if name == b"authorization" and (key := bearer(value.decode("latin-1"))) is not None:
-            return key
-    return None
+    """The key or token of the request."""
+    return presented(
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
+    )
 
 
 def _idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -14,6 +14,7 @@ from waypost.domain.dedup import ClaimKind, shown
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
+from waypost.entrypoints.access import READS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -65,7 +66,9 @@ class ExplanationView(Struct, frozen=True):
     summary="Explain what would happen",
     operation_id="explain",
     status_code=200,
-    opt=speaks({200: ExplanationView}, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}),
+    opt=speaks(
+        {200: ExplanationView}, READS, body=Submission, example={"user_id": "user-1", "title": "Your parcel is here"}
+    ),
 )
 async def explain(request: Call, body: RawBody) -> Response[bytes]:
     """Takes a submission; gives targets, rendered bytes, sizes and reasons. Nothing is sent."""

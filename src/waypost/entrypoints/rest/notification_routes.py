@@ -15,6 +15,7 @@ from waypost.domain.ids import UserId, format_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
+from waypost.entrypoints.access import READS_OWN, SENDS, own, reached
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import INTAKE_CODES, ONE_CODES, answer, speaks
@@ -78,6 +79,7 @@ _REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c12
     operation_id="submitNotification",
     opt=speaks(
         {202: Submitted, 200: Submitted},
+        SENDS,
         body=Submission,
         example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
         shown={202: _NEW, 200: _REPEATED},
@@ -97,6 +99,7 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     operation_id="submitBatch",
     opt=speaks(
         {202: BatchAnswer, 200: BatchAnswer},
+        SENDS,
         body=Batch,
         example={"notifications": [{"user_id": "user-1", "title": "One"}, {"user_id": "user-2", "title": "Two"}]},
         meanings={202: "Some are new.", 200: "None is new: repeated, or refused."},
@@ -116,7 +119,7 @@ async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     tags=["Notifications"],
     summary="Look up a notification",
     operation_id="getNotification",
-    opt=speaks({200: NotificationView}, codes=(_E.NOT_FOUND,)),
+    opt=speaks({200: NotificationView}, READS_OWN, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, notification_id: PathId, words: WordsGiven = None) -> Response[bytes]:
     """With its content, and a receipt for each device with every attempt.
@@ -124,9 +127,7 @@ async def look_up(request: Call, notification_id: PathId, words: WordsGiven = No
     A duplicate is shown as the first where the words asked for have none for it.
     """
     views, app = api_of(request).views, request.user.app
-    story = await views.story(app, id_in(notification_id))
-    if story is None:
-        raise NotFound("no such notification")
+    story = reached(request.user, await views.story(app, id_in(notification_id)))
     first = story.record.duplicate_of
     if first is not None and words is not None and notification_word(words, story.record.status) is None:
         story = await views.story(app, first) or story
@@ -138,7 +139,7 @@ async def look_up(request: Call, notification_id: PathId, words: WordsGiven = No
     tags=["Notifications"],
     summary="List notifications",
     operation_id="listNotifications",
-    opt=speaks({200: NotificationPage}, codes=(_E.INVALID_CURSOR,)),
+    opt=speaks({200: NotificationPage}, READS_OWN, codes=(_E.INVALID_CURSOR,)),
 )
 async def history(
     request: Call,
@@ -150,7 +151,7 @@ async def history(
     """Newest first."""
     query = HistoryQuery(
         app=request.user.app,
-        user_id=None if user_id is None else UserId(user_id),
+        user_id=request.user.user if user_id is None else own(request.user, UserId(user_id)),
         statuses=tuple(status or ()),
         before=None if cursor is None else cursors.notification(cursor),
         limit=limit,
@@ -167,6 +168,7 @@ async def history(
     operation_id="cancelNotification",
     opt=speaks(
         {200: Cancellation, 202: Cancellation},
+        SENDS,
         meanings={200: "`cancelled`: nothing more is sent.", 202: "`cancelling`: no attempt after the present one."},
         codes=(_E.NOT_FOUND, _E.ALREADY_FINAL),
     ),
@@ -198,6 +200,7 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
     operation_id="replayNotification",
     opt=speaks(
         {202: Replayed},
+        SENDS,
         body=ReplayOrder,
         body_required=False,
         example={"ttl": 3600},

@@ -13,7 +13,8 @@ from litestar.openapi.config import OpenAPIConfig
 
 from waypost import __version__
 from waypost.domain.errors import ErrorCode, WaypostError
-from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken
+from waypost.entrypoints.access import Access
+from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken, spoken_of
 from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
 from waypost.entrypoints.rest.shapes.envelope import Failed
@@ -21,7 +22,8 @@ from waypost.entrypoints.rest.shapes.envelope import Failed
 DESCRIPTION = """
 Tell a user something, and every device of theirs gets it: durably, once, on time.
 
-Every call but health and metrics takes an API key: `Authorization: Bearer wp_…` (make one with `waypost keys create`).
+Every call but health and metrics takes an API key (make one with `waypost keys create`) or a token of a configured
+issuer, `Authorization: Bearer …`, with the scope that stands at the call; tokens of end users reach what is theirs.
 Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fields.
 """
 TAGS = {
@@ -32,7 +34,12 @@ TAGS = {
     "Other shapes": "The same API as callers of other services know it; each can be switched off.",
     "Operation": "Health and metrics.",
 }
-COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED)
+COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+SECURITY_SCHEMES = {
+    "key": {"type": "http", "scheme": "bearer", "description": "An API key, `wp_…`; or in the header `X-API-Key`."},
+    "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of a service."},
+    "user": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of an end user."},
+}
 _REF = "#/components/schemas/{name}"
 
 
@@ -43,7 +50,7 @@ def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequen
     )
     described = Litestar(route_handlers=list(routes), openapi_config=config, logging_config=None)
     document = described.openapi_schema.to_schema()
-    spoken = {str(route.operation_id): _spoken(route) for route in routes}
+    spoken = {str(route.operation_id): spoken_of(route) for route in routes}
     kinds = [kind for each in spoken.values() for kind in (*each.answers.values(), each.body)]
     unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, Failed) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
@@ -57,16 +64,11 @@ def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequen
         "schemas": of_parameters
         | components
         | {name: {"type": "string", "enum": choice} for name, choice in words.items()},
-        "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "An API key."}},
+        "securitySchemes": SECURITY_SCHEMES,
     }
     document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
     document.pop("servers", None)  # the service that is asked
     return msgspec.json.encode(document)
-
-
-def _spoken(route: HTTPRouteHandler) -> Spoken:
-    spoken: Spoken = route.opt["spoken"]
-    return spoken
 
 
 def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:
@@ -76,11 +78,24 @@ def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict
     }
     for parameter in operation.get("parameters") or ():
         _correct(parameter)
-    operation["security"] = [] if spoken.public else [{"key": []}]
+    operation["security"] = _security(spoken.access)
     operation.pop("deprecated", None)
     if spoken.body is not None:
         content = {JSON_TYPE: {"schema": by_kind[spoken.body], "example": spoken.example}}
         operation["requestBody"] = {"required": spoken.body_required, "content": content}
+
+
+def _common(access: Access | None) -> tuple[ErrorCode, ...]:
+    if access is None:
+        return ()
+    return (*COMMON_CODES, ErrorCode.NOT_FOUND) if access.users else COMMON_CODES
+
+
+def _security(access: Access | None) -> list[dict[str, list[str]]]:
+    """Any one of them, with the scope that it takes (OpenAPI 3.1, Security Requirement Object)."""
+    if access is None:
+        return []
+    return [{name: [access.scope.value]} for name in SECURITY_SCHEMES if access.users or name != "user"]
 
 
 def _correct(parameter: dict[str, Any]) -> None:
@@ -117,7 +132,7 @@ def _response(spoken: Spoken, status: int, by_kind: dict[Any, dict[str, Any]]) -
 
 def _problems(spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
     by_status: dict[int, list[ErrorCode]] = {}
-    for code in (*(() if spoken.public else COMMON_CODES), *spoken.codes):
+    for code in dict.fromkeys((*_common(spoken.access), *spoken.codes)):
         by_status.setdefault(STATUS_OF[code], []).append(code)
     described = _enveloped if spoken.enveloped else _problem
     named = {

@@ -24,7 +24,7 @@ class Alive(Struct, frozen=True):
     tags=["Operation"],
     summary="Is it alive",
     operation_id="getLiveness",
-    opt=speaks({200: Alive}, public=True),
+    opt=speaks({200: Alive}, None),
 )
 async def live() -> Response[bytes]:
     """Answered by any worker whose event loop runs."""
@@ -36,7 +36,7 @@ async def live() -> Response[bytes]:
     tags=["Operation"],
     summary="Is it ready",
     operation_id="getReadiness",
-    opt=speaks({200: Readiness, 503: Readiness}, public=True),
+    opt=speaks({200: Readiness, 503: Readiness}, None),
 )
 async def ready(request: Call) -> Response[bytes]:
     """200 where requests make sense now, otherwise 503; speaks for all workers."""
@@ -47,7 +47,7 @@ async def ready(request: Call) -> Response[bytes]:
     return answer(200 if readiness.ready else 503, readiness)
 
 
-@get("/metrics", tags=["Operation"], summary="Metrics", operation_id="getMetrics", opt=speaks({200: str}, public=True))
+@get("/metrics", tags=["Operation"], summary="Metrics", operation_id="getMetrics", opt=speaks({200: str}, None))
 async def metrics(request: Call) -> Response[bytes]:
     """Prometheus text format, summed over the workers."""
     text = await asyncio.to_thread(api_of(request).metrics)

@@ -6,10 +6,10 @@ from litestar import Response, delete, get, put
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, NotFound
-from waypost.domain.ids import UserId
+from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.parameters import PathIdentity, user_in
 
 _WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
 
@@ -26,12 +26,12 @@ class OptOut(Struct, frozen=True):
     summary="Leave a user out of bulk sends",
     operation_id="putBulkOptOut",
     status_code=204,
-    opt=speaks({204: None}, codes=_WRITE_CODES),
+    opt=speaks({204: None}, DEVICES_OWN, codes=_WRITE_CODES),
 )
 async def opt_out(request: Call, user_id: PathIdentity) -> None:
     """From now on, also of jobs that are under way. What is sent to one user at a time is not affected."""
     api = api_of(request)
-    await api.opt_outs.put(request.user.app, UserId(identity_in(user_id, "user_id")), api.clock.now())
+    await api.opt_outs.put(request.user.app, user_in(request.user, user_id), api.clock.now())
 
 
 @get(
@@ -39,11 +39,11 @@ async def opt_out(request: Call, user_id: PathIdentity) -> None:
     tags=["Bulk"],
     summary="Is a user left out of bulk sends",
     operation_id="getBulkOptOut",
-    opt=speaks({200: OptOut}),
+    opt=speaks({200: OptOut}, DEVICES_OWN),
 )
 async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
     """A user nobody has heard of is not."""
-    user = UserId(identity_in(user_id, "user_id"))
+    user = user_in(request.user, user_id)
     return answer(200, OptOut(await api_of(request).opt_outs.has(request.user.app, user)))
 
 
@@ -53,11 +53,11 @@ async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
     summary="Let a user have bulk sends again",
     operation_id="deleteBulkOptOut",
     status_code=204,
-    opt=speaks({204: None}, codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES)),
+    opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES)),
 )
 async def opt_in(request: Call, user_id: PathIdentity) -> None:
     """Jobs that passed them by already stay as they are."""
-    if not await api_of(request).opt_outs.remove(request.user.app, UserId(identity_in(user_id, "user_id"))):
+    if not await api_of(request).opt_outs.remove(request.user.app, user_in(request.user, user_id)):
         raise NotFound("the user had not opted out")
 
 

@@ -8,6 +8,7 @@ from litestar import Response, get
 from litestar.params import QueryParameter
 
 from waypost.domain.errors import ErrorCode
+from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -25,7 +26,7 @@ StatusGiven = Annotated[
     tags=["Operation"],
     summary="List the outbox",
     operation_id="listOutbox",
-    opt=speaks({200: OutboxPage}, codes=(ErrorCode.INVALID_CURSOR,)),
+    opt=speaks({200: OutboxPage}, ADMINISTERS, codes=(ErrorCode.INVALID_CURSOR,)),
 )
 async def outbox(
     request: Call, status: StatusGiven = None, cursor: CursorGiven = None, limit: Limit = 50

@@ -9,10 +9,13 @@ from litestar import Request
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
-from waypost.domain.ids import NotificationId, parse_id
+from waypost.domain.ids import NotificationId, UserId, parse_id
 from waypost.domain.submission import Identity
+from waypost.entrypoints.access import own
 from waypost.entrypoints.decoding import checked
+from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.bodies import IdText, TokenText
+from waypost.pipeline.intake import Caller
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
 CursorGiven = Annotated[
@@ -53,6 +56,11 @@ def identity_in(path_part: str, name: str) -> str:
     return text_in(path_part, name, Identity)
 
 
+def user_in(caller: Caller, path_part: str) -> UserId:
+    """The user a path names; NotFound where an end user calls, and it is somebody else."""
+    return own(caller, UserId(identity_in(path_part, "user_id")))
+
+
 def text_in(path_part: str, name: str, kind: Any) -> str:
     """The text of some *kind* that a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
     try:
@@ -72,8 +80,7 @@ def refuse_unknown_parameters(request: Request[Any, Any, Any]) -> None:
     A misspelt filter must not list everything.
     """
     handler = request.route_handler
-    spoken = handler.opt.get("spoken")
-    if spoken is None or spoken.public or not request.query_params:
+    if spoken_of(handler).access is None or not request.query_params:
         return
     known = handler.parsed_fn_signature.parameters.keys() - request.path_params.keys() - _NOT_IN_QUERY
     faults = [Fault(name, "unknown parameter") for name in request.query_params if name not in known]

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, Forbidden, InvalidRequest, WaypostError
 from waypost.entrypoints.submitting import retry_after_s
 
 PROBLEM_TYPE = "application/problem+json"
@@ -37,6 +37,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     _E.STORAGE_FULL: 503,
     _E.STORAGE_AWAY: 503,
     _E.STORAGE_BROKEN: 503,
+    _E.ISSUER_AWAY: 503,
     _E.SHUTTING_DOWN: 503,
     _E.INTERNAL: 500,
 }
@@ -90,6 +91,9 @@ def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
         headers.append(("retry-after", str(problem.retry_after)))
     if problem.status == 401:
         headers.append(("www-authenticate", 'Bearer realm="waypost"'))
+    if isinstance(error, Forbidden):  # RFC 6750, section 3.1
+        missing = f'Bearer realm="waypost", error="insufficient_scope", scope="{error.scope}"'
+        headers.append(("www-authenticate", missing))
     if isinstance(error, Refused) and error.closes:
         headers.append(("connection", "close"))
     return headers

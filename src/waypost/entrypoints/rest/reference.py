@@ -12,7 +12,7 @@ from litestar.params import FromPath
 from litestar.response import Redirect
 
 from waypost.domain.errors import NotFound
-from waypost.entrypoints.rest.answers import JSON_TYPE
+from waypost.entrypoints.rest.answers import JSON_TYPE, speaks
 from waypost.entrypoints.rest.api import Call
 
 _ASSETS = {
@@ -55,25 +55,28 @@ _PAGE_HEADERS = {
 }
 
 
-@get("/openapi.json", include_in_schema=False)
+ANYBODY = speaks({}, None)
+
+
+@get("/openapi.json", opt=ANYBODY, include_in_schema=False)
 async def document(request: Call) -> Response[bytes]:
     """The OpenAPI document."""
     return Response(await asyncio.to_thread(request.app.state.document), media_type=JSON_TYPE)
 
 
-@get("/", include_in_schema=False, status_code=307)
+@get("/", opt=ANYBODY, include_in_schema=False, status_code=307)
 async def front() -> Redirect:
     """Who opens the API's own address wants to read about it."""
     return Redirect("/docs", status_code=307)
 
 
-@get("/docs", include_in_schema=False)
+@get("/docs", opt=ANYBODY, include_in_schema=False)
 async def page() -> Response[str]:
     """The reference page."""
     return Response(PAGE, media_type="text/html", headers=_PAGE_HEADERS)
 
 
-@get("/docs/{name:str}", include_in_schema=False)
+@get("/docs/{name:str}", opt=ANYBODY, include_in_schema=False)
 async def asset(name: FromPath[str]) -> Response[bytes]:
     """A part of the reference page, out of an installed package."""
     if name == "start.js":

@@ -9,13 +9,15 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import QueryParameter, RawBody
 from msgspec import Meta, Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, Forbidden, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import UserId, parse_id
 from waypost.domain.notification import Urgency
+from waypost.domain.scope import Scope
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, TypeName
 from waypost.domain.text import cleaned, cleaned_line
 from waypost.domain.vocabulary import Vocabulary, meant_by, notification_word, readable_in
+from waypost.entrypoints.access import READS_OWN, SENDS_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -65,20 +67,24 @@ _notification = msgspec.json.Decoder(SubmittedNotification)
     status_code=201,
     opt=speaks(
         {201: CreatedAnswer, 200: CreatedAnswer},
+        SENDS_OWN,
         body=SubmittedNotification,
         example={"user_id": "user-1", "title": "Sale", "body": "Only today.", "type": "promotion"},
         meanings={201: "Accepted: durable, and will be sent.", 200: "Said before: the first one."},
-        codes=(_E.FORBIDDEN, *ONE_CODES),
+        codes=ONE_CODES,
         enveloped=True,
     ),
 )
 async def create(
     request: Call, body: RawBody, header_key: HeaderKey = None, acting_for: ActingFor = None
 ) -> Response[bytes]:
-    """Control characters are taken out of `title` and `body`. A call that acts for a user may tell that user alone."""
+    """Control characters are taken out of `title` and `body`. Who is a user, or acts for one, may tell that user
+    alone."""
     api = api_of(request)
     submission = _submission(decode(_notification, body))
-    if acting_for is not None and reader(acting_for) != submission.user_id:
+    if submission.user_id != request.user.user and Scope.SEND_ANY_USER not in request.user.scopes:
+        raise Forbidden(Scope.SEND_ANY_USER)
+    if acting_for is not None and reader(request.user, acting_for) != submission.user_id:
         raise WaypostError("a user may create notifications for themselves alone", ErrorCode.FORBIDDEN)
     made = await accept(api, request.user, header_key, submission)
     status = Status(notification_word(_S3, made.status) or Status.PENDING)
@@ -108,7 +114,7 @@ def _submission(said: SubmittedNotification) -> Submission:
     tags=["Other shapes"],
     summary="List a user's notifications, as S3 does",
     operation_id="listOwnNotifications",
-    opt=speaks({200: NotificationList}, enveloped=True),
+    opt=speaks({200: NotificationList}, READS_OWN, enveloped=True),
 )
 async def own(
     request: Call,
@@ -124,7 +130,7 @@ async def own(
     at_once = min(limit, MOST_AT_ONCE)
     query = PageQuery(
         app=request.user.app,
-        user_id=reader(acting_for),
+        user_id=reader(request.user, acting_for),
         statuses=readable_in(_S3) if status is None else meant_by(_S3, status),
         types=() if type is None else (type, None) if type == DEFAULT_TYPE else (type,),
         offset=(page - 1) * at_once,
@@ -145,11 +151,11 @@ async def own(
     tags=["Other shapes"],
     summary="Look up a user's notification, as S3 does",
     operation_id="getOwnNotification",
-    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND,), enveloped=True),
+    opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND,), enveloped=True),
 )
 async def look_up_own(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
     """Somebody else's is 404, and so is one that was deleted."""
-    return answer(200, NotificationAnswer(row(await _own(request, notification_id, reader(acting_for)))))
+    return answer(200, NotificationAnswer(row(await _own(request, notification_id, reader(request.user, acting_for)))))
 
 
 @patch(
@@ -157,11 +163,11 @@ async def look_up_own(request: Call, notification_id: PathId, acting_for: Acting
     tags=["Other shapes"],
     summary="Mark a notification as read, as S3 does",
     operation_id="readOwnNotification",
-    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+    opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
     """The first time counts: another call leaves `read_at` as it is."""
-    api, user = api_of(request), reader(acting_for)
+    api, user = api_of(request), reader(request.user, acting_for)
     story = await _own(request, notification_id, user)
     await api.marks.read(story.record.notification.id, api.clock.now())
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
@@ -172,11 +178,11 @@ async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFo
     tags=["Other shapes"],
     summary="Mark a notification as not read",
     operation_id="unreadOwnNotification",
-    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+    opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_unread(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
     """`read_at` is null again."""
-    api, user = api_of(request), reader(acting_for)
+    api, user = api_of(request), reader(request.user, acting_for)
     story = await _own(request, notification_id, user)
     await api.marks.unread(story.record.notification.id)
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
@@ -188,12 +194,12 @@ async def mark_unread(request: Call, notification_id: PathId, acting_for: Acting
     summary="Delete a notification from a user's history, as S3 does",
     operation_id="deleteOwnNotification",
     status_code=200,
-    opt=speaks({200: NotificationAnswer}, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
+    opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
     """Its user sees it no more; under `/v1` it stays as long as any other."""
     api = api_of(request)
-    story = await _own(request, notification_id, reader(acting_for))
+    story = await _own(request, notification_id, reader(request.user, acting_for))
     await api.marks.hide(story.record.notification.id, api.clock.now())
     return answer(200, NotificationAnswer(row(story)))
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import DeviceId, UserId, token_hash
+from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Api, Call, api_of
@@ -66,6 +67,7 @@ _token = msgspec.json.Decoder(SubmittedToken)
     status_code=201,
     opt=speaks(
         {201: TokenAnswer},
+        DEVICES_OWN,
         body=SubmittedToken,
         example={"token": "registration-token", "platform": "android", "device_info": {"app_version": "1.4.2"}},
         meanings={201: "Registered or refreshed."},
@@ -75,7 +77,7 @@ _token = msgspec.json.Decoder(SubmittedToken)
 )
 async def register_token(request: Call, body: RawBody, acting_for: ActingFor = None) -> Response[bytes]:
     """A token that the user has already is refreshed; any other is a new device, whose id is made of the token."""
-    api, app, user = api_of(request), request.user.app, reader(acting_for)
+    api, app, user = api_of(request), request.user.app, reader(request.user, acting_for)
     said = decode(_token, body)
     known = await _with_token(api, request, user, said.token)
     registration = Registration(
@@ -98,7 +100,7 @@ async def register_token(request: Call, body: RawBody, acting_for: ActingFor = N
     summary="Deactivate a token, as S3 does",
     operation_id="deleteToken",
     status_code=200,
-    opt=speaks({200: TokenAnswer}, codes=(ErrorCode.NOT_FOUND, ErrorCode.SHUTTING_DOWN), enveloped=True),
+    opt=speaks({200: TokenAnswer}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, ErrorCode.SHUTTING_DOWN), enveloped=True),
 )
 async def deactivate_token(
     request: Call,
@@ -106,7 +108,7 @@ async def deactivate_token(
     acting_for: ActingFor = None,
 ) -> Response[bytes]:
     """Nothing more is sent to it until it is registered again; its row stays. Twice is as good as once."""
-    api, user = api_of(request), reader(acting_for)
+    api, user = api_of(request), reader(request.user, acting_for)
     known = await _with_token(api, request, user, text_in(token, "token", TokenText))
     if not known:
         raise NotFound("no such token")

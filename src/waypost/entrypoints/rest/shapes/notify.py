@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.notification import Kind, Urgency
 from waypost.domain.submission import Identity, Line, Seconds, Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
+from waypost.entrypoints.access import SENDS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Api, Call, api_of
@@ -73,6 +74,7 @@ async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: 
     operation_id="notify",
     opt=speaks(
         {202: Notified, 200: Notified},
+        SENDS,
         body=Notify,
         example={"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."},
         shown={

@@ -6,9 +6,11 @@ from typing import Annotated
 
 from litestar.params import HeaderParameter
 
-from waypost.domain.errors import Fault, InvalidRequest
+from waypost.domain.errors import ErrorCode, Fault, Forbidden, InvalidRequest, WaypostError
 from waypost.domain.ids import UserId
+from waypost.domain.scope import Scope
 from waypost.entrypoints.rest.parameters import identity_in
+from waypost.pipeline.intake import Caller
 
 _HEADER = "X-Waypost-User"
 
@@ -16,17 +18,25 @@ ActingFor = Annotated[
     str | None,
     HeaderParameter(
         name=_HEADER,
-        description="The user whose devices and notifications these are; percent-encode what a header cannot hold.",
+        description="The user whose devices and notifications these are, where a backend calls (`send:any-user`); "
+        "percent-encode what a header cannot hold.",
         required=False,
     ),
 ]
 
 
-def reader(acting_for: str | None) -> UserId:
-    """The user that a call acts for, whom the app's key vouches for; InvalidRequest where it names none.
+def reader(caller: Caller, acting_for: str | None) -> UserId:
+    """The user who calls, by their own token, or whom a backend vouches for.
 
-    Users do not log in here yet: whoever has the app's key is the app's own backend, and says whom it has logged in.
+    Forbidden where it may not vouch, or a user's token comes with another's name; InvalidRequest where nobody is named.
     """
+    if acting_for is None and caller.user is not None:
+        return caller.user
     if acting_for is None:
         raise InvalidRequest((Fault(_HEADER, "required"),))
-    return UserId(identity_in(acting_for, _HEADER))
+    named = UserId(identity_in(acting_for, _HEADER))
+    if caller.user is not None and named != caller.user:
+        raise WaypostError(f"{_HEADER} names another than the token does", ErrorCode.FORBIDDEN)
+    if caller.user is None and Scope.SEND_ANY_USER not in caller.scopes:
+        raise Forbidden(Scope.SEND_ANY_USER)
+    return named

@@ -1,0 +1,108 @@
+"""What can be set about an issuer of tokens."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from waypost.domain.scope import Scope
+
+
+class Algorithm(StrEnum):
+    """How a token may be signed (RFC 7518 section 3.1)."""
+
+    HS256 = "HS256"
+    HS384 = "HS384"
+    HS512 = "HS512"
+    RS256 = "RS256"
+    RS384 = "RS384"
+    RS512 = "RS512"
+    ES256 = "ES256"
+    ES384 = "ES384"
+    ES512 = "ES512"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether who verifies could sign as well."""
+        return self.value.startswith("HS")
+
+
+SECRET_BYTES: Final = {Algorithm.HS256: 32, Algorithm.HS384: 48, Algorithm.HS512: 64}
+"""No shorter than what the hash gives (RFC 7518 section 3.2)."""
+
+
+class IssuerSettings(Struct, frozen=True, kw_only=True):
+    """Somebody whose tokens are believed; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
+
+    issuer: Annotated[str, Meta(min_length=1)]
+    """The claim `iss` of its tokens, exactly."""
+    audience: Annotated[str, Meta(min_length=1)]
+    """What the claim `aud` must name. No two issuers have both this and `issuer` alike."""
+    algorithms: Annotated[tuple[Algorithm, ...], Meta(min_length=1)]
+    """How its tokens may be signed: `HS…` with a secret, `RS…` and `ES…` with a key set."""
+    secret: str | None = None
+    """The secret that both sides have, by reference; at least as long as the hash: 32, 48 or 64 bytes."""
+    jwks_url: str | None = None
+    """Where its key set is: https, or http on the loopback. Redirects are not followed."""
+    jwks_file: str | None = None
+    """A file with its key set; read again where a token names a key that is not in it."""
+    ca_file: str | None = None
+    """Trust these authorities alone for `jwks_url`, instead of the system's."""
+    jwks_refresh_s: Annotated[float, Meta(ge=10, le=86_400)] = 300.0
+    """After so many seconds the key set is asked for again; while there is no answer, the last one is believed for a
+    day."""
+    users: bool = False
+    """Whether its tokens are those of end users, each for what is theirs; otherwise they are those of services."""
+    subject_claim: Annotated[str, Meta(min_length=1)] = "sub"
+    """The claim that names the user, or the service as a caller."""
+    scopes: tuple[Scope, ...] = ()
+    """What each of its tokens may do."""
+    scope_claim: str | None = None
+    """A claim whose words, a list or one text with spaces, add scopes; those of `claimed_scopes` alone."""
+    claimed_scopes: tuple[Scope, ...] = ()
+    """Which scopes `scope_claim` may add."""
+    leeway_s: Annotated[float, Meta(ge=0, le=300)] = 30.0
+    """How far the clocks may be apart."""
+    max_age_s: Annotated[float, Meta(ge=1)] = 86_400.0
+    """A token issued longer ago than this is refused, whatever it says."""
+
+
+def misfit(settings: IssuerSettings) -> tuple[str, str] | None:
+    """The key that is wrong about an issuer, and why; None where nothing is."""
+    given = [key for key in ("secret", "jwks_url", "jwks_file") if getattr(settings, key) is not None]
+    if len(given) != 1:
+        return "secret", "give one of `secret`, `jwks_url`, `jwks_file`"
+    for algorithm in settings.algorithms:
+        if algorithm.is_shared is not (settings.secret is not None):
+            return "algorithms", f"{algorithm} does not go with `{given[0]}`"
+    if settings.secret is not None:
+        least = max(SECRET_BYTES[algorithm] for algorithm in settings.algorithms)
+        if len(settings.secret.encode()) < least:
+            return "secret", f"is shorter than {least} bytes"
+    if settings.jwks_url is not None and not _is_safe(settings.jwks_url):
+        return "jwks_url", "is https, or http on the loopback, without a user and a fragment"
+    if not settings.scopes and not (settings.scope_claim and settings.claimed_scopes):
+        return "scopes", "its tokens may do nothing: give `scopes`, or `scope_claim` with `claimed_scopes`"
+    return None
+
+
+def _is_safe(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or parts.password is not None or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,51 @@
+"""Who may call what: each route and method declares one of these, and is asked of each call before its message is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, Forbidden, NotFound, WaypostError
+from waypost.domain.ids import UserId
+from waypost.domain.scope import Scope
+from waypost.pipeline.intake import Caller
+from waypost.ports.views import Story
+
+
+class Access(Struct, frozen=True):
+    """What a route takes."""
+
+    scope: Scope
+    users: bool = False
+    """End users may call it with tokens of their own, for what is theirs."""
+
+
+SENDS: Final = Access(Scope.SEND_ANY_USER)
+SENDS_OWN: Final = Access(Scope.SEND, users=True)
+READS: Final = Access(Scope.READ)
+READS_OWN: Final = Access(Scope.READ, users=True)
+DEVICES_OWN: Final = Access(Scope.DEVICES, users=True)
+ADMINISTERS: Final = Access(Scope.ADMIN)
+
+
+def admit(caller: Caller, access: Access) -> None:
+    """Forbidden where *caller* has not the right, or is an end user where only backends may call."""
+    if access.scope not in caller.scopes:
+        raise Forbidden(access.scope)
+    if caller.user is not None and not access.users:
+        raise WaypostError("an end user's token does not reach this", ErrorCode.FORBIDDEN)
+
+
+def reached(caller: Caller, story: Story | None) -> Story:
+    """*story*, where the caller reaches it; NotFound where there is none, or it is somebody else's than the user's."""
+    if story is None or caller.user not in (None, story.record.notification.user_id):
+        raise NotFound("no such notification")
+    return story
+
+
+def own(caller: Caller, user: UserId) -> UserId:
+    """*user*, where the caller reaches them; NotFound where an end user names somebody else."""
+    if caller.user is not None and caller.user != user:
+        raise NotFound("no such user")
+    return user
