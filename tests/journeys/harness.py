@@ -62,12 +62,14 @@ class Lab:
         self.directory = directory
         self.urls: dict[str, str] = {}
         self.python_path: Path | None = None
+        self.options: tuple[str, ...] = ()
+        """More of its command line."""
         self._session = session
         self._process: subprocess.Popen[str] | None = None
 
     async def start(self) -> None:
         """Start it, on the ports that it had before if it ran before."""
-        command = [sys.executable, "-m", "waypost.lab", "--json", "--directory", str(self.directory)]
+        command = [sys.executable, "-m", "waypost.lab", "--json", "--directory", str(self.directory), *self.options]
         for name in ("apns", "fcm", "webpush", "oauth", "admin"):
             port = self.urls[name].split("/")[2].rpartition(":")[2] if self.urls else "0"
             command += [f"--{name}-port", port]
@@ -264,6 +266,7 @@ async def running(
     in_lab: bool = False,
     start: bool = True,
     python: str = sys.executable,
+    lab_options: tuple[str, ...] = (),
     **settings: Any,
 ) -> AsyncIterator[Service]:
     """A lab and a service that is ready, with a key; every process is ended with the block.
@@ -277,6 +280,7 @@ async def running(
         lab = Lab(directory / "lab", session)
         service = Service(directory, lab, session)
         service.python = python
+        lab.options = lab_options
         if sitecustomize:
             service.python_path = directory / "hook"
             service.python_path.mkdir()

@@ -22,6 +22,7 @@ from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.doors import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
+from waypost.bootstrap.limits import opened_limiter, rate_gates
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks
@@ -56,6 +57,7 @@ from waypost.runtime.hangup import heed_hangups
 from waypost.runtime.keyring import Keyring
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.rates import RateGate
 from waypost.runtime.roles import Role
 from waypost.runtime.settler import Settler
 from waypost.runtime.supervisor import SILENCE_S, Inheritance, say_why
@@ -124,12 +126,14 @@ async def work(
             carrier = await stack.enter_async_context(
                 open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)
             )
+            limiter = stack.enter_context(opened_limiter(config, redis, clock))
             doors_tls = server_tls(config)
             sections = Sections(config, config_path, partial(load, config_path, os.environ))
             means = Means(clock, telemetry, run_dir_of(config), slot)
             credentials = credentials_of(config, means, sections)
             senders = {name: credential.sender for name, credential in credentials.items()}
-            crew = _crew(config, carrier, devices, senders, clock, telemetry, PoisonWatch(board, slot))
+            rates = rate_gates(config, limiter, clock, telemetry)
+            crew = _crew(config, carrier, devices, senders, rates, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
             chores = _chores(config, store, carrier, devices, dedup)
@@ -179,13 +183,14 @@ def _crew(
     carrier: Carrier,
     devices: Devices,
     senders: Mapping[CredentialId, Sender],
+    rates: Mapping[CredentialId, RateGate],
     clock: Clock,
     telemetry: Telemetry,
     poison: PoisonWatch,
 ) -> Crew:
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
-    gates = Gates(capabilities, budgets, BreakerRules(), telemetry)
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
     return Crew(
         work=carrier.work,
         devices=devices,

@@ -34,6 +34,13 @@ from waypost.cli.printing import as_json_option
 @click.option("--lenient", is_flag=True, help="Only refuse what the vendors name an answer for.")
 @click.option("--known-tokens-only", is_flag=True, help="Refuse tokens the lab has not made.")
 @click.option("--journal", is_flag=True, help="Append what is accepted to received.ndjson.")
+@click.option(
+    "--fcm-quota",
+    "fcm_quota_per_minute",
+    default=600_000,
+    show_default=True,
+    help="Messages an FCM project may send in a minute.",
+)
 @click.option("--apns-sandbox-port", default=0, help="Any free one, unless it is given; also below.")
 @click.option("--apns-broadcast-port", default=0)
 @click.option("--apns-channels-port", default=0)
@@ -53,7 +60,7 @@ def lab(
     known_tokens_only: bool,
     journal: bool,
     as_json: bool,
-    **ports: Any,
+    **others: Any,
 ) -> None:
     """Run gateways that check what they get as the real ones do, keep it, and fail on demand.
 
@@ -75,7 +82,7 @@ def lab(
         strict=not lenient,
         accept_any_token=not known_tokens_only,
         journal=journal,
-        **ports,
+        **others,
     )
     try:
         run_lab(settings, json=as_json)

@@ -14,6 +14,7 @@ from msgspec.structs import FieldInfo
 
 from waypost.config.settings import AppSettings
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.limits import Quota
 from waypost.domain.retry import POLICIES, RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.listening import Listen
@@ -152,5 +153,5 @@ def _named_policy(name: str) -> RetryPolicy:
     return POLICIES[name]
 
 
-_SHORT_FORMS: dict[Any, Callable[[str], Any]] = {RetryPolicy: _named_policy, Listen: Listen.parse}
+_SHORT_FORMS: dict[Any, Callable[[str], Any]] = {RetryPolicy: _named_policy, Listen: Listen.parse, Quota: Quota.parse}
 """Settings of several parts that can also be written as one text."""

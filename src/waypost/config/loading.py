@@ -12,7 +12,7 @@ import yaml
 
 from waypost.adapters.jwt.settings import misfit
 from waypost.adapters.sql.settings import is_postgres
-from waypost.config.building import Builder, FromEnvironment, join
+from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
@@ -43,6 +43,7 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     _check_issuers(config)
     _check_engines(config)
     _check_sources(config)
+    _check_rates(config, plugins)
     for role in config.roles:
         if (why := config.why_not(role)) is not None:
             raise ConfigurationError("roles", why)
@@ -161,6 +162,8 @@ def _check_engines(config: Config) -> None:
     """What is asked for must fit the stack and be described."""
     if config.redis is None and (config.cache or config.dedup):
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
+    if config.redis is None and config.limits.counted_in == "redis":
+        raise ConfigurationError("redis", "is required where `limits.counted_in` is redis")
     if config.stack is Stack.RELAYED and getattr(config, config.broker) is None:
         raise ConfigurationError(config.broker, "is required where `stack` is relayed: it carries the work")
     if config.stack is not Stack.RELAYED and config.broker != "redis":
@@ -212,6 +215,19 @@ def _check_issuers(config: Config) -> None:
             if (issuer.issuer, issuer.audience) in taken:
                 raise ConfigurationError(join(path, "audience"), "another issuer has both this and `issuer` alike")
             taken.add((issuer.issuer, issuer.audience))
+
+
+def _check_rates(config: Config, plugins: Sequence[SenderPlugin]) -> None:
+    for app, chosen in config.apps.items():
+        for channel, rate in chosen.rates.items():
+            path = join(join(join("apps", app), "rates"), channel)
+            plugin = next((each for each in plugins if each.channel == channel), None)
+            if plugin is None:
+                raise ConfigurationError(
+                    path, f"no such channel{did_you_mean(channel, [str(each.channel) for each in plugins])}"
+                )
+            if plugin.rate is None and (rate.capacity is None) != (rate.refill_per_s is None):
+                raise ConfigurationError(path, "takes `capacity` and `refill_per_s` together: the plug-in has no limit")
 
 
 def _anchored(url: str, folder: Path) -> str:

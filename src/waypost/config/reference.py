@@ -19,6 +19,7 @@ from msgspec.structs import FieldInfo
 from waypost.config.building import join, keys_of, without_none
 from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
 from waypost.domain.ids import AppId
+from waypost.domain.limits import Quota
 from waypost.domain.retry import RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.listening import Listen
@@ -27,6 +28,8 @@ BEGIN = "<!-- generated: waypost check-config --settings -->"
 END = "<!-- end of generated -->"
 
 
+_LEAVES = (RetryPolicy, Listen, Quota)
+"""Settings of several parts that are written as one text."""
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
 
 
@@ -88,11 +91,11 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
     if get_origin(kind) is dict:
         key, inner = get_args(kind)
         placeholder = join(path, f"<{_placeholder(key)}>")
-        if inner is RetryPolicy or not (isinstance(inner, type) and issubclass(inner, Struct)):
+        if inner in _LEAVES or not (isinstance(inner, type) and issubclass(inner, Struct)):
             yield Setting(placeholder, _kind(inner), "–", meaning)
         else:
             yield from _of_struct(inner, placeholder, plugins)
-    elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in (RetryPolicy, Listen):
+    elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in _LEAVES:
         yield from _of_struct(kind, path, plugins)
     else:
         yield Setting(path, "file" if path.endswith("_file") else _kind(kind), _default(each, path), meaning)
@@ -123,7 +126,7 @@ def _kind(kind: Any) -> str:
         Path: "file",
         dt.date: "date",
     }
-    names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port"}
+    names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port", Quota: "such as `100/15min`"}
     return names[kind]
 
 

@@ -15,6 +15,7 @@ from waypost.adapters.kafka.settings import KafkaSettings, KafkaSourceSettings
 from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
 from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
 from waypost.domain.ids import AppId
+from waypost.domain.limits import UNLIMITED, Quota
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
@@ -58,6 +59,21 @@ HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELI
 SourceName = NewType("SourceName", str)
 
 
+class RateSettings(Struct, frozen=True, kw_only=True):
+    """How much one provider is to get by one credential; what is over it waits and spends no attempt."""
+
+    capacity: Annotated[int, Meta(ge=1)] | None = None
+    """Notifications that the provider takes at once after a pause; unset is what the plug-in says of its provider."""
+    refill_per_s: Annotated[float, Meta(gt=0)] | None = None
+    """How many more it takes each second; unset as above."""
+    ramp_s: Annotated[float, Meta(ge=0)] | None = None
+    """How long it takes, after a pause as long, to come from a twentieth of both to the whole; unset as above."""
+    unlimited: bool = False
+    """Whether there is no such limit, whatever the plug-in says."""
+    per_device: Quota = UNLIMITED
+    """How much one device gets at most, such as `20/min`."""
+
+
 IssuerName = NewType("IssuerName", str)
 
 
@@ -76,6 +92,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
     """Whose tokens are believed, by a name of your own."""
+    rates: dict[Channel, RateSettings] = {}
+    """How much the provider of a channel is to get."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):
@@ -91,6 +109,11 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
     """Notifications waiting in one lane from which new ones are refused with 429 `backlog_full`."""
+    counted_in: Literal["memory", "file", "redis"] | None = None
+    """Where it is counted what was taken of limits, those of providers too: in each process, in a file for those of one
+    machine, or in Redis for those of several; unset, `file` with several workers and `memory` with one."""
+    when_away: Literal["local", "refuse"] = "local"
+    """While that does not answer: each process counts for itself, or requests are refused and deliveries wait."""
 
 
 class Retention(Struct, frozen=True, kw_only=True):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+import re
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from waypost.domain.time import SECOND_MS
 
 RAMP_START: Final = 0.05
 """The part of a bucket, and of its refill, with which a ramp begins."""
+
+
+_UNITS_S: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
+_QUOTA: Final = re.compile(rf"([1-9][0-9]{{0,11}})/([1-9][0-9]{{0,5}})?({'|'.join(_UNITS_S)})")
 
 
 class TokenBucket(Struct, frozen=True):
@@ -33,6 +38,46 @@ class FixedWindow(Struct, frozen=True):
 
 
 Limit = TokenBucket | FixedWindow
+
+
+class Quota(Struct, frozen=True):
+    """A window as an operator writes it: ``100/15min``, ``50000/s``, or ``unlimited``."""
+
+    limit: Annotated[int, Meta(ge=0)]
+    """0 is no limit."""
+    window_s: Annotated[int, Meta(ge=1)] = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Quota:
+        """Read what ``str`` writes; a ValueError says how it is written."""
+        if text == "unlimited":
+            return UNLIMITED
+        found = _QUOTA.fullmatch(text.replace(" ", ""))
+        if found is None:
+            raise ValueError("is written as `100/15min` (units: s, min, h, d), or `unlimited`")
+        return cls(int(found[1]), int(found[2] or 1) * _UNITS_S[found[3]])
+
+    @property
+    def window(self) -> FixedWindow | None:
+        """The limit, None where there is none."""
+        return FixedWindow(self.limit, self.window_s * SECOND_MS) if self.limit else None
+
+    def __str__(self) -> str:
+        if not self.limit:
+            return "unlimited"
+        unit = next(unit for unit in reversed(_UNITS_S) if self.window_s % _UNITS_S[unit] == 0)
+        count = self.window_s // _UNITS_S[unit]
+        return f"{self.limit}/{'' if count == 1 else count}{unit}"
+
+
+UNLIMITED: Final = Quota(0)
+
+
+class Rate(Struct, frozen=True):
+    """How much may go to one provider by one credential, and by it to one device; None is as much as there is."""
+
+    bucket: TokenBucket | None = None
+    per_device: FixedWindow | None = None
 
 
 class Granted(Struct, frozen=True, tag=True):

@@ -137,6 +137,22 @@ def again_or_expired(
     return Again(due_at, spends_attempt, code, why)
 
 
+def held_back(
+    delivery: Delivery, wait_ms: int, code: str, policy: RetryPolicy | None, now: Instant, jitter: float
+) -> Settlement:
+    """Say what happens to *delivery*, of which a limit of ours lets nothing go on the wire for *wait_ms*.
+
+    *policy* is given where that spends a retry; it may wait longer.
+    """
+    why = "over a limit; nothing was tried"
+    if policy is None:
+        return again_or_expired(delivery, later(now, wait_ms), code, why, spends_attempt=False)
+    if _out_of_retries(delivery, policy, now):
+        return Dead(code, why, FailureClass.RETRYABLE, policy.on_exhausted is Exhausted.DLQ)
+    wait_ms = max(wait_ms, policy.delay_ms(delivery.retries_made, jitter))
+    return again_or_expired(delivery, later(now, wait_ms), code, why)
+
+
 def parked_or_expired(
     delivery: Delivery, condition: str, now: Instant, attempt: int, code: str | None = None
 ) -> Settlement:

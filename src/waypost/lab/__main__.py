@@ -25,13 +25,14 @@ def main() -> None:
     parser.add_argument("--lenient", action="store_true", help="only refuse what the vendors name an answer for")
     parser.add_argument("--known-tokens-only", action="store_true", help="refuse tokens the lab has not made")
     parser.add_argument("--journal", action="store_true", help="append accepted pushes to received.ndjson")
+    parser.add_argument("--fcm-quota", type=int, default=600_000, help="messages an FCM project may send in a minute")
     parser.add_argument("--json", action="store_true", help="say where everything is as one JSON line")
     given = parser.parse_args()
     ports: dict[str, Any] = {name: port for name, port in vars(given).items() if name.endswith("_port")}
     settings = LabSettings(
         directory=given.directory, host=given.host, **ports,
         faults=given.faults, strict=not given.lenient, accept_any_token=not given.known_tokens_only,
-        journal=given.journal,
+        journal=given.journal, fcm_quota_per_minute=given.fcm_quota,
     )  # fmt: skip
     run_lab(settings, json=given.json)
 

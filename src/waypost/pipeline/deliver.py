@@ -5,38 +5,62 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from msgspec import Struct
+
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
+from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Guarantee
-from waypost.domain.settlement import Change, Intent, parked_or_expired
+from waypost.domain.retry import ErrorClass, RetryRules
+from waypost.domain.settlement import Change, Intent, Settlement, held_back, parked_or_expired
 from waypost.domain.time import Instant, later
 
 INTENT_MARGIN_MS = 5_000
 """Past a request's own deadline, before an intent without an outcome is closed as unknown."""
 
 
-class Gate(Protocol):
-    """The in-flight budget and breakers before one credential, in one lane."""
+class Pause(Struct, frozen=True):
+    """Over a limit that is waited for by time, not under a condition."""
 
-    def admit(self, delivery: Delivery) -> str | None:
-        """Take a place and say None, or the condition to wait for."""
+    wait_ms: int
+    code: str
+    """``rate_limited`` or ``device_limited``, in place of a provider's word."""
+    spends_retry: bool = False
+
+
+class Gate(Protocol):
+    """The in-flight budget, breakers and limits before one credential, in one lane."""
+
+    def admit(self, delivery: Delivery) -> str | Pause | None:
+        """Take a place and say None, or the condition or the time to wait for."""
         ...
 
 
 def admit(
-    deliveries: Iterable[Delivery], gates: Mapping[CredentialId, Gate], now: Instant
+    deliveries: Iterable[Delivery],
+    gates: Mapping[CredentialId, Gate],
+    rules: Mapping[AppId, RetryRules],
+    now: Instant,
+    jitter: float,
 ) -> tuple[list[Delivery], list[Change]]:
-    """Those that may go now, and the changes that park the others; every delivery is in one of the two."""
+    """Those that may go now, and the changes that put off the others; every delivery is in one of the two."""
     going: list[Delivery] = []
-    parked: list[Change] = []
+    waiting: list[Change] = []
     for delivery in deliveries:
-        condition = gates[delivery.credential].admit(delivery)
-        if condition is None:
-            going.append(delivery)
-        else:
-            settlement = parked_or_expired(delivery, condition, now, delivery.attempt)
-            parked.append(Change(delivery.n, delivery.attempt, settlement, now))
-    return going, parked
+        match gates[delivery.credential].admit(delivery):
+            case None:
+                going.append(delivery)
+            case Pause() as pause:
+                settlement = _paused(delivery, pause, rules[delivery.notification.app], now, jitter)
+                waiting.append(Change(delivery.n, delivery.attempt, settlement, now))
+            case condition:
+                settlement = parked_or_expired(delivery, condition, now, delivery.attempt)
+                waiting.append(Change(delivery.n, delivery.attempt, settlement, now))
+    return going, waiting
+
+
+def _paused(delivery: Delivery, pause: Pause, rules: RetryRules, now: Instant, jitter: float) -> Settlement:
+    policy = rules.policy_for(delivery.notification, ErrorClass.RATE_LIMIT) if pause.spends_retry else None
+    return held_back(delivery, pause.wait_ms, pause.code, policy, now, jitter)
 
 
 def needs_intent(delivery: Delivery) -> bool:

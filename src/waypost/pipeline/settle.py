@@ -8,7 +8,7 @@ from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import is_news
 from waypost.domain.ids import token_hash
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
-from waypost.domain.retry import POLICIES, ErrorClass, RetryPolicy, RetryRules, classify
+from waypost.domain.retry import ErrorClass, RetryRules, classify
 from waypost.domain.settlement import Change, Sent, Settlement, again_or_expired, decide
 from waypost.domain.time import SECOND_MS, Instant, later
 
@@ -36,15 +36,10 @@ def change_of(
         due_at = later(now, max(int(rest_s * SECOND_MS), outcome.wait_ms or 0))
         settlement = again_or_expired(delivery, due_at, outcome.code, outcome.why, spends_attempt=False)
     else:
-        settlement = decide(outcome, delivery, policy_for(delivery, outcome, rules), now, jitter)
+        policy = rules.policy_for(delivery.notification, classify(outcome) or ErrorClass.TRANSIENT)
+        settlement = decide(outcome, delivery, policy, now, jitter)
     is_use = isinstance(settlement, Sent) and is_news(delivery.device, now)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
-
-
-def policy_for(delivery: Delivery, outcome: Outcome, rules: RetryRules) -> RetryPolicy:
-    """The caller's named policy (where this version knows it), or the app's for this error and urgency."""
-    named = POLICIES.get(delivery.notification.retry_policy or "")
-    return named or rules.choose(delivery.notification.urgency, classify(outcome) or ErrorClass.TRANSIENT)
 
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:

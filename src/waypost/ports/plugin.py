@@ -11,6 +11,7 @@ from msgspec import Struct
 from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
+from waypost.domain.limits import TokenBucket
 from waypost.domain.notification import Channel, Content, Kind
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
@@ -66,5 +67,10 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     """
     broadcasts: tuple[str, ...] = ()
     """The kinds of ``to`` that it takes: what the provider itself sends on to all who listen."""
+    rate: TokenBucket | None = TokenBucket(100, 10.0)
+    """How much the provider takes in a time, where an operator does not say; None is as much as there is.
+
+    What is unknown to us is treated with care (requirements S4-29).
+    """
     own_fields: tuple[str, ...] = ()
     """Fields of a submission that speak of this channel alone: refused in an app without a section."""

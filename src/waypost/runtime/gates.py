@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Taken
+from waypost.domain.time import Instant
+from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
+from waypost.ports.work import Work
 from waypost.runtime.circuits import Circuit, Scopes
+from waypost.runtime.rates import LANE_SHARES, Key, RateGate
 from waypost.telemetry import Telemetry
-
-LANE_SHARES: Mapping[Lane, float] = {
-    Lane.CRITICAL: 0.15,
-    Lane.HIGH: 0.15,
-    Lane.NORMAL: 0.35,
-    Lane.LOW: 0.10,
-    Lane.BULK: 0.15,
-    Lane.SILENT: 0.10,
-}
-"""What part of a sender's capacity each lane may fill: fixed, so that no lane ever waits for another."""
 
 SOON_S = 0.25
 """A full gate is waited for so long at most, and only where something of it landed as recently."""
@@ -37,10 +32,20 @@ class LaneGate:
     """One lane's budget with one credential (fulfils pipeline.deliver.Gate)."""
 
     def __init__(
-        self, lane: Lane, credential: CredentialId, circuit: Circuit, limit: int, scopes: Scopes | None
+        self,
+        lane: Lane,
+        credential: CredentialId,
+        circuit: Circuit,
+        limit: int,
+        scopes: Scopes | None,
+        rate: RateGate | None,
     ) -> None:
         self.condition = f"room:{lane}/{credential}"
         self.circuit = circuit
+        self.rate = rate
+        self._over: Mapping[Key, str | Pause] = {}
+        """What is too much of what is being let in."""
+        self._lane = lane
         self._scopes = scopes
         self.may_have_parked = True
         """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
@@ -61,6 +66,11 @@ class LaneGate:
         room = self.room()
         return int(room / self._per_item) or min(1, room)
 
+    async def ask(self, rate: RateGate, deliveries: Sequence[tuple[Delivery, bool]]) -> None:
+        """Ask the limits about what is let in next; with each comes whether it is new."""
+        room = min(self._limit + self._slack - self._in_flight, self.circuit.room())
+        self._over = await rate.over(self._lane, deliveries, room, self.condition)
+
     def heed(self, deliveries: int, items: int) -> None:
         """Learn how many deliveries come of an item: the mean over the last few batches."""
         self._per_item += (max(deliveries / items, 0.01) - self._per_item) / 8
@@ -74,16 +84,18 @@ class LaneGate:
         """Deliveries land quickly, and one has just now: what it has no room for, it will have in a moment."""
         return self._took_s < SLOW_S and now_s - self._landed_s < SOON_S
 
-    def admit(self, delivery: Delivery) -> str | None:
-        """Take a place, or name the condition to wait for; a batch may overshoot the limit by a quarter."""
+    def admit(self, delivery: Delivery) -> str | Pause | None:
+        """Take a place, or say what to wait for; a batch may overshoot the limit by a quarter."""
         if self.circuit.room() <= 0:
             return self.circuit.condition
         if self._in_flight >= self._limit + self._slack:
             return self.condition
-        if self._scopes is not None:
-            scope = self._scopes.of(delivery.device)
-            if scope.room() <= 0:
-                return scope.condition
+        scope = None if self._scopes is None else self._scopes.of(delivery.device)
+        if scope is not None and scope.room() <= 0:
+            return scope.condition
+        if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
+            return over
+        if scope is not None:
             scope.in_flight += 1
         self._in_flight += 1
         self.circuit.in_flight += 1
@@ -123,8 +135,13 @@ class Gates:
         budgets: Mapping[Lane, int],
         rules: BreakerRules,
         telemetry: Telemetry,
+        rates: Mapping[CredentialId, RateGate] = MappingProxyType({}),
     ) -> None:
-        """*senders* are what each can do; *budgets* replace a lane's share of what they can usefully hold."""
+        """*senders* are what each can do; *budgets* replace a lane's share of what they can usefully hold.
+
+        *rates* are of those whose provider is to get only so much in a time.
+        """
+        self._rates = rates
         self._circuits = {each: Circuit(each, rules, telemetry) for each in senders}
         self._scopes = {
             each: Scopes(each, rules, telemetry, sender.scope_of)
@@ -136,7 +153,9 @@ class Gates:
             for credential, circuit in self._circuits.items():
                 budget = budgets.get(lane) or max(1, round(senders[credential].max_in_flight * share))
                 scopes = self._scopes.get(credential)
-                self._gates[lane][credential] = LaneGate(lane, credential, circuit, budget, scopes)
+                self._gates[lane][credential] = LaneGate(
+                    lane, credential, circuit, budget, scopes, rates.get(credential)
+                )
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
         """The gates of one lane, by credential."""
@@ -180,6 +199,18 @@ class Gates:
             lifted.update(scopes.lifted(room))
         return lifted
 
+    async def release_rated(self, work: Work, now: Instant) -> int:
+        """Let come back what waited for a rate, each lane by itself: it is known then which has nothing more."""
+        released = 0
+        for credential, rate in self._rates.items():
+            for lane, n in rate.waiting.turns():
+                room = min(n, self._gates[lane][credential].room())
+                if room > 0:
+                    came = await work.release(now, room, {rate.waiting.conditions[lane]: room})
+                    rate.waiting.came_back(lane, came)
+                    released += came
+        return released
+
     def nothing_came(self, lifted: Mapping[str, int]) -> None:
         """The store has nothing under these conditions."""
         for gate in self._waiting():
@@ -195,6 +226,8 @@ class Gates:
                 gate.may_have_parked = True
         for scopes in self._scopes.values():
             scopes.parked(condition)
+        for rate in self._rates.values():
+            rate.waiting.parked(condition)
 
     def expect_parked(self) -> None:
         """Anything may be parked: shards came in."""
@@ -202,6 +235,8 @@ class Gates:
             gate.may_have_parked = True
         for scopes in self._scopes.values():
             scopes.expect_parked()
+        for rate in self._rates.values():
+            rate.waiting.expect_parked()
 
     def in_flight(self) -> dict[CredentialId, int]:
         """Deliveries handed to each sender."""

@@ -31,6 +31,7 @@ class LaneLoop(LeaseLoop):
     def __init__(self, lane: Lane, crew: Crew) -> None:
         super().__init__(lane, crew, crew.work, SLICE)
         self._gates = crew.gates.of(lane)
+        self._rated = {name: gate.rate for name, gate in self._gates.items() if gate.rate is not None}
         self._flights: dict[tuple[NotificationId, int], Flight] = {}
         self._attempts: Counter[tuple[AppId, Channel, type[Outcome]]] = Counter()
         self._tells_rounds = crew.telemetry.wants(Event.NOTIFICATION_PROCESSED)
@@ -61,6 +62,7 @@ class LaneLoop(LeaseLoop):
             now = self._crew.clock.now()
             started_s = self._crew.clock.monotonic()
             flights = [Flight(lease, each, started_s) for each in self._plans(items, found, now)]
+            await self._ask_limits(flights)
             going: list[Delivery] = []
             for flight in flights:
                 going += self._take_off(flight, now)
@@ -71,6 +73,17 @@ class LaneLoop(LeaseLoop):
             if careful:
                 self._send(await self._with_intents(lease, careful))
 
+    async def _ask_limits(self, flights: Sequence[Flight]) -> None:
+        """Find out what is too much for its provider or its device."""
+        asked: dict[CredentialId, list[tuple[Delivery, bool]]] = {}
+        for flight in flights if self._rated else ():
+            is_new = flight.plan.item.open_targets is None
+            for delivery in flight.plan.deliveries:
+                if delivery.credential in self._rated:
+                    asked.setdefault(delivery.credential, []).append((delivery, is_new))
+        for credential, deliveries in asked.items():
+            await self._gates[credential].ask(self._rated[credential], deliveries)
+
     def _count_routed(self, flights: Sequence[Flight]) -> None:
         every = (delivery for flight in flights for delivery in flight.plan.deliveries)
         routed = Counter((delivery.notification.app, delivery.credential) for delivery in every)
@@ -79,11 +92,11 @@ class LaneLoop(LeaseLoop):
             self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
 
     def _take_off(self, flight: Flight, now: Instant) -> list[Delivery]:
-        """Note what needs no sending, park what must wait, and give back what may go."""
-        going, parked = admit(flight.plan.deliveries, self._gates, now)
+        """Note what needs no sending, put off what must wait, and give back what may go."""
+        going, put_off = admit(flight.plan.deliveries, self._gates, self._crew.rules, now, self._crew.jitter())
         flight.changes += flight.plan.changes
-        flight.changes += parked
-        flight.waiting -= len(parked)
+        flight.changes += put_off
+        flight.waiting -= len(put_off)
         for delivery in going:
             self._flights[_key(delivery)] = flight
         if going:

@@ -198,6 +198,8 @@ class Worker:
             self._wake_all()
         elif lifted:
             gates.nothing_came(lifted)
+        if await gates.release_rated(self._work, self._crew.clock.now()):
+            self._wake_all()
         for loop in self._loops:
             loop.look_again()
 

@@ -21,6 +21,12 @@ class Metric(Enum):
     ACCEPTED = ("waypost_accepted_total", MetricKind.COUNTER, ("app", "lane"), "Notifications accepted")
     DEDUPLICATED = ("waypost_deduplicated_total", MetricKind.COUNTER, ("app",), "Requests answered as duplicates")
     REFUSED = ("waypost_refused_total", MetricKind.COUNTER, ("app", "code"), "Requests refused, by error code")
+    LIMITED = (
+        "waypost_limited_total",
+        MetricKind.COUNTER,
+        ("limit", "app"),
+        "Deliveries put off for being over a limit, by its kind",
+    )
     SOURCE_READ = (
         "waypost_source_read_total",
         MetricKind.COUNTER,

@@ -31,6 +31,7 @@ from waypost.runtime.crew import Crew
 from waypost.runtime.gates import Gates
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.telemetry import Silent
 
@@ -98,11 +99,13 @@ class LaneBench:
         self.rules = BreakerRules(failures_to_open=3, ramp_start=2)
         self.ids = RandomIds(self.clock)
         self.budgets: dict[Lane, int] = {}
+        self.rates: dict[CredentialId, RateGate] = {}
 
     def crew(self) -> Crew:
         """What the lane works with, as the composition root puts it together."""
         senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
-        gates = Gates({name: each.capabilities for name, each in senders.items()}, self.budgets, self.rules, Silent())
+        capabilities = {name: each.capabilities for name, each in senders.items()}
+        gates = Gates(capabilities, self.budgets, self.rules, Silent(), self.rates)
         return Crew(
             work=self.work,
             devices=self.devices,

@@ -54,6 +54,7 @@ class TimedBench(LaneBench):
         """Release what is due now and let the lane do it."""
         self.made.gates.tick(self.clock.monotonic())
         await self.work.release(self.clock.now(), 100, self.made.gates.lifted())
+        await self.made.gates.release_rated(self.work, self.clock.now())
         await self.settled(loop)
 
     async def pass_time(self, loop: LaneLoop, span_s: int, step_s: int = 1) -> None:

@@ -53,4 +53,5 @@ PLUGIN: Final = SenderPlugin(
     registration_check=_registration_check,
     broadcasts=(CHANNEL_KIND,),
     own_fields=("push_type",),
+    rate=None,
 )

@@ -8,6 +8,7 @@ from waypost.adapters.fcm.payload import CONDITION, TOPIC, faults
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
+from waypost.domain.limits import TokenBucket
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ def _build(app: AppId, settings: FcmSettings, means: Means) -> FcmSender:
     return FcmSender(app, settings, clock=means.clock, telemetry=means.telemetry)
 
 
+QUOTA: Final = TokenBucket(600_000, 10_000.0, ramp_s=60.0)
+"""What Google grants a project: 600,000 messages a minute, to be approached over a minute at the least.
+
+https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas and …/cloud-messaging/scale-fcm
+"""
+
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="FCM",
@@ -28,4 +35,5 @@ PLUGIN: Final = SenderPlugin(
     build=_build,
     content_check=faults,
     broadcasts=(TOPIC, CONDITION),
+    rate=QUOTA,
 )

@@ -30,4 +30,5 @@ PLUGIN: Final = SenderPlugin(
     build=_build,
     content_check=partial(message_faults, channel=CHANNEL),
     registration_check=registration_check,
+    rate=None,
 )

@@ -1,0 +1,205 @@
+"""Rates: how much each provider, and each device, is to get in a time, and how what has to wait for that comes back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from waypost.domain.delivery import Delivery
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import CredentialId, NotificationId, token_hash
+from waypost.domain.limits import Granted, Rate, TokenBucket, Wait
+from waypost.domain.notification import Lane
+from waypost.domain.time import SECOND_MS
+from waypost.pipeline.deliver import Pause
+from waypost.ports.clock import Clock
+from waypost.ports.limiter import Limiter
+from waypost.telemetry import Metric, Telemetry
+
+LANE_SHARES: Final[Mapping[Lane, float]] = {
+    Lane.CRITICAL: 0.15,
+    Lane.HIGH: 0.15,
+    Lane.NORMAL: 0.35,
+    Lane.LOW: 0.10,
+    Lane.BULK: 0.15,
+    Lane.SILENT: 0.10,
+}
+"""What part of a sender's capacity each lane may fill: fixed, so that no lane ever waits for another. Of what a limit
+allows, the lanes that wait for it share in the same proportion."""
+
+TURN: Final = 1_000
+"""The most of one lane that comes back at once."""
+
+CREDENTIAL_LIMITED: Final = "rate_limited"
+DEVICE_LIMITED: Final = "device_limited"
+
+_ORDER: Final = tuple(Lane)
+
+Key = tuple[NotificationId, int]
+
+
+class RateGate:
+    """The limits of one credential, as this worker sees them: others take from the same."""
+
+    def __init__(
+        self,
+        credential: CredentialId,
+        rate: Rate,
+        limiter: Limiter,
+        clock: Clock,
+        telemetry: Telemetry,
+        *,
+        spends_retry: bool = False,
+    ) -> None:
+        """*spends_retry* is whether a delivery that has to wait does not wait under the condition, but spends one."""
+        self._telemetry = telemetry
+        self._app = credential.partition("/")[0]
+        self.waiting = Waiting(credential, rate.bucket, clock)
+        self._credential = credential
+        self._rate = rate
+        self._limiter = limiter
+        self._spends_retry = spends_retry
+
+    async def over(
+        self, lane: Lane, asked: Sequence[tuple[Delivery, bool]], room: int, full: str
+    ) -> dict[Key, str | Pause]:
+        """What each of *asked* that is too much has to wait for; the others are to be handed over now.
+
+        With each comes whether it is new: that has its turn after what waits. For more than *room* there is no place:
+        they wait under the condition *full*.
+        """
+        stands_back = self.waiting.is_known
+        places = max(0, min(room, sum(not (is_new and stands_back) for _, is_new in asked)))
+        granted = left = await self._granted(places) if places > 0 else 0
+        limited = self._limited(lane)
+        found: dict[Key, str | Pause] = {}
+        for delivery, is_new in asked:
+            key = delivery.notification.id, delivery.n
+            if is_new and stands_back:
+                found[key] = limited
+            elif left <= 0:
+                found[key] = full if granted == places else limited
+            elif wait_ms := await self._device_wait_ms(delivery):
+                found[key] = Pause(wait_ms, DEVICE_LIMITED, self._spends_retry)
+            else:
+                left -= 1
+        if found:
+            self._count(found.values(), full)
+        return found
+
+    def _count(self, found: Collection[str | Pause], full: str) -> None:
+        by_device = sum(isinstance(each, Pause) and each.code == DEVICE_LIMITED for each in found)
+        by_credential = len(found) - by_device - sum(each == full for each in found)
+        for limit, n in (("credential", by_credential), ("device", by_device)):
+            if n:
+                self._telemetry.count(Metric.LIMITED, n, limit=limit, app=self._app)
+
+    def _limited(self, lane: Lane) -> str | Pause:
+        if self._spends_retry:
+            return Pause(self.waiting.for_one_ms, CREDENTIAL_LIMITED, spends_retry=True)
+        return self.waiting.conditions[lane]
+
+    async def _granted(self, n: int) -> int:
+        """At most *n* of what the provider is to get; nothing while the limiter is away."""
+        bucket = self._rate.bucket
+        if bucket is None:
+            return n
+        name, n = f"credential:{self._credential}", min(n, bucket.size)
+        try:
+            answer = await self._limiter.take(name, bucket, n)
+            if isinstance(answer, Wait):
+                self.waiting.comes((n - answer.left) / answer.wait_ms)
+                n = answer.left
+                answer = await self._limiter.take(name, bucket, n) if n else answer
+        except Unavailable:
+            return 0
+        self.waiting.there_is(answer.left)
+        return n if isinstance(answer, Granted) else 0
+
+    async def _device_wait_ms(self, delivery: Delivery) -> int:
+        """How long its device has had enough for."""
+        if self._rate.per_device is None:
+            return 0
+        name = f"device:{self._credential}:{token_hash(delivery.device.token).hex()}"
+        try:
+            answer = await self._limiter.take(name, self._rate.per_device)
+        except Unavailable as away:
+            return away.retry_after_s * SECOND_MS
+        return answer.wait_ms if isinstance(answer, Wait) else 0
+
+
+class Waiting:
+    """What waits for the bucket of a credential, by lane, and a reckoning of when how much of it may come back.
+
+    It is only a reckoning: what comes back asks the bucket again, and waits again where others were there before.
+    """
+
+    def __init__(self, credential: CredentialId, bucket: TokenBucket | None, clock: Clock) -> None:
+        self.conditions: Mapping[Lane, str] = {lane: f"rate:{lane}/{credential}" for lane in Lane}
+        self._clock = clock
+        self._most = 0 if bucket is None else bucket.size
+        self._per_ms = 0.0 if bucket is None else bucket.refill_per_s / SECOND_MS
+        self._left = 0.0
+        self._at_ms = clock.now()
+        self._lanes: set[Lane] = set()
+        """Those of which something waits."""
+        self._unknown = set(Lane if bucket else ())
+        """Those of which something may."""
+        self._credit = dict.fromkeys(Lane, 0.0)
+
+    @property
+    def is_known(self) -> bool:
+        """Something waits."""
+        return bool(self._lanes)
+
+    @property
+    def for_one_ms(self) -> int:
+        """How long it takes until there is one more."""
+        return math.ceil(1 / self._per_ms)
+
+    def comes(self, per_ms: float) -> None:
+        """So much comes in a millisecond."""
+        self._per_ms = per_ms
+
+    def there_is(self, left: int) -> None:
+        """So much is in the bucket now."""
+        self._left, self._at_ms = left, self._clock.now()
+
+    def turns(self) -> Iterator[tuple[Lane, int]]:
+        """How many of each lane that waits may come back: its share of what has come; one of those that may wait.
+
+        Tell ``came_back`` what did before going on.
+        """
+        for lane in sorted(self._unknown, key=_ORDER.index):
+            yield lane, 1
+        if not self._lanes:
+            return
+        now = self._clock.now()
+        came = min(self._left + max(0, now - self._at_ms) * self._per_ms, self._most)
+        self._left, self._at_ms = 0.0, now
+        shares = sum(LANE_SHARES[lane] for lane in self._lanes)
+        for lane in sorted(self._lanes, key=_ORDER.index):
+            credit = min(self._credit[lane] + came * LANE_SHARES[lane] / shares, TURN)
+            self._credit[lane] = credit - int(credit)
+            if credit >= 1:
+                yield lane, int(credit)
+
+    def came_back(self, lane: Lane, n: int) -> None:
+        """So many of *lane* did, which tells whether there are any."""
+        self._unknown.discard(lane)
+        if n:
+            self._lanes.add(lane)
+        else:
+            self._lanes.discard(lane)
+
+    def parked(self, condition: str) -> None:
+        """Something was durably parked under *condition*."""
+        for lane, name in self.conditions.items():
+            if name == condition:
+                self._lanes.add(lane)
+
+    def expect_parked(self) -> None:
+        """Anything may be parked."""
+        if self._most:
+            self._unknown = set(Lane) - self._lanes
