@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.corpus import cases
+from tests.hostile.behind import behind
+from tests.hostile.corpus import Kept, cases
 from tests.hostile.differences import otherwise
-from tests.hostile.doors import CALLED, opened
+from tests.hostile.doors import CALLED, SHAPES, opened
 from tests.hostile.judging import judged
 from tests.tables import AddRow
 
@@ -23,3 +24,28 @@ async def test_every_submission_is_answered_as_it_must_be(name: str, tmp_path: P
         complaints, sorts = await judged(door, corpus, otherwise(name, corpus))
     table("hostile submissions", door=name, **sorts)
     assert complaints == []
+
+
+@pytest.mark.parametrize("name", ["REST", "REST, batch", "gRPC", "gRPC, stream"])
+async def test_what_is_said_again_is_answered_with_the_first(name: str, tmp_path: Path) -> None:
+    """Whoever replays what they overheard has nothing sent twice."""
+    async with opened(name, tmp_path) as door:
+        kept = [case for case in cases() if isinstance(case.must, Kept)]
+        first = await door.offer(kept)
+        assert await door.offer(kept) == first
+        assert len(door.behind.taken.ids) == len(set(door.behind.taken.ids)) <= len(kept)
+
+
+@pytest.mark.parametrize("key", ["", "wp_abcdefgh_" + "a" * 52, "wp_' OR 1=1; --", "\u00e9" * 100])
+async def test_whoever_is_nobody_is_told_so_whatever_they_say(key: str, tmp_path: Path) -> None:
+    """Nothing of a body is looked at before its caller is known."""
+    async with behind(tmp_path) as service, service.client() as client:
+        client.headers.pop("authorization")
+        said = {b"authorization": f"Bearer {key}".encode("latin-1"), b"content-type": b"application/json"}
+        for path, _ in SHAPES.values():
+            for case in cases()[::20]:
+                answer = await client.post(path, content=case.body, headers=said)
+                problem = answer.json().get("error", answer.json())
+                assert (answer.status_code, problem["code"]) == (401, "unauthenticated")
+        assert service.taken.ids == []
+        assert service.log_faults() == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import resource
 import socket
 import time
 
@@ -19,6 +21,13 @@ def listening(listen: Listen) -> socket.socket:
     listener.listen(2048)
     listener.set_inheritable(False)
     return listener
+
+
+def allow_open_files() -> None:
+    """Let this process and those it starts open as many files as they may: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # a system may say "without limit" and mean another
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def reserved(key: str, listen: Listen) -> socket.socket:

@@ -12,7 +12,7 @@ import msgspec
 import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
-from waypost.bootstrap.listening import address_of, listening, reserved
+from waypost.bootstrap.listening import address_of, allow_open_files, listening, reserved
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.config import Config
 from waypost.runtime.board import Board
@@ -39,6 +39,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
     log = log_of(config)
     with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
         bury_predecessors(run_dir / "board")
+        allow_open_files()
         listener = listening(config.listen)
         url = f"{'http' if config.rest.tls is None else 'https'}://{address_of(listener)}"
         config, grpc = _grpc_reserved(config, held)

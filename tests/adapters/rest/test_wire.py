@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import pytest
@@ -23,18 +23,25 @@ Wire = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Listening:
     """A server on a socket it inherited, as a worker runs it."""
 
-    def __init__(self, service: Service, port: int) -> None:
+    def __init__(self, service: Service, port: int, connections: Collection[object]) -> None:
         self.service = service
-        self._port = port
+        self.port = port
+        self._connections = connections
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Wire]:
         """A connection of a client with no manners."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         try:
             yield reader, writer
         finally:
             writer.close()
+
+    async def until_at_most(self, count: int) -> None:
+        """Return when no more connections than that are left."""
+        async with asyncio.timeout(60):
+            while len(self._connections) > count:  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
 
     def head(self, path: str = "/v1/notifications", *more: str, method: str = "POST") -> bytes:
         """A request head with a key, without its end."""
@@ -53,7 +60,7 @@ async def listening(settings: RestSettings) -> AsyncIterator[Listening]:
         server.lifespan = server.config.lifespan_class(server.config)
         await server.startup(sockets=[listener])
         try:
-            yield Listening(service, listener.getsockname()[1])
+            yield Listening(service, listener.getsockname()[1], server.server_state.connections)
         finally:
             await server.shutdown(sockets=[listener])
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any
+from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, problem_of
 from waypost.entrypoints.rest.settings import RestSettings
+
+PIPELINE_LIMIT: Final = 100
+"""Requests of one connection that wait for the answer to the one before."""
+
+LEAST_TAKEN_BYTES: Final = 64 * 1024
+"""What a client that is behind must take of its answers in the time that a connection may be idle."""
 
 
 def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> dict[str, Any]:
@@ -33,49 +39,100 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 whose request heads are bounded in size and time; a head that breaks a bound gets a problem answer."""
+    """HTTP/1.1 bounded in size, time and number; a head that breaks a bound gets a problem answer.
+
+    Past the most connections, the one that has had no request in hand for the longest makes room. Fields behind a body
+    (trailers) are passed over: whoever looked at the head before us has not seen them.
+    """
 
     settings = RestSettings()
+    idle: ClassVar[dict[BoundedProtocol, None]] = {}
+    """Of this server, without a request in hand, the longest first."""
+    placed: ClassVar[set[BoundedProtocol]] = set()
+    """Of this server, all that were not told to go."""
 
-    _head_bytes = 0
+    _bytes_without_news = 0
+    """Received since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
+    _reader_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as its base does
-        """Give the first request's head its time."""
+        """Give the first request's head its time, and its connection a place."""
         super().connection_made(transport)
         self._await_head()
+        self.idle[self] = None
+        self.placed.add(self)
+        if len(self.placed) > self.settings.connections_limit:
+            longest = next(iter(self.idle))
+            longest._give_up_place()
+            longest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the watch."""
         self._stop_watch()
+        self._stop_watching_reader()
+        self._give_up_place()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Count what belongs to a head before it is parsed, since the parser would keep all of it."""
-        if self._in_head:
-            if self._head_timer is None:
-                self._await_head()
-            self._head_bytes += len(data)
+        """Count what the parser may keep until it is whole."""
+        if self._in_head and self._head_timer is None:
+            self._await_head()
+        self._bytes_without_news += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > self.settings.headers_limit_bytes:
+        if self._bytes_without_news > self.settings.headers_limit_bytes:
             self._refuse(Refused(ErrorCode.HEADERS_TOO_LARGE, f"at most {self.settings.headers_limit_bytes} bytes"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head."""
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is whole: what follows is body, which has limits of its own."""
+        if len(self.pipeline) >= PIPELINE_LIMIT:
+            raise ValueError("too many requests are waiting on one connection")
         self._in_head = False
+        self._bytes_without_news = 0
         self._stop_watch()
+        self.idle.pop(self, None)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece has come."""
+        self._bytes_without_news = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """What follows is the next head; its time begins with its first byte."""
         self._in_head = True
-        self._head_bytes = 0
+        self._bytes_without_news = 0
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Whatever is still to come of the request, nobody waits for it."""
+        if not self.pipeline and not self.transport.is_closing():
+            self.idle[self] = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The client is behind: what it does not take must not be kept for ever."""
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._stop_watching_reader()
+        super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem."""
         self._refuse(InvalidRequest((Fault("", "not an HTTP/1.1 request"),)))
+
+    def _give_up_place(self) -> None:
+        self.idle.pop(self, None)
+        self.placed.discard(self)
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(self.settings.head_timeout_s, self._too_slow)
@@ -88,12 +145,29 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _watch_reader(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._reader_timer = self.loop.call_later(self.settings.keep_alive_s, self._look_at_reader, left)
+
+    def _look_at_reader(self, before: int) -> None:
+        if before - self.transport.get_write_buffer_size() < LEAST_TAKEN_BYTES:
+            self.transport.abort()
+        else:
+            self._watch_reader()
+
+    def _stop_watching_reader(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
+
     def _refuse(self, error: Refused | InvalidRequest) -> None:
+        """Close the connection, with an answer where it cannot be taken for that to another request."""
         if self.transport.is_closing():
             return
         self._stop_watch()
         cycle: RequestResponseCycle | None = self.cycle  # None until the first request's head is whole
-        if cycle is None or cycle.response_complete:
+        is_its_own = not self._in_head and not self.pipeline and cycle is not None and not cycle.response_started
+        if cycle is None or cycle.response_complete or is_its_own:
             problem = problem_of(error)
             body = encode_problem(problem)
             head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: {PROBLEM_TYPE}\r\n"
@@ -103,4 +177,4 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def _bounded(settings: RestSettings) -> type[BoundedProtocol]:
     """uvicorn makes the protocol itself, so its settings come with the class."""
-    return type("BoundedProtocol", (BoundedProtocol,), {"settings": settings})
+    return type("BoundedProtocol", (BoundedProtocol,), {"settings": settings, "idle": {}, "placed": set()})

@@ -34,9 +34,11 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     linger_s: float = 2.0
     """How long an unread body is thrown away before the connection closes, so that the refusal can be read."""
     keep_alive_s: int = 75
-    """How long an idle connection is kept."""
+    """How long an idle connection is kept, and one whose client does not take its answers."""
     backlog: int = 2048
     """Connections the kernel holds until they are accepted."""
+    connections_limit: int = 10_000
+    """Connections of one worker; past it, the one that has been idle for the longest is closed."""
     key_cache_s: float = 2.0
     """How long a verified API key is believed without asking the store: a revoked one dies within this time."""
     serve_notify: bool = True
