@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 
 import pytest
@@ -16,7 +17,7 @@ from tests.survival import Survived
 from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.check import look
 from waypost.adapters.redis.cluster import Cluster
-from waypost.adapters.redis.commands import Redis
+from waypost.adapters.redis.commands import Redis, RedisAway
 from waypost.adapters.redis.devices import CachedDevices
 from waypost.adapters.redis.holds import RedisHolds
 from waypost.adapters.redis.limiter import RedisLimiter
@@ -26,7 +27,7 @@ from waypost.adapters.redis.wire import Wire
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.limits import Granted, TokenBucket
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.broker import Due, Entry
 from waypost.ports.work import Duplicate
@@ -131,6 +132,58 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
     bypassed = noted.counts[Metric.CACHE_LOOKUPS, "devices bypassed"]
     looked_up = 2 * len(USERS) * world.rounds
     survived(looked_up=looked_up, wrong=0, bypassed=bypassed)
+
+
+@pytest.mark.survives(
+    "all nodes of a Redis Cluster killed under load, and back", on="dedup keys", so="no window forgotten"
+)
+async def test_a_cluster_that_crashes_forgets_no_window(redis_cluster: RedisCluster, survived: Survived) -> None:
+    """Requirement S1-134: each node with its append-only file; what was confirmed is a duplicate afterwards."""
+    noted = Noted()
+    cluster = Cluster(RedisSettings(url=redis_cluster.url, cluster=True), noted)
+    await cluster.start()
+    holds = RedisHolds(cluster, "waypost:")
+    confirmed: list[Notification] = []
+    grown = asyncio.Condition()
+
+    async def claim(caller: int) -> None:
+        for n in itertools.count():
+            made = said(f"crash {caller} {n}")
+            try:
+                await holds.hold([plain(made)])
+                await holds.confirm([(by_content(made), made.id)])
+            except RedisAway:
+                await asyncio.sleep(0.01)  # it says so at once, as long as it is away
+                continue
+            confirmed.append(made)
+            async with grown:
+                grown.notify_all()
+
+    async def more(count: int) -> None:
+        wanted = len(confirmed) + count
+        async with grown:
+            await grown.wait_for(lambda: len(confirmed) >= wanted)
+
+    callers = [asyncio.create_task(claim(caller)) for caller in range(8)]
+    try:
+        await more(500)
+        for node in redis_cluster.nodes:
+            node.kill()
+        before = len(confirmed)
+        redis_cluster.up()
+        await more(500)
+    finally:
+        for each in callers:
+            each.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+    forgotten = 0
+    for page in range(0, len(confirmed), 100):
+        made = confirmed[page : page + 100]
+        answers = await holds.hold([plain(again(each)) for each in made])
+        forgotten += sum(answer != Duplicate(each.id) for each, answer in zip(made, answers, strict=True))
+    await cluster.stop()
+    survived(confirmed_before_the_crash=before, confirmed=len(confirmed), forgotten=forgotten)
+    assert forgotten == 0
 
 
 async def held_once(*instances: Redis) -> None:

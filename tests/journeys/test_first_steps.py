@@ -139,6 +139,9 @@ def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[st
     assert story["notification"]["status"] == "sent"
     again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1")
     assert (again["deduplicated"], again["id"]) == (True, story["notification"]["id"])
+    assert answered(quick_start, "forget", "bob", "--title", "Hi", "--data", "n=1") == {"forgotten": 1}
+    anew = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
+    assert anew["notification"]["id"] != again["id"]
     drawn = waypost(*quick_start, "show", again["id"]).stdout
     assert "routed to 1 device" in drawn
     assert "receipt: sent" in drawn

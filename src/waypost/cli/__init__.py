@@ -22,6 +22,7 @@ from waypost.cli.groups import LazyGroup
         "dead": "waypost.cli.dead:dead",
         "outbox": "waypost.cli.outbox:outbox",
         "explain": "waypost.cli.explaining:explain",
+        "forget": "waypost.cli.forgetting:forget",
         "keys": "waypost.cli.keys:keys",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
@@ -42,9 +43,9 @@ def waypost() -> None:
       waypost serve --config waypost.yaml          the real thing
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
-    send, show, bulk, devices, dead, outbox and explain speak to the API: give its address with --url or WAYPOST_URL,
-    and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the store themselves;
-    apns and fcm read it and speak to Apple and to Google.
+    send, show, bulk, devices, dead, outbox, explain and forget speak to the API: give its address with --url or
+    WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the
+    store themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 

@@ -1,4 +1,4 @@
-"""A notification from options, as ``send`` and ``explain`` take it."""
+"""A notification from options, as ``send``, ``explain`` and ``forget`` take it."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _OPTIONS = (
     click.option("--scheduled-at", metavar="TIME", help="Not before, such as 2026-01-31T09:00:00Z."),
     click.option("--idempotency-key", help="The same key is accepted once."),
     click.option("--dedup-window", type=int, metavar="SECONDS", help="The same content is sent once; 0 is always."),
+    click.option("--type", help="What sort of message it is, in your own words; decides how long it is said once."),
     click.option("--guarantee", type=click.Choice(["at_least_once", "at_most_once"]), help="What a crash may do."),
     click.option("--from", "file", type=click.File(), help="Take the rest from this JSON file; - is standard input."),
 )

@@ -17,6 +17,7 @@ from waypost.lab.oauth import OAuthGateway
 from waypost.lab.push_services import SERVICES, subscription_id
 from waypost.lab.received import counts, page, summary
 from waypost.lab.records import Records
+from waypost.lab.screen import screen
 from waypost.lab.settings import LabSettings, LabUrls
 from waypost.lab.subscriptions import Transport, described
 from waypost.lab.tokens import Platform, Tokens
@@ -100,6 +101,7 @@ class Admin:
                 web.post("/faults", self._set_faults),
                 web.delete("/faults", self._clear_faults),
                 web.get("/received", self._received),
+                web.get("/screen", self._screen),
                 web.get("/counts", self._counts),
                 web.get("/summary", self._summary),
                 web.post("/verify", self._verify),
@@ -205,6 +207,9 @@ class Admin:
             limit=int(query.get("limit", 100)),
         )  # fmt: skip
         return _json({"received": found, "next": found[-1]["seq"] if found else None, "evicted": records.evicted})
+
+    async def _screen(self, request: web.Request) -> web.Response:
+        return _json({"shown": screen(self._lab.records, _as_token(request.query["token"]) or "")})
 
     async def _counts(self, _request: web.Request) -> web.Response:
         return _json(counts(self._lab.records))

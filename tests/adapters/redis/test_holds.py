@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 
+import msgspec
 import pytest
 
 from scripts.services.redis import Redis
@@ -21,6 +23,8 @@ from waypost.adapters.redis.commands import RedisAway
 from waypost.adapters.redis.holds import RedisHolds
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
+from waypost.domain.dedup import content_hash
+from waypost.domain.errors import Unavailable
 from waypost.ports.holds import Held
 from waypost.ports.work import Arrival, Duplicate
 from waypost.telemetry import Event, Silent
@@ -96,3 +100,30 @@ async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire
         await closed.accept([plain(said("closed"))])
     assert Event.DEDUP_OPEN not in noted.events
     server.start()
+
+
+async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wire: Wire) -> None:
+    """Requirement S1-115: what it may use bounds what is kept; what has no room counts as not looked up."""
+    holds = RedisHolds(wire, "waypost:")
+    made = [said(f"f{n}") for n in range(200)]
+    await holds.confirm([(by_content(each), each.id) for each in made])
+    server.ask(server.node(1), "CONFIG SET maxmemory 1mb")
+    try:
+        with pytest.raises(Unavailable):
+            await holds.hold([plain(said("one more"))])
+        repeats = await holds.hold([plain(again(each)) for each in made])
+        assert repeats == [Duplicate(each.id) for each in made]
+    finally:
+        server.ask(server.node(1), "CONFIG SET maxmemory 0")
+    new = said("one more")
+    assert await holds.hold([plain(new)]) == [new.id]
+
+
+async def test_a_key_is_stored_under_the_hash_of_who_says_what_to_whom(wire: Wire) -> None:
+    """Requirement S1-25: ``dedup:`` and hex digits of a SHA-256 over app, caller, user and the content's hash."""
+    made = said("stored")
+    await RedisHolds(wire, "").confirm([(by_content(made), made.id)])
+    parts = ["content", made.app, made.caller, made.user_id, content_hash(made.content)]
+    digest = hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
+    (kept,) = await wire.execute([("EXISTS", f"dedup:{digest[:32]}")])
+    assert kept == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.adapters.senders.bench import (
@@ -20,9 +21,12 @@ from tests.adapters.senders.bench import (
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.delivery import Delivery
 from waypost.domain.notification import Action, Channel, Content, Urgency
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
+from waypost.lab.screen import screen
+from waypost.ports.sender import Sender
 
 pytestmark = pytest.mark.asyncio
 
@@ -96,11 +100,16 @@ async def test_a_service_worker_gets_icon_image_actions_and_require_interaction(
 async def test_a_repeated_message_replaces_the_first_on_the_device(
     lab: Lab, apns: ApnsSender, fcm: FcmSender, webpush: WebPushSender
 ) -> None:
-    """Two sends under one collapse key, whatever they say, carry one name for their place (requirements S2-26)."""
+    """Of two sends under one collapse key, whatever they say, one is to be seen (requirements S2-26)."""
+    devices: list[tuple[Sender, Delivery]] = [
+        (apns, to_ios(lab, fresh(TEXT))),
+        (fcm, to_android(lab, fresh(TEXT))),
+        (webpush, to_web(lab, fresh(TEXT))),
+    ]
     for title in ("1 : 0", "2 : 0"):
         what = fresh(Content(title=title, collapse_key="match7"))
-        for sender, one in ((apns, to_ios(lab, what)), (fcm, to_android(lab, what)), (webpush, to_web(lab, what))):
-            assert isinstance(await outcome(sender, one), Taken)
+        for sender, one in devices:
+            assert isinstance(await outcome(sender, msgspec.structs.replace(one, notification=what)), Taken)
     places = [
         {headers_of(lab, record)["apns-collapse-id"] for record in accepted(lab, "apns")},
         {payload_of(lab, record)["message"]["android"]["collapse_key"] for record in accepted(lab, "fcm")},
@@ -108,6 +117,9 @@ async def test_a_repeated_message_replaces_the_first_on_the_device(
     ]
     assert places == [{"match7"}] * 3
     assert len(accepted(lab, "fcm")) == 2
+    for gateway in ("apns", "fcm", "webpush"):
+        (token,) = {record.token for record in accepted(lab, gateway)}
+        assert [(each.title, each.place) for each in screen(lab.records, token)] == [("2 : 0", "match7")]
 
 
 async def test_nothing_but_messages_is_asked_of_a_provider(lab: Lab, apns: ApnsSender) -> None:

@@ -179,6 +179,7 @@ def _android_notification(content: Content) -> dict[str, Any]:
             "icon": content.icon if icon_is_a_resource else None,
             "sound": content.sound,
             "channel_id": content.android_channel,
+            "tag": content.collapse_key,
             "notification_count": content.badge,
         }
     )

@@ -94,6 +94,7 @@ def _shown(content: Content) -> dict[str, Any]:
             "badge": content.badge,
             "category": content.category,
             "thread": content.thread,
+            "tag": content.collapse_key,
         }
     )
 

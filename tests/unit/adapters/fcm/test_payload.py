@@ -63,6 +63,7 @@ def test_every_field_has_its_place_and_data_is_all_text() -> None:
                 "icon": "ic_order",
                 "sound": "chime",
                 "channel_id": "orders",
+                "tag": "order-7",
                 "notification_count": 3,
             },
         },

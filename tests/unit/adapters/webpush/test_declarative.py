@@ -37,6 +37,7 @@ def test_everything_to_show_is_under_notification_and_the_rest_under_its_data() 
             "icon": "https://img.example.com/i.png",
             "image": "https://img.example.com/1.png",
             "requireInteraction": True,
+            "tag": "order 7",
             "navigate": LINK,
             "actions": [
                 {

@@ -40,6 +40,7 @@ FULL = Content(
     badge=2,
     category="ORDER",
     thread="orders",
+    collapse_key="order 7",
     overrides={Channel("webpush"): {"requireInteraction": True}},
 )
 
@@ -67,6 +68,7 @@ def test_a_service_worker_finds_everything_to_show() -> None:
         "badge": 2,
         "category": "ORDER",
         "thread": "orders",
+        "tag": "order 7",
         "requireInteraction": True,
     }
 

@@ -1,0 +1,33 @@
+"""``waypost forget``: what was said is new again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from waypost.cli.composing import composed, notification_options
+from waypost.cli.doors import api_options
+from waypost.cli.printing import as_json_option, console, print_json
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+
+@click.command(short_help="Let a notification be new again, before its dedup window ends.")
+@notification_options
+@api_options
+@as_json_option
+def forget(client: Client, as_json: bool, **fields: Any) -> None:
+    """End the dedup windows of a notification for USER_ID, given as it was sent; the next one like it is sent.
+
+    \b
+    Examples:
+      waypost forget alice --title "Your parcel is here" --body "Left at the front door."
+      waypost forget alice --title Hi --data order=7 --idempotency-key order-7
+    """
+    answer = client.forget(composed(fields))
+    if as_json:
+        print_json(answer)
+    else:
+        console().print(f"{answer['forgotten']} windows ended" if answer["forgotten"] else "it was new already")
