@@ -7,6 +7,7 @@ import msgspec
 from tests.contract.bench import APP, Bench, again, by_content, by_key, intent, parked, sent, targets
 from tests.contract.bulk_scenarios import BULK
 from tests.contract.clock import START
+from tests.contract.erasure_scenarios import ERASING
 from tests.contract.kills import Scenario, finish, known, nothing, sound
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
@@ -20,7 +21,7 @@ WHY = "cancelled by the caller"
 DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
 DEADLINE_MS = 10 * MINUTE_MS
 
-SCENARIOS: dict[str, Scenario] = dict(BULK)
+SCENARIOS: dict[str, Scenario] = BULK | ERASING
 
 
 async def _accepted(bench: Bench) -> None:

@@ -11,13 +11,16 @@ import psycopg
 from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
 from waypost.adapters.sql.connection import SqliteConnection
+from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.postgres.connection import PostgresConnection
+from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.ids import SHARDS
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasures
 from waypost.ports.holds import Holds
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
@@ -150,6 +153,20 @@ class SqlUnderTest:
     def opt_outs(self) -> OptOuts:
         """See StoreUnderTest."""
         return self._opened.opt_outs
+
+    def erasures_of(self, worker: Work) -> Erasures:
+        """See StoreUnderTest."""
+        return self._workers[id(worker)].erasures
+
+    async def cells(self) -> list[tuple[str, Any]]:
+        """Every value of every table that has users in it or could have, with the table's name."""
+        tables = [name for name in metadata.tables if name not in ("journal", "erasure")]
+
+        def read(connection: Connection) -> list[tuple[str, Any]]:
+            rows = [(name, row) for name in tables for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
+            return [(name, value) for name, row in rows for value in row]
+
+        return await self._opened.database.read(read)
 
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""

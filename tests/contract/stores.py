@@ -9,6 +9,7 @@ from tests.contract.clock import StoppedClock
 from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.journal import MemoryJournal
 from waypost.adapters.memory.keys import MemoryKeys
 from waypost.adapters.memory.marks import MemoryMarks
@@ -20,6 +21,7 @@ from waypost.domain.time import MINUTE_MS
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasures
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
 from waypost.ports.marks import Marks
@@ -80,6 +82,10 @@ class StoreUnderTest(Protocol):
         """Who wants no bulk sends."""
         ...
 
+    def erasures_of(self, worker: Work) -> Erasures:
+        """Forgetting users, by this worker's process."""
+        ...
+
     def bulk_of(self, worker: Work) -> Bulk:
         """Bulk jobs, written by this worker's process."""
         ...
@@ -112,6 +118,10 @@ class MemoryUnderTest:
         self.bulk_views = MemoryBulkViews(self._store)
         self.marks = MemoryMarks(self._store)
         self.opt_outs = MemoryOptOuts(self._store)
+
+    def erasures_of(self, worker: Work) -> Erasures:
+        """See StoreUnderTest."""
+        return MemoryErasures(self._store)
 
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""

@@ -293,3 +293,26 @@ async def test_a_device_id_may_be_any_text(registry: RegistryUnderTest) -> None:
         await register(registry, called(name, f"t-{name}", UserId(f"u{name}")))
     found = await registry.devices.for_users([(APP, UserId(f"u{name}")) for name in names])
     assert [[device.device_id for device in devices] for devices in found] == [[name] for name in names]
+
+
+async def test_an_erased_user_has_no_row_and_their_tokens_are_free(registry: RegistryUnderTest) -> None:
+    """Deactivated devices go, too; what was registered later stays, and so does everybody else."""
+    await register(registry, called("d1", "t1"))
+    await register(registry, called("d2", "t2"))
+    await registry.devices.deactivate(APP, ANN, DeviceId("d2"))
+    await register(registry, called("b", "t3", BOB))
+    until = registry.clock.now()
+    await register(registry, called("d3", "t4"))
+    for _ in range(2):
+        await registry.devices.erase(APP, ANN, until)
+        owned = await registry.devices.of_user(APP, ANN, inactive=True)
+        assert [device.device_id for device in owned] == ["d3"]
+        assert await active(registry) == ["d3"]
+    await registry.devices.erase(APP, ANN, registry.clock.now())
+    assert await registry.devices.of_user(APP, ANN, inactive=True) == []
+    assert await active(registry, BOB) == ["b"]
+    taken = await register(registry, called("new", "t1", BOB))
+    assert taken.taken_from == ()
+    again = await register(registry, called("d1", "t2"))
+    assert again.created
+    assert again.taken_from == ()

@@ -174,7 +174,7 @@ async def work(
 
 def _chores(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
     keep_days = config.retention.notifications_days
-    kept = store.journal, dedup, store.retention, store.bulk
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
     return Chores(carrier.work, devices, *kept, keep_days, carrier.record)
 
 
@@ -251,6 +251,7 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
             store.bulk, store.bulk_views, crew.clock, ids, defaults, checks, walks_registry=config.devices == "store"
         ),
         opt_outs=store.opt_outs,
+        erasures=store.erasures,
         marks=store.marks,
         outbox=store.outbox,
         explain=Explain(chores.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),

@@ -134,6 +134,10 @@ class AsyncClient:
         """Let a user have bulk sends again."""
         return await self._answer(calls.opt_in(user_id))
 
+    async def erase_user(self, user_id: str) -> Json:
+        """Forget a user: devices, what was said to them, and who they were in what stays."""
+        return await self._answer(calls.erase_user(user_id))
+
     async def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return await self._answer(calls.dead(**query))

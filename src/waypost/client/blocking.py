@@ -110,6 +110,10 @@ class Client:
         """Let a user have bulk sends again."""
         return self._answer(calls.opt_in(user_id))
 
+    def erase_user(self, user_id: str) -> Json:
+        """Forget a user: devices, what was said to them, and who they were in what stays."""
+        return self._answer(calls.erase_user(user_id))
+
     def dead(self, **query: str | int | None) -> Json:
         """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return self._answer(calls.dead(**query))

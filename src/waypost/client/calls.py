@@ -129,6 +129,11 @@ def opt_in(user_id: str) -> Call:
     return Call("DELETE", f"/v1/users/{_part(user_id)}/bulk-opt-out")
 
 
+def erase_user(user_id: str) -> Call:
+    """Forget a user."""
+    return Call("DELETE", f"/v1/users/{_part(user_id)}")
+
+
 def dead(**query: str | int | None) -> Call:
     """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return Call("GET", "/v1/dead" + _query(query))

@@ -79,6 +79,10 @@ class Devices(Lookup, Protocol):
         """Move ``last_used_at`` forward, never back."""
         ...
 
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """Delete a user's devices that were registered until *until*, deactivated ones too: no row stays."""
+        ...
+
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
         """At most *n* active devices of an app, after the key given: one page of a walk, which ends with an empty one.
 

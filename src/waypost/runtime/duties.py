@@ -9,14 +9,17 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.ids import format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, later
+from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Paces, expand
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import sweep
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasures
 from waypost.ports.journal import Journal
 from waypost.ports.ownership import Ownership
 from waypost.ports.retention import Retention
@@ -29,6 +32,8 @@ from waypost.telemetry import Event, Metric
 REPORT_S = 0.25
 RECORD_S = 0.05
 SWEEP_S = 60.0
+ERASE_S = 2.0
+ERASURES_AT_ONCE = 10
 EXPAND_S = 0.1
 TIDY_S = 0.5
 TIDY_PAGE = 500
@@ -43,6 +48,7 @@ class Chores(Struct, frozen=True):
     dedup: Dedup
     retention: Retention
     bulk: Bulk
+    erasures: Erasures
     keep_days: int
     """Days that finished notifications are kept."""
     record: Callable[[], Awaitable[int]] | None = None
@@ -67,6 +73,7 @@ class Duties:
             (Role.REPORT, "report", REPORT_S, self._report),
             (Role.RECORDER, "record", RECORD_S, self._record),
             (Role.SWEEP, "sweep", SWEEP_S, self._sweep),
+            (Role.SWEEP, "erase", ERASE_S, self._erase),
             (Role.EXPAND, "expand", EXPAND_S, self._expand),
             (Role.EXPAND, "tidy", TIDY_S, self._tidy),
         ]
@@ -108,6 +115,16 @@ class Duties:
         now = self._crew.clock.now()
         for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
             await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
+
+    async def _erase(self) -> None:
+        """Carry on with what was asked for; those of one round one after the other."""
+        chores, now = self._chores, self._crew.clock.now()
+        for erasure in await chores.erasures.standing(ERASURES_AT_ONCE):
+            if self._stopping:
+                return
+            done = await erase(chores.erasures, chores.devices, chores.work, erasure, now)
+            if done.finished:
+                self._crew.telemetry.event(Event.USER_ERASED, app=erasure.app, erasure=format_id(erasure.id))
 
     async def _sweep(self) -> None:
         """Clear away what is over."""

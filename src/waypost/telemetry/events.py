@@ -65,6 +65,7 @@ class Event(Enum):
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)
+    USER_ERASED = ("user.erased", Level.INFO)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)
     REDIS_BACK = ("redis.back", Level.INFO)

@@ -16,6 +16,7 @@ from waypost.adapters.jwt.tokens import IssuedTokens
 from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
+from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.keys import MemoryKeys
 from waypost.adapters.memory.marks import MemoryMarks
 from waypost.adapters.memory.outbox import MemoryOutboxView
@@ -92,6 +93,7 @@ class Service:
         self.views = MemoryViews(self.store, self.clock)
         self.devices = MemoryDevices(self.store)
         self.bulk = MemoryBulk(self.store)
+        self.erasures = MemoryErasures(self.store)
         self.telemetry = Noticed()
         self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
         self.full: set[Lane] = set()
@@ -125,6 +127,7 @@ class Service:
             keys=self.keys,
             bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
             opt_outs=MemoryOptOuts(self.store),
+            erasures=self.erasures,
             marks=MemoryMarks(self.store),
             outbox=MemoryOutboxView(),
             explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.runtime.bench import APNS, LaneBench, until
+from tests.unit.runtime.bench import APNS, APP, LaneBench, until
 from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
+from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
-from waypost.domain.ids import SHARDS
+from waypost.domain.ids import SHARDS, NotificationId, UserId
 from waypost.domain.notification import Channel
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import HOUR_MS
+from waypost.ports.erasure import Erasure
 from waypost.runtime import worker as worker_module
 from waypost.runtime.duties import Chores
 from waypost.runtime.peers import NoPeers
@@ -106,6 +109,7 @@ async def at_work(
         MemoryDedup(bench.store, bench.clock),
         MemoryRetention(bench.store),
         MemoryBulk(bench.store),
+        MemoryErasures(bench.store),
         30,
         nothing_to_record,
     )
@@ -182,3 +186,16 @@ async def test_it_has_the_duties_of_its_roles_alone(bench: LaneBench, roles: set
         await until(lambda: ownership.asked >= duties)
         await until(lambda: worker.nobody_delivers is roles.isdisjoint({Role.WORKER, Role.DELIVERER}))
     assert ownership.asked == duties
+
+
+async def test_an_erasure_that_stands_is_carried_on_by_whoever_sweeps(bench: LaneBench) -> None:
+    """Whoever took the order is long gone."""
+    await bench.register("ann", Channel("apns"))
+    ann = UserId("ann")
+    await MemoryErasures(bench.store).ask(
+        Erasure(NotificationId(bytes(16)), APP, ann, UserId("erased-0"), bench.clock.now())
+    )
+    bench.clock.advance(HOUR_MS)
+    async with at_work(bench, roles={Role.SWEEP}):
+        await until(lambda: not bench.store.erasures)
+    assert await bench.devices.of_user(APP, ann, inactive=True) == []

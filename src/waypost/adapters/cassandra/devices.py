@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from waypost.adapters.cassandra import partition
 from waypost.adapters.cassandra.link import CONNECT_PAUSE_S, Link
-from waypost.adapters.cassandra.registering import owner_of, register
+from waypost.adapters.cassandra.registering import erase, owner_of, register
 from waypost.adapters.cassandra.session import Row
 from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.cassandra.statements import device_of
@@ -111,6 +111,10 @@ class CassandraDevices:
         """See Devices."""
         for some in slices(uses, CHANGES_AT_ONCE):
             await asyncio.gather(*map(self._touch, some))
+
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        await self._in_turn(app, user_id, lambda: erase(self._link, app, user_id, until))
 
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
         """See Devices; the order of the users is that of their keys' hashes."""

@@ -57,6 +57,13 @@ async def change(link: Link, was: Partition, parts: Sequence[Part]) -> bool:
     return await session.batch(moved, *parts)
 
 
+async def drop(link: Link, was: Partition) -> bool:
+    """Delete all of it, its version too; False where it is not any more what it *was*."""
+    session, statements = await link.made()
+    parts = [remove(statements, held.device) for held in was.devices]
+    return await session.batch((statements.drop, (was.app, was.user_id, was.version)), *parts)
+
+
 def put(statements: Statements, device: Device, claim: bytes) -> Part:
     """Write the whole device."""
     keys = (None, None) if device.keys is None else (device.keys.p256dh, device.keys.auth)

@@ -55,6 +55,21 @@ async def register(
     return Registered(after, before is None, tuple(device.device_id for device in pushed_out), tuple(taken_from))
 
 
+async def erase(link: Link, app: AppId, user_id: UserId, until: Instant) -> bool | None:
+    """One attempt to delete what was registered until *until*; None where somebody came between.
+
+    Tokens are given up first: what is left of an attempt that was cut short is found by the devices.
+    """
+    was = await partition.read(link, app, user_id)
+    over = [held for held in was.devices if held.device.registered_at <= until]
+    for held in over:
+        await _forget(link, held)
+    _, statements = await link.made()
+    if len(over) < len(was.devices):
+        return await partition.change(link, was, [partition.remove(statements, each.device) for each in over]) or None
+    return was.version is None or await partition.drop(link, was) or None
+
+
 async def stop_token(link: Link, app: AppId, user_id: UserId, digest: bytes) -> bool:
     """One attempt to stop what has the token in a user's partition, and whatever is about to; False: once more."""
     was = await partition.read(link, app, user_id)

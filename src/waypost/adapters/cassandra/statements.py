@@ -33,6 +33,7 @@ _STOP = """\
 UPDATE {keyspace}.device SET active = false WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?
 """
 _REMOVE = "DELETE FROM {keyspace}.device WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?"
+_DROP = "DELETE version FROM {keyspace}.device WHERE app = ? AND user_id = ? IF version = ?"
 _USE = """\
 UPDATE {keyspace}.device USING TIMESTAMP ? SET used_at = ?
 WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?
@@ -59,6 +60,7 @@ class Statements(Struct, frozen=True):
     put: Statement
     stop: Statement
     remove: Statement
+    drop: Statement
     use: Statement
     owner: Statement
     claim: Statement
@@ -86,6 +88,7 @@ async def prepare_all(session: Session, settings: CassandraSettings) -> Statemen
         put=await write(_PUT),
         stop=await write(_STOP),
         remove=await write(_REMOVE),
+        drop=await write(_DROP),
         use=await write(_USE, repeatable=True),
         owner=await write(_OWNER, repeatable=True),
         claim=await write(_CLAIM),

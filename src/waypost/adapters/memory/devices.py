@@ -79,6 +79,12 @@ class MemoryDevices:
             if device is not None and (device.last_used_at or 0) < use.at:
                 self._devices[key] = msgspec.structs.replace(device, last_used_at=use.at)
 
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        for key, device in list(self._devices.items()):
+            if key[:2] == (app, user_id) and device.registered_at <= until:
+                del self._devices[key]
+
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
         """See Devices."""
         active = (device for device in self._devices.values() if device.app == app and device.active)

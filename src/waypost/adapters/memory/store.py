@@ -14,6 +14,7 @@ from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
+from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow, Moved
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import Marked
@@ -114,6 +115,7 @@ class MemoryStore:
         self.told: dict[NotificationId, Told] = {}
         self.marks: dict[NotificationId, Marked] = {}
         self.opted_out: set[tuple[AppId, UserId]] = set()
+        self.erasures: dict[tuple[AppId, UserId], Erasure] = {}
         self._counter = 0
 
     def count(self) -> int:

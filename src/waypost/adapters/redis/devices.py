@@ -144,6 +144,10 @@ class CachedDevices:
         with contextlib.suppress(RedisAway):  # a use that is noted twice does no harm
             await self._send(said)
 
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        await asyncio.shield(self._erase(app, user_id, until))
+
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
         """See Devices."""
         return await self._devices.scan(app, after, n)
@@ -160,6 +164,12 @@ class CachedDevices:
     async def _deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         try:
             return await self._devices.deactivate(app, user_id, device_id)
+        finally:
+            await self._forget([(app, user_id)])
+
+    async def _erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        try:
+            await self._devices.erase(app, user_id, until)
         finally:
             await self._forget([(app, user_id)])
 

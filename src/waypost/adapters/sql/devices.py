@@ -67,6 +67,7 @@ _EVICT = """\
 UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?
 RETURNING app, user_id
 """
+_ERASE = "DELETE FROM device WHERE app = ? AND user_id = ? AND registered_at <= ?"
 _TOUCH = """\
 UPDATE device SET last_used_at = ?4
 WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0) < ?4
@@ -110,6 +111,10 @@ class SqlDevices:
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
         await self._database.commits.submit(_TOUCHING, uses, rows=len(uses))
+
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        await self._database.commits.submit(_ERASING, (app, user_id, until))
 
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
         """See Devices."""
@@ -175,11 +180,17 @@ def _touch(transaction: Transaction, batches: Sequence[Sequence[Use]]) -> list[N
     return [None] * len(batches)
 
 
+def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Instant]]) -> list[None]:
+    transaction.connection.executemany(_ERASE, orders)
+    return [None] * len(orders)
+
+
 _TOKEN_USES = {word.value: word for word in TokenUse}
 
 _REGISTERING = Kind("register_device", _register, durable=True)
 _DEACTIVATING = Kind("deactivate_device", _deactivate, durable=True)
 _EVICTING = Kind("evict_tokens", _evict, durable=False, patient=True)
+_ERASING = Kind("erase_devices", _erase, durable=True)
 _TOUCHING = Kind("touch_devices", _touch, durable=False, patient=True)
 
 

@@ -272,3 +272,16 @@ outbox = Table(
     Index("outbox_pending", "seq", sqlite_where=text("published_at IS NULL AND done_at IS NULL")),
     Index("outbox_open", "lane", "holder", "again_at", "seq", sqlite_where=text("done_at IS NULL")),
 )
+
+erasure = Table(
+    "erasure",
+    metadata,
+    Column("id", BLOB, primary_key=True),
+    Column("app", Text, nullable=False),
+    Column("user_id", Text),  # NULL once it is carried out
+    Column("tombstone", Text, nullable=False),  # what stands in the place of the user
+    Column("asked_at", Integer, nullable=False),
+    Column("finished_at", Integer),
+    Index("erasure_standing", "app", "user_id", unique=True, sqlite_where=text("finished_at IS NULL")),
+    sqlite_with_rowid=False,
+)

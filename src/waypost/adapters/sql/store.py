@@ -11,6 +11,7 @@ from waypost.adapters.sql.dedup import SqlDedup
 from waypost.adapters.sql.devices import SqlDevices
 from waypost.adapters.sql.engine import Joined
 from waypost.adapters.sql.engines import engine_of
+from waypost.adapters.sql.erasures import SqlErasures
 from waypost.adapters.sql.holds import SqlHolds
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.keys import SqlKeys
@@ -50,6 +51,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
+        self.erasures = SqlErasures(database)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)
 

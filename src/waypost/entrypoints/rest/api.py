@@ -20,6 +20,7 @@ from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.bulk import OptOuts
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasures
 from waypost.ports.keys import Keys
 from waypost.ports.marks import Marks
 from waypost.ports.outbox import OutboxView
@@ -44,6 +45,7 @@ class Api(Struct, frozen=True):
     keys: Keys
     bulk: BulkIntake
     opt_outs: OptOuts
+    erasures: Erasures
     marks: Marks
     outbox: OutboxView
     explain: Explain

@@ -27,6 +27,7 @@ from waypost.entrypoints.rest import (
     opt_out_routes,
     outbox_routes,
     reference,
+    user_routes,
 )
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
@@ -45,6 +46,7 @@ ROUTES: list[HTTPRouteHandler] = [
     *dedup_routes.ROUTES,
     *bulk_routes.ROUTES,
     *opt_out_routes.ROUTES,
+    *user_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *outbox_routes.ROUTES,

@@ -32,6 +32,7 @@ TAGS = {
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
     "Other shapes": "The same API as callers of other services know it; each can be switched off.",
+    "Users": "What there is of a person, and its end.",
     "Operation": "Health and metrics.",
 }
 COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)

@@ -1,0 +1,50 @@
+"""The route that forgets a user."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+from litestar import Response, delete
+from msgspec import Meta, Struct
+
+from waypost.domain.errors import ErrorCode
+from waypost.domain.ids import UserId, format_id
+from waypost.domain.time import isoformat
+from waypost.entrypoints.access import ADMINISTERS
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.views import Timestamp
+from waypost.ports.erasure import Erasure
+
+
+class ErasureView(Struct, frozen=True):
+    """An order that will be carried out."""
+
+    id: Annotated[str, Meta(description="Of the erasure; the event `user.erased` names it at the end.")]
+    asked_at: Annotated[Timestamp, Meta(description="What comes later is not erased.")]
+
+
+@delete(
+    "/v1/users/{user_id:str}",
+    tags=["Users"],
+    summary="Forget a user",
+    operation_id="eraseUser",
+    status_code=202,
+    opt=speaks(
+        {202: ErasureView}, ADMINISTERS, codes=(ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
+    ),
+)
+async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
+    """Withdraws what is open, deletes devices and content, and takes the user out of what stays: nothing can bring
+    it back. It is carried out in the background, a minute at least; asked again meanwhile, the answer is the same."""
+    api = api_of(request)
+    user = UserId(identity_in(user_id, "user_id"))
+    (made,) = api.intake.ids.next(1)
+    tombstone = UserId(f"erased-{secrets.token_hex(16)}")
+    order = await api.erasures.ask(Erasure(made, request.user.app, user, tombstone, api.clock.now()))
+    return answer(202, ErasureView(format_id(order.id), isoformat(order.asked_at)))
+
+
+ROUTES = [erase]

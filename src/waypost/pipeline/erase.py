@@ -1,0 +1,42 @@
+"""Erase: withdraw what is open for a user, forget the devices, and blank what is final, page by page.
+
+Each step may be repeated, so that an erasure goes on wherever it was interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.domain.time import MINUTE_MS, Instant, later
+from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasure, Erasures
+from waypost.ports.work import Work
+
+PAGE: Final = 500
+LINGER_MS: Final = MINUTE_MS
+"""So long an erasure stands at least: what a worker or a list of a bulk job had in hand gets its row meanwhile."""
+WHY: Final = "erased"
+
+
+class Erased(Struct, frozen=True):
+    """How far one pass has come."""
+
+    blanked: int
+    finished: bool
+
+
+async def erase(erasures: Erasures, devices: Devices, work: Work, erasure: Erasure, now: Instant) -> Erased:
+    """One pass over everything there is of the user; it is the last where nothing can come any more."""
+    await devices.erase(erasure.app, erasure.user_id, erasure.asked_at)
+    await erasures.strike(erasure)
+    if unfinished := await erasures.unfinished(erasure, PAGE):
+        await work.withdraw(erasure.app, unfinished, WHY, now)
+    blanked = 0
+    while page := await erasures.blank(erasure, PAGE):
+        blanked += page
+    over = now >= later(erasure.asked_at, LINGER_MS) and not await erasures.unfinished(erasure, 1)
+    if over and not blanked:
+        await erasures.finish(erasure, now)
+    return Erased(blanked, over and not blanked)

@@ -1,0 +1,58 @@
+"""Forgetting a person: what the store knows of a user, but for what must go on adding up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.time import Instant
+
+ERASED_DEVICE = "erased"
+"""The device of a receipt that nobody's is any more."""
+
+
+class Erasure(Struct, frozen=True):
+    """An order to forget a user, which stands until it is carried out."""
+
+    id: NotificationId
+    """Of the same kind as those of notifications."""
+    app: AppId
+    user_id: UserId
+    tombstone: UserId
+    """Random, another for each erasure: in the place of the user in what stays."""
+    asked_at: Instant
+    """What came later is not erased: the user may be back."""
+
+
+class Erasures(Protocol):
+    """Orders, and the pages in which they are carried out; each page may be repeated."""
+
+    async def ask(self, erasure: Erasure) -> Erasure:
+        """Keep the order, durably; where one for this user stands already, that is given."""
+        ...
+
+    async def standing(self, n: int) -> Sequence[Erasure]:
+        """At most *n* orders that are not carried out, oldest first."""
+        ...
+
+    async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:
+        """At most *n* notifications of the user that are not final."""
+        ...
+
+    async def blank(self, erasure: Erasure, n: int) -> int:
+        """Take user, content and devices out of at most *n* final notifications and their receipts; how many it was.
+
+        Ids, times, statuses and codes stay, and so does the balance.
+        """
+        ...
+
+    async def strike(self, erasure: Erasure) -> None:
+        """Take the user out of lists of bulk jobs and of those who opted out."""
+        ...
+
+    async def finish(self, erasure: Erasure, at: Instant) -> None:
+        """It is carried out: the order itself forgets the user."""
+        ...

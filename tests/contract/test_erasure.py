@@ -1,0 +1,184 @@
+"""The contract of Erasures, and the stage that carries an order out, on every engine."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+import pytest
+
+from tests.contract import bulk_bench
+from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
+from tests.contract.sql import SqlUnderTest
+from waypost.domain.bulk import Order, Recipient
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import AppId, DeviceId, UserId, next_ids
+from waypost.domain.notification import Content, Notification
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import MINUTE_MS
+from waypost.pipeline.erase import Erased, erase
+from waypost.ports.erasure import ERASED_DEVICE, Erasure
+from waypost.ports.views import HistoryQuery
+
+pytestmark = pytest.mark.asyncio
+MARKER = "xq-marker"
+"""In everything that is said of the user who is to be forgotten."""
+HER = UserId(f"{MARKER}-user")
+TOMBSTONE = UserId("erased-0123")
+
+
+def told(bench: Bench, user: UserId = HER, app: AppId = APP) -> Notification:
+    """Its id says the store's time (those of the other tests never go back, whatever their clocks)."""
+    made = notification(bench.now, user=user, app=app, body=f"{MARKER} body")
+    (own,), _ = next_ids(bench.now, 1, os.urandom(10), 0)
+    return msgspec.structs.replace(made, id=own, device_ids=(DeviceId(f"{MARKER}-device"),))
+
+
+async def asked(bench: Bench, user: UserId = HER) -> Erasure:
+    order = Erasure(told(bench).id, APP, user, TOMBSTONE, bench.now)
+    return await bench.store.erasures_of(bench.worker).ask(order)
+
+
+async def passed(bench: Bench, order: Erasure) -> Erased:
+    erasures = bench.store.erasures_of(bench.worker)
+    return await erase(erasures, bench.store.devices, bench.worker, order, bench.now)
+
+
+async def carried_out(bench: Bench, order: Erasure) -> None:
+    """Pass over it until it is done."""
+    for _ in range(10):
+        if (await passed(bench, order)).finished:
+            return
+        bench.clock.advance(MINUTE_MS)
+    raise AssertionError("it does not come to an end")
+
+
+async def registered(bench: Bench, user: UserId, device: str) -> None:
+    said = Registration(APP, user, DeviceId(device), Platform("ios"), f"{MARKER}-token-of-{device}")
+    await bench.store.devices.upsert(said, bench.now, 0)
+
+
+async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) -> None:
+    """Another's notification, and one of the same name in another app, are as they were."""
+    done, letter, others = told(bench), told(bench), told(bench, UserId("bob"))
+    foreign = told(bench, app=OTHER_APP)
+    for made in (done, letter, others, foreign):
+        await bench.accept(made)
+        lease, item = await bench.take_one()
+        assert await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id")) == []
+    before = dict(await bench.store.views.balance())
+    await carried_out(bench, await asked(bench))
+    assert dict(await bench.store.views.balance()) == before
+    story = await bench.story(done)
+    kept = story.record.notification
+    assert (kept.user_id, kept.content, kept.device_ids) == (TOMBSTONE, Content(), ())
+    (receipt,) = story.receipts
+    assert (receipt.device_id, receipt.status, receipt.provider_id) == (ERASED_DEVICE, "sent", None)
+    assert receipt.sent_at is not None
+    assert await bench.store.views.history(HistoryQuery(APP, HER)) == []
+    for untouched in (others, foreign):
+        assert (await bench.story(untouched)).record.notification.content == untouched.content
+
+
+async def test_what_is_open_is_withdrawn_first_and_what_is_leased_is_waited_for(bench: Bench) -> None:
+    leased = told(bench)
+    await bench.accept(leased)
+    lease, item = await bench.take_one()
+    waiting = told(bench)
+    await bench.accept(waiting)
+    order = await asked(bench)
+    bench.clock.advance(MINUTE_MS // 2)
+    assert not (await passed(bench, order)).finished
+    assert (await bench.story(waiting)).record.status is NotificationStatus.CANCELLED
+    assert (await bench.story(leased)).record.notification.user_id == HER
+    assert await bench.settle_first(lease, item, 1, sent(0, bench.now)) == []
+    await carried_out(bench, order)
+    for made in (leased, waiting):
+        assert (await bench.story(made)).record.notification.user_id == TOMBSTONE
+    assert list(await bench.leasable()) == []
+
+
+async def test_a_waiting_retry_is_not_made(bench: Bench) -> None:
+    made = told(bench)
+    await bench.accept(made)
+    lease, item = await bench.take_one()
+    assert await bench.settle_first(lease, item, 1, again(0, bench.now)) == []
+    await carried_out(bench, await asked(bench))
+    assert (await bench.story(made)).record.notification.user_id == TOMBSTONE
+    assert list(await bench.leasable()) == []
+
+
+async def test_an_order_stands_until_it_is_carried_out_and_what_comes_later_stays(bench: Bench) -> None:
+    """Asked for twice it is one; the user who is back is somebody new."""
+    erasures = bench.store.erasures_of(bench.worker)
+    await registered(bench, HER, "old")
+    await bench.accept(told(bench))
+    order = await asked(bench)
+    bench.clock.advance(1)
+    assert await asked(bench) == order
+    assert list(await erasures.standing(10)) == [order]
+    assert (await passed(bench, order)) == Erased(1, finished=False)
+    await registered(bench, HER, "new")
+    later_on = told(bench)
+    await bench.accept(later_on)
+    await carried_out(bench, order)
+    assert list(await erasures.standing(10)) == []
+    assert [device.device_id for device in await bench.store.devices.of_user(APP, HER, inactive=True)] == ["new"]
+    assert (await bench.story(later_on)).record.notification == later_on
+    assert (await asked(bench)).id != order.id
+
+
+async def test_a_bulk_job_forgets_whom_it_lists_and_tells_all_the_others(bench: Bench) -> None:
+    """Two pieces are cut at the user, one of them is leased; the rest of the list is told once, and no table says
+    where it was cut."""
+    users = ["ann", HER, "yan", "zoe"]
+    for user in users:
+        await bulk_bench.registered(bench, user, device=f"{MARKER}-of" if user == HER else "d")
+    made = await bulk_bench.created(bench, bulk_bench.job(registry=None))
+    listed = [Recipient(UserId(user), {"name": f"{MARKER}-name"} if user == HER else {}) for user in users]
+    assert await bench.bulk.add(made.app, made.id, listed)
+    await bench.bulk.order(made.app, made.id, Order.START, bench.now)
+    await bulk_bench.walked(bench, made, most=2, piece=2)
+    order = await asked(bench)
+    await passed(bench, order)
+    lease = await bulk_bench.leased(bench)
+    assert bulk_bench.users_of(lease) == ["ann", "yan", "zoe"]
+    await bench.settle(lease, *(bulk_bench.taken(item, bench.now) for item in lease.items))
+    await carried_out(bench, order)
+    if isinstance(bench.store, SqlUnderTest):
+        assert [name for name, value in await bench.store.cells() if holds(value)] == []
+
+
+async def test_no_table_knows_the_person_afterwards(bench: Bench) -> None:
+    """Devices in use and not, lists of bulk jobs and where they were divided, opt-outs, marks, content, receipts."""
+    if not isinstance(bench.store, SqlUnderTest):
+        pytest.skip("the memory has no tables")
+    await registered(bench, HER, f"{MARKER}-old")
+    await registered(bench, UserId("zoe"), "zoes")
+    await bench.store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
+    await registered(bench, HER, f"{MARKER}-device")
+    await bench.store.opt_outs.put(APP, HER, bench.now)
+    made = told(bench)
+    await bench.accept(made)
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id"))
+    await bench.store.marks.hide(made.id, bench.now)
+    assert {name for name, value in await bench.store.cells() if holds(value)} == {
+        "notification",
+        "content",
+        "receipt",
+        "device",
+        "opt_out",
+    }  # fmt: skip - a set of names
+    await carried_out(bench, await asked(bench))
+    assert [
+        name for name, value in await bench.store.cells() if holds(value) and b"token-of-zoes" not in raw(value)
+    ] == []
+
+
+def raw(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def holds(value: object) -> bool:
+    return MARKER.encode() in raw(value)
