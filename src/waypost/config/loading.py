@@ -20,6 +20,8 @@ from waypost.ports.plugin import SenderPlugin
 PREFIX = "WAYPOST_"
 _APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET_KEY = re.compile(r"(?:^|[._-])(?:password|passphrase|secret)$", re.IGNORECASE)
+_SECRET_IN_URL = re.compile(r"//[^/?#@\s]*:([^/?#@\s]+)@|[?&]password=([^&\s]*)")
 _SETTINGS = frozenset(each.encode_name for each in msgspec.structs.fields(Config))
 
 
@@ -117,6 +119,8 @@ def _resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path
             raise ConfigurationError(path, f"the environment variable {reference[1]} is not set")
         return environ[reference[1]]
 
+    if _is_literal_secret(text, path):
+        raise ConfigurationError(path, "is or holds a secret: write ${NAME} or file:PATH in its place, not the secret")
     text = _REFERENCE.sub(named, text)
     if not text.startswith("file:"):
         return text
@@ -125,6 +129,16 @@ def _resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path
         return file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError):
         raise ConfigurationError(path, f"cannot read the file it refers to: {file}") from None
+
+
+def _is_literal_secret(text: str, path: str) -> bool:
+    """Whether a secret stands in the file itself: under a key that says so, or as the password of a URL."""
+    if not text or text.startswith("file:"):
+        return False
+    passwords = [first or second for first, second in _SECRET_IN_URL.findall(text)]
+    if _SECRET_KEY.search(path):
+        passwords.append(text)
+    return any(_REFERENCE.search(password) is None for password in passwords)
 
 
 def _override(tree: dict[str, Any], variable: str, value: str) -> None:

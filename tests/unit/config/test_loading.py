@@ -268,3 +268,37 @@ def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path)
     said = refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{apns: 2027-03-01}}}}}}")
     assert said.path == "apps.demo.expires_on.apns"
     assert refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{fcm: soon}}}}}}").path == "apps.demo.expires_on.fcm"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("store: postgresql://waypost:hunter2@db/waypost", "store"),
+        ("store: {url: 'postgresql://waypost@db/waypost?password=hunter2'}", "store.url"),
+        ("redis: {url: 'redis://:hunter2@${HOST}:6379'}", "redis.url"),
+        ("cassandra: {hosts: [a], username: w, password: hunter2}", "cassandra.password"),
+        ("kafka: {bootstrap: 'a:1', properties: {sasl.password: hunter2}}", "kafka.properties.sasl.password"),
+        ("apps: {demo: {fcm: {service_account_file: a, proxy: 'http://u:hunter2@p:1'}}}", "apps.demo.fcm.proxy"),
+    ],
+)
+def test_a_secret_in_the_file_itself_is_refused_and_not_repeated(tmp_path: Path, text: str, path: str) -> None:
+    refused = refusal(tmp_path, text, HOST="redis.example")
+    assert refused.path == path
+    assert "${NAME} or file:PATH" in str(refused)
+    assert "hunter2" not in str(refused)
+
+
+def test_a_secret_by_reference_is_taken_whatever_it_is_made_of(tmp_path: Path) -> None:
+    """Also where the environment overrides the setting."""
+    (tmp_path / "password").write_text("a:b@c\n")
+    config = read(
+        tmp_path,
+        "apps: {demo: {}}\nredis: {url: 'redis://way:${PASSWORD}@redis.example'}\n"
+        "cassandra: {hosts: [a], username: w, password: file:password}\n",
+        PASSWORD="hunter2",
+        WAYPOST_STORE="postgresql://w:hunter2@db/w",
+    )
+    assert config.cassandra is not None and config.redis is not None
+    assert config.cassandra.password == "a:b@c"
+    assert config.redis.url == "redis://way:hunter2@redis.example"
+    assert config.store.url == "postgresql://w:hunter2@db/w"
