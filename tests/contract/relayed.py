@@ -10,6 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from tests.contract.bench import APP, OTHER_APP
 from tests.contract.kafka_broker import KafkaBrokerUnderTest
 from tests.contract.sql import SqlUnderTest
@@ -21,7 +23,7 @@ from waypost.adapters.sql.relayed.lease import Part
 from waypost.adapters.sql.relayed.relay import CLAIM, Claim
 from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
-from waypost.adapters.sql.settings import OutboxSettings
+from waypost.adapters.sql.settings import Durability, OutboxSettings
 from waypost.adapters.sql.views import SqlViews
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -38,6 +40,7 @@ class CarriedUnderTest(SqlUnderTest):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
+        self._settings = msgspec.structs.replace(self._settings, durability=Durability.POWER)  # as it must be
         self.relays: dict[int, Relay] = {}
 
     async def reader(self) -> Broker:

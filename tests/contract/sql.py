@@ -10,8 +10,10 @@ import psycopg
 
 from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
+from tests.journeys.harness import until
 from waypost.adapters.sql.connection import SqliteConnection
 from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.settings import Durability, SqlSettings
@@ -22,7 +24,7 @@ from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
 from waypost.ports.holds import Holds
-from waypost.ports.journal import Journal
+from waypost.ports.journal import Journal, JournalRow
 from waypost.ports.keys import Keys
 from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
@@ -55,6 +57,24 @@ def trace(raw: psycopg.Connection[Any], statement: Callable[[str], None]) -> Non
     raw.cursor_factory = Traced
 
 
+def _is_whole(connection: Connection) -> bool:
+    readable = f"1 = 1 {connection.dialect.below_open_transactions}"
+    sql = f"SELECT count(*) FROM journal WHERE NOT ({readable})"  # noqa: S608 - an expression of ours
+    return bool(connection.execute(sql).fetchone()[0] == 0)
+
+
+class _WholeJournal(SqlJournal):
+    """Read when no open transaction hides its newest rows: on PostgreSQL another test's, in another database, does."""
+
+    async def read(self, after: int, n: int) -> list[JournalRow]:
+        """See Journal."""
+        await until(self._is_whole, "the end of all transactions that were open")
+        return await super().read(after, n)
+
+    async def _is_whole(self) -> bool:
+        return await self._database.read(_is_whole)
+
+
 class SqlUnderTest:
     """The SQL adapters on the database of a URL."""
 
@@ -84,7 +104,7 @@ class SqlUnderTest:
     @property
     def journal(self) -> Journal:
         """See StoreUnderTest."""
-        return self._opened.journal
+        return _WholeJournal(self._opened.database)
 
     @property
     def keys(self) -> Keys:

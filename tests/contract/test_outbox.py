@@ -10,10 +10,12 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
 from tests.contract.bench import APP, Bench, again, notification, sent, targets
 from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
+from tests.engines import beside, run_sql
 from tests.journeys.harness import until
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.sql.relayed import resting
@@ -84,6 +86,35 @@ async def test_an_entry_is_written_with_its_notification_and_followed_to_its_end
     await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
     assert await shown(stack) == [(made.id, None)]
     assert (await stack.outbox.counts(APP))[EntryState.DONE] == 1
+
+
+async def test_what_was_settled_is_over_also_if_the_server_crashes_at_once(
+    postgres_alone: Postgres, redis_url: str
+) -> None:
+    """A lost settle would leave a lease that is on record, of which its holder knows nothing any more."""
+    rarely = "ALTER SYSTEM SET wal_writer_delay = '10s'"  # the longest that what need not be durable is in memory alone
+    run_sql(postgres_alone.url, "DROP DATABASE IF EXISTS settled WITH (FORCE)", "CREATE DATABASE settled", rarely)
+    run_sql(postgres_alone.url, "SELECT pg_reload_conf()")
+    stack = RelayedUnderTest(beside(postgres_alone.url, "settled"), redis_url)
+    await stack.open()
+    try:
+        (bench,) = await benches(stack, 1)
+        made = await bench.accepted()
+        lease, item = await bench.take_one()
+        await bench.accepted()  # durable, and with it the lease
+        await bench.settle_first(lease, item, 1, sent(0, bench.now))
+        await asyncio.to_thread(postgres_alone.kill)
+        await asyncio.to_thread(postgres_alone.start)
+
+        async def found() -> NotificationStatus | None:
+            with contextlib.suppress(Unavailable):
+                return await bench.status(made)
+            return None
+
+        assert await until(found, "the server's answer") is NotificationStatus.SENT
+    finally:
+        await stack.close()
+        run_sql(postgres_alone.url, "ALTER SYSTEM RESET wal_writer_delay")
 
 
 async def test_several_relays_publish_each_entry_once(stack: RelayedUnderTest) -> None:

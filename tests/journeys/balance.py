@@ -51,12 +51,18 @@ async def balance(
 async def final_stories(service: Service, ledger: Ledger, deadline_s: float = DEADLINE_S) -> dict[str, Json]:
     """Every notification that the service lists, once none of the ledger's is open."""
 
+    still_open: list[str] = []
+
     async def settled() -> dict[str, Json]:
         stories = await listed(service)
-        still_open = [id_ for id_ in ledger.entries if stories.get(id_, {"status": "pending"})["status"] in OPEN]
+        still_open[:] = [id_ for id_ in ledger.entries if stories.get(id_, {"status": "pending"})["status"] in OPEN]
         return {} if still_open else stories
 
-    stories: dict[str, Json] = await until(settled, "everything accepted is final", deadline_s)
+    try:
+        stories: dict[str, Json] = await until(settled, "everything accepted is final", deadline_s)
+    except TimeoutError:
+        _, first = await service.ask("GET", f"/v1/notifications/{still_open[0]}")
+        raise AssertionError(f"{len(still_open)} are open after {deadline_s:.0f} s, such as {first}") from None
     return stories
 
 

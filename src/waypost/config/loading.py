@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from waypost.adapters.jwt.settings import misfit
-from waypost.adapters.sql.settings import is_postgres
+from waypost.adapters.sql.settings import Durability, is_postgres
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
@@ -184,6 +184,10 @@ def _check_engines(config: Config) -> None:
         raise ConfigurationError("broker", "nothing is carried but where `stack` is relayed")
     if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
         raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
+    if config.stack is Stack.RELAYED and config.store.durability is not Durability.POWER:
+        raise ConfigurationError(
+            "store.durability", "where `stack` is relayed leases are on record, and what ends them"
+        )
     if config.dedup and config.stack is not Stack.LOG:
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
     if config.handoff is Handoff.QUEUE and config.stack is not Stack.RELAYED:

@@ -34,9 +34,8 @@ def _run(transaction: Transaction, ops: Sequence[Report]) -> list[list[Stale]]:
     return stale
 
 
-SETTLE: Kind[Report, list[Stale]] = Kind("settle", _run, durable=False, patient=True)
-INTEND: Kind[Report, list[Stale]] = Kind("intend", _run, durable=True, patient=True)
-"""See sql.settle."""
+SETTLE: Kind[Report, list[Stale]] = Kind("settle", _run, durable=True, patient=True)
+"""Durable, intent or not: the lease is on record, and one whose settle the server forgot would never end."""
 
 
 class _Books:

@@ -19,10 +19,10 @@ from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.relayed.relaying import Relay, said_in
 from waypost.adapters.sql.relayed.release import RELEASE, Timer, is_something_due
-from waypost.adapters.sql.relayed.settle import INTEND, SETTLE, Report
+from waypost.adapters.sql.relayed.settle import SETTLE, Report
 from waypost.adapters.sql.relayed.withdraw import WITHDRAW, Recall
 from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.work import SqlWork, intends
+from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -187,10 +187,9 @@ class RelayedWork:
             await self._settle(token, back)
 
     async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
-        kind = INTEND if any(intends(one) for one in settled) else SETTLE
         report = Report(token % _MEMBERS, tuple(settled))
         rows = sum(len(one.changes) + 1 for one in settled)
-        stale = await asyncio.shield(self._database.commits.submit(kind, report, rows))
+        stale = await asyncio.shield(self._database.commits.submit(SETTLE, report, rows))
         let_go = {one.notification.lane for one in settled if _lets_go(one)}
         if let_go:
             self._came_back |= let_go
