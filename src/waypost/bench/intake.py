@@ -14,11 +14,17 @@ WORKERS = 2
 ROUNDS = 3
 SHAPES = ((1, 32, 2_000), (100, 8, 10_000), (1_000, 4, 10_000))
 """Notifications in one request, requests at once, notifications of a round."""
-WAYS = {"with dedup": "", "without": '"dedup_window":0,'}
+WAYS = {
+    "with dedup": "",
+    "by a key": '"idempotency_key":"order-{n}",',
+    "by both": '"idempotency_key":"order-{n}","dedup_window":86400,',
+    "without": '"dedup_window":0,',
+}
+"""By its content, by an idempotency key, by both, and not at all."""
 
 
 def run(programs: Programs) -> list[Row]:
-    """Rounds in turn, with dedup and without; the medians."""
+    """Rounds in turn, each way of dedup; the medians."""
     rows: list[Row] = []
     first = 0
     with running(programs, WORKERS, 0) as stack:
@@ -51,16 +57,10 @@ def _rows(batch: int, connections: int, seen: dict[str, list[dict[str, float]]])
     }
     with_dedup, without = medians["with dedup"], medians["without"]
     name = "single POSTs" if batch == 1 else f"batches of {batch:,}"
-    rows.append(
-        row(
-            "intake",
-            f"{name}: Waypost's CPU a notification",
-            with_dedup["own_us"],
-            "µs",
-            f"without dedup {without['own_us']:.1f}",
-            with_dedup["own_us"] / without["own_us"],
-        )
-    )
+    for way in ("with dedup", "by a key", "by both"):
+        what = f"{name}: Waypost's CPU a notification" + ("" if way == "with dedup" else f", dedup {way}")
+        value, against = medians[way]["own_us"], without["own_us"]
+        rows.append(row("intake", what, value, "µs", f"without dedup {against:.1f}", value / against))
     rows.append(row("intake", f"{name}: accepted a second", with_dedup["per_s"], "1/s"))
     for part in ("p50", "p95", "p99"):
         value, against = with_dedup[f"{part}_ms"], without[f"{part}_ms"]

@@ -2,9 +2,9 @@
 
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
-it was due. ``fields`` is JSON to be added to each notification, such as ``"dedup_window":0``; ``first`` is the number
-of the first. ``marks`` is a file that is given, for each request, u64s (little-endian): first number, how many, µs
-since 1970 when due, and when answered.
+it was due. ``fields`` is JSON to be added to each notification, such as ``"dedup_window":0``, where ``{n}`` is its
+number; ``first`` is the number of the first. ``marks`` is a file that is given, for each request, u64s (little-endian):
+first number, how many, µs since 1970 when due, and when answered.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class Course:
     def _notification(self, n: int) -> str:
         text = f'"title":"Your parcel is here","body":"Number {n} was left at the front door."'
         data = f'"data":{{"mark":"{n}","screen":"parcels"}}'
-        return f'{{"user_id":"user-{n % self._users}",{text},{data}{self._fields}}}'
+        fields = self._fields.replace("{n}", str(n))
+        return f'{{"user_id":"user-{n % self._users}",{text},{data}{fields}}}'
 
     def _answered(self, status: int, taken: int, many: int, due: float) -> None:
         now = time.perf_counter()

@@ -2,8 +2,8 @@
 //!
 //! `connections` (8) requests at once of `batch` (1) notifications each, to `users` (1000) in turn, until `count`
 //! notifications or `seconds` have passed; with `rate`, that many notifications a second, late or not: a request's
-//! latency counts from when it was due. `fields` is JSON to be added to each notification, such as `"dedup_window":0`;
-//! `first` is the number of the first; `prefix` goes before the number of a user. `marks` is a file that is given, for
+//! latency counts from when it was due. `fields` is JSON to be added to each notification, such as `"dedup_window":0`,
+//! `{n}` in it is its number; `first` is the number of the first; `prefix` goes before the number of a user. `marks` is a file that is given, for
 //! each request, u64s (little-endian): first number, how many, µs since 1970 when due, and when answered.
 use std::{
     cell::{Cell, RefCell},
@@ -93,7 +93,8 @@ fn write_notification(order: &Order, n: u64, to: &mut String) {
     write!(
         to,
         r#"{{"user_id":"{}{user}",{shown}"data":{{"mark":"{n}","screen":"parcels"}}{}}}"#,
-        order.prefix, order.fields,
+        order.prefix,
+        order.fields.replace("{n}", &n.to_string()),
     )
     .expect("a string takes everything");
 }
