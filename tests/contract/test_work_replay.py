@@ -12,7 +12,7 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.pipeline.route import poisoned
 from waypost.ports.journal import DeliveryMoved, NotificationMoved
-from waypost.ports.work import Accepted, Arrival, NotReplayable, Replay, Settled
+from waypost.ports.work import Accepted, Arrival, Duplicate, NotReplayable, Replay, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -159,6 +159,18 @@ async def test_a_duplicates_record_is_not_replayable(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
     assert await bench.accept(_replay(second, bench.now)) == [NotReplayable(known=True)]
+
+
+async def test_a_replay_neither_needs_nor_ends_a_dedup_window(bench: Bench) -> None:
+    """What is being sent again is still what was said; ended by force, the next one is new beside it."""
+    first, second, third = (notification(bench.now, body="same") for _ in range(3))
+    await bench.accept(Arrival(first, (by_content(first),)))
+    await bench.routed(first, DEAD)
+    assert await bench.accept(_replay(first, bench.now)) == [Accepted(first.id)]
+    assert await bench.accept(Arrival(second, (by_content(second),))) == [Duplicate(first.id, second.id)]
+    assert await bench.store.dedup.forget([by_content(first).key]) == 1
+    assert await bench.accept(Arrival(third, (by_content(third),))) == [Accepted(third.id)]
+    assert sorted(await bench.leasable()) == [first.id, third.id]
 
 
 async def test_replays_and_arrivals_share_a_batch(bench: Bench) -> None:
