@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,13 +20,31 @@ if TYPE_CHECKING:
     from waypost.ports.keys import ApiKey
 
 
-@click.group(short_help="Create, list and revoke API keys.")
+SCOPES = ("send", "send:any-user", "devices", "read", "admin")
+"""``domain.scope.Scope``, which need not be imported to say what the options are."""
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def _seconds(_context: click.Context, _option: click.Parameter, span: str | None) -> int | None:
+    """A span of time as people write it: ``90d``, ``24h``, ``30m``, ``45s``."""
+    if span is None:
+        return None
+    found = re.fullmatch(r"(\d{1,6})([smhd])", span)
+    if found is None:
+        raise click.BadParameter("a number and s, m, h or d, such as 24h")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+@click.group(short_help="Create, rotate, list and revoke API keys.")
 def keys() -> None:
-    """Create, list and revoke API keys. Opens the store itself, also while Waypost runs.
+    """Create, rotate, list and revoke API keys. Opens the store itself, also while Waypost runs.
 
     \b
     Examples:
       waypost keys create --app demo --caller shop-backend
+      waypost keys rotate wp_4k2h7x3a --overlap 24h
       waypost keys list
       waypost keys revoke wp_4k2h7x3a
     """
@@ -33,14 +53,23 @@ def keys() -> None:
 @keys.command()
 @click.option("--app", required=True, help="The app it is for, as the configuration names it.")
 @click.option("--caller", required=True, help="Who will use it; the name stays when the key is replaced.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it may do; repeat it. [all]")
+@click.option("--expires", "lifetime_s", callback=_seconds, help="When it ends, such as 90d or 12h. [never]")
 @config_option
 @as_json_option
-def create(app: str, caller: str, config_path: Path | None, as_json: bool) -> None:
+def create(
+    app: str,
+    caller: str,
+    scopes: tuple[str, ...],
+    lifetime_s: int | None,
+    config_path: Path | None,
+    as_json: bool,
+) -> None:
     """Make a key and show it, this once.
 
     \b
     Examples:
-      waypost keys create --app demo --caller shop-backend
+      waypost keys create --app demo --caller shop-backend --scope send:any-user --expires 90d
       export WAYPOST_API_KEY=$(waypost keys create --app demo --caller me)
     """
     config, _ = read_config(config_path)
@@ -48,26 +77,71 @@ def create(app: str, caller: str, config_path: Path | None, as_json: bool) -> No
         raise click.BadParameter(f"the configuration has only {', '.join(config.apps)}", param_hint="--app")
     if not 1 <= len(caller) <= 128 or not caller.isprintable():
         raise click.BadParameter("1 to 128 printable characters", param_hint="--caller")
-    text, stored = asyncio.run(make_key(config, app, caller))
-    if as_json:
-        print_json({"key": text, "prefix": stored.prefix, "app": app, "caller": caller})
-    else:
-        click.echo(text)
-        click.echo(f"A key of {caller} for {app}. It is not shown again.", err=True)
+    text, stored = asyncio.run(make_key(config, app, caller, scopes, lifetime_s))
+    _show_new(text, stored, as_json)
 
 
-async def make_key(config: Config, app: str, caller: str) -> tuple[str, ApiKey]:
+async def make_key(
+    config: Config, app: str, caller: str, scopes: Sequence[str] = SCOPES, lifetime_s: int | None = None
+) -> tuple[str, ApiKey]:
     """Make and store a key: its text, which is known here alone, and what was stored."""
     from waypost.bootstrap.admin import open_admin_store
     from waypost.domain import api_key
     from waypost.domain.ids import AppId, CallerId
-    from waypost.ports.keys import ApiKey
+    from waypost.domain.scope import Scope
+    from waypost.domain.time import SECOND_MS
+    from waypost.ports.keys import issued
 
     made = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES))
-    stored = ApiKey(made.prefix, made.secret_hash, AppId(app), CallerId(caller), _now())
+    chosen = frozenset(map(Scope, scopes or SCOPES))
+    lifetime_ms = None if lifetime_s is None else lifetime_s * SECOND_MS
+    stored = issued(made, AppId(app), CallerId(caller), _now(), chosen, lifetime_ms)
     async with open_admin_store(config) as store:
         await store.keys.add(stored)
     return made.text, stored
+
+
+@keys.command()
+@click.argument("prefix")
+@click.option("--overlap", "overlap_s", callback=_seconds, default="24h", help="How long both are good. [24h]")
+@config_option
+@as_json_option
+def rotate(prefix: str, overlap_s: int, config_path: Path | None, as_json: bool) -> None:
+    """Make a key for the same caller, with the same scopes; the one that begins with PREFIX ends after the overlap.
+
+    \b
+    Example:
+      waypost keys rotate wp_4k2h7x3a --overlap 24h
+    """
+    config, _ = read_config(config_path)
+    made = asyncio.run(_rotate(config, prefix, overlap_s))
+    if made is None:
+        raise click.ClickException(f"no live key begins with {prefix[:11]}")
+    _show_new(*made, as_json)
+
+
+async def _rotate(config: Config, prefix: str, overlap_s: int) -> tuple[str, ApiKey] | None:
+    from waypost.bootstrap.admin import open_admin_store
+    from waypost.domain import api_key
+    from waypost.domain.time import SECOND_MS, later
+    from waypost.ports.keys import successor
+
+    made, now = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES)), _now()
+    async with open_admin_store(config) as store:
+        old = await store.keys.find(prefix)
+        if old is None:
+            return None
+        new = successor(old, made, now)
+        done = await store.keys.replace(prefix, new, later(now, overlap_s * SECOND_MS))
+    return (made.text, new) if done else None
+
+
+def _show_new(text: str, stored: ApiKey, as_json: bool) -> None:
+    if as_json:
+        print_json({"key": text, **_row(stored)})
+    else:
+        click.echo(text)
+        click.echo(f"A key of {stored.caller} for {stored.app}. It is not shown again.", err=True)
 
 
 @keys.command("list")
@@ -81,28 +155,33 @@ def list_(app: str | None, config_path: Path | None, as_json: bool) -> None:
     Example:
       waypost keys list --app demo --json
     """
-    from waypost.domain.time import isoformat
-
     config, _ = read_config(config_path)
-    found = asyncio.run(_list(config, app))
-    rows = [
-        {
-            "prefix": key.prefix,
-            "app": key.app,
-            "caller": key.caller,
-            "created_at": isoformat(key.created_at),
-            "revoked_at": None if key.revoked_at is None else isoformat(key.revoked_at),
-        }
-        for key in found
-    ]
+    rows = [_row(key) for key in asyncio.run(_list(config, app))]
     if as_json:
         print_json({"items": rows})
         return
     shown = [
-        (each["prefix"], each["app"], each["caller"], short_time(each["created_at"]), short_time(each["revoked_at"]))
+        (
+            *(each[name] for name in ("prefix", "app", "caller")),
+            "all" if len(each["scopes"]) == len(SCOPES) else " ".join(each["scopes"]),
+            *(short_time(each[name]) for name in _TIMES),
+        )
         for each in rows
     ]
-    console().print(table(("key", "app", "caller", "created", "revoked"), shown) if shown else "no keys")
+    head = ("key", "app", "caller", "scopes", "created", "last used", "expires", "revoked")
+    console().print(table(head, shown) if shown else "no keys")
+
+
+_TIMES = ("created_at", "last_used_at", "expires_at", "revoked_at")
+
+
+def _row(key: ApiKey) -> dict[str, Any]:
+    """What is known of a key."""
+    from waypost.domain.time import isoformat
+
+    times = {name: getattr(key, name) for name in _TIMES}
+    known = {"prefix": key.prefix, "app": key.app, "caller": key.caller, "scopes": sorted(key.scopes)}
+    return known | {name: None if at is None else isoformat(at) for name, at in times.items()}
 
 
 async def _list(config: Config, app: str | None) -> list[ApiKey]:

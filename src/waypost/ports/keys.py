@@ -7,9 +7,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.api_key import NewKey
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.scope import EVERY_SCOPE, Scope
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, later
 
 
 class ApiKey(Struct, frozen=True):
@@ -58,3 +59,22 @@ class Keys(Protocol):
     async def touch(self, uses: Mapping[str, Instant]) -> None:
         """Note when each key was used, by prefix; the later of two stays."""
         ...
+
+
+def issued(
+    made: NewKey,
+    app: AppId,
+    caller: CallerId,
+    now: Instant,
+    scopes: frozenset[Scope] = EVERY_SCOPE,
+    lifetime_ms: int | None = None,
+) -> ApiKey:
+    """A new key as it is stored; without a lifetime it lives until it is revoked."""
+    ends = None if lifetime_ms is None else later(now, lifetime_ms)
+    return ApiKey(made.prefix, made.secret_hash, app, caller, now, scopes=scopes, expires_at=ends)
+
+
+def successor(old: ApiKey, made: NewKey, now: Instant) -> ApiKey:
+    """The key that takes the place of *old*: the same caller and scopes, and as long a life."""
+    lifetime_ms = None if old.expires_at is None else old.expires_at - old.created_at
+    return issued(made, old.app, old.caller, now, old.scopes, lifetime_ms)

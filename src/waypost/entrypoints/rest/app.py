@@ -22,6 +22,7 @@ from waypost.entrypoints.rest import (
     dedup_routes,
     device_routes,
     explain_routes,
+    key_routes,
     notification_routes,
     operating_routes,
     opt_out_routes,
@@ -50,6 +51,7 @@ ROUTES: list[HTTPRouteHandler] = [
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *outbox_routes.ROUTES,
+    *key_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
 """Those of Waypost's own API."""
@@ -57,7 +59,7 @@ ROUTES: list[HTTPRouteHandler] = [
 
 def build_app(api: Api) -> ASGIApp:
     """The ASGI application over *api*; it holds nothing that needs closing."""
-    routes = _routes(api.settings)
+    routes = served_routes(api.settings)
     document = partial(openapi_document, api.platforms, api.channels, api.settings)
     inner = Litestar(
         route_handlers=[*routes, *reference.ROUTES],
@@ -79,10 +81,10 @@ def openapi_document(
 
     Made when it is first asked for: that takes a third as long as all else of a worker's start.
     """
-    return specification(_routes(settings), {"Platform": platforms, "Channel": channels})
+    return specification(served_routes(settings), {"Platform": platforms, "Channel": channels})
 
 
-def _routes(settings: RestSettings) -> list[HTTPRouteHandler]:
+def served_routes(settings: RestSettings = EVERYTHING) -> list[HTTPRouteHandler]:
     """What is served: our own API, and the shapes of others that are not switched off."""
     under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
     return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ()), *under_api]

@@ -21,6 +21,8 @@ IdText = Annotated[
 ]
 Base64Url = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+={0,2}$", max_length=128)]
 
+PrefixText = Annotated[str, Meta(pattern=r"^wp_[a-z2-7]{8}(?!\n)$", min_length=11, max_length=11)]
+
 PlatformName = Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})]
 TokenText = Annotated[
     str,

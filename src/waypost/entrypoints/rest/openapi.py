@@ -33,6 +33,7 @@ TAGS = {
     "Devices": "Where a user can be reached.",
     "Other shapes": "The same API as callers of other services know it; each can be switched off.",
     "Users": "What there is of a person, and its end.",
+    "Keys": "Who may call.",
     "Operation": "Health and metrics.",
 }
 COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)

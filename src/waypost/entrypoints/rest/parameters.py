@@ -14,7 +14,7 @@ from waypost.domain.submission import Identity
 from waypost.entrypoints.access import own
 from waypost.entrypoints.decoding import checked
 from waypost.entrypoints.rest.answers import spoken_of
-from waypost.entrypoints.rest.bodies import IdText, TokenText
+from waypost.entrypoints.rest.bodies import IdText, PrefixText, TokenText
 from waypost.pipeline.intake import Caller
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
@@ -39,6 +39,7 @@ PATH_KINDS = {
     "user_id": Identity,
     "device_id": Identity,
     "token": TokenText,
+    "prefix": PrefixText,
 }
 """What the path parameters are once they are read."""
 

@@ -1,0 +1,171 @@
+"""Routes of API keys: make, rotate, list and revoke those of the caller's own app."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.params import PathParameter, RawBody
+from msgspec import Meta, Struct
+
+from waypost.domain import api_key
+from waypost.domain.errors import ErrorCode, NotFound
+from waypost.domain.ids import CallerId
+from waypost.domain.scope import Scope
+from waypost.domain.submission import Identity
+from waypost.domain.time import DAY_MS, SECOND_MS, isoformat, later
+from waypost.entrypoints.access import ADMINISTERS
+from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.views import Timestamp
+from waypost.ports.keys import ApiKey, issued, successor
+
+_WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
+_YEAR_S = 366 * DAY_MS // SECOND_MS
+
+_Lifetime = Annotated[int, Meta(ge=1, le=10 * _YEAR_S)]
+
+PathPrefix = Annotated[str, PathParameter(description="How the key begins, such as `wp_4k2h7x3a`.")]
+
+
+class WantedKey(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose key it is to be, what it may do, and for how long."""
+
+    caller: Annotated[Identity, Meta(description="Who will use it; the name stays when the key is replaced.")]
+    scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=len(Scope))]
+    expires_in: Annotated[_Lifetime | None, Meta(description="Seconds; never if left out.")] = None
+
+
+class Rotation(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to rotate; the body may be left out."""
+
+    overlap: Annotated[int, Meta(ge=0, le=_YEAR_S, description="Seconds in which both keys are good.")] = 86_400
+
+
+class KeyView(Struct, frozen=True):
+    """A key without its secret."""
+
+    prefix: str
+    caller: str
+    scopes: tuple[Scope, ...]
+    created_at: Timestamp
+    last_used_at: Annotated[Timestamp | None, Meta(description="Within a minute or so.")]
+    expires_at: Timestamp | None
+    revoked_at: Timestamp | None
+
+
+class MadeKey(Struct, frozen=True):
+    """A new key; *key* is shown this once."""
+
+    key: Annotated[str, Meta(description="The whole of it: what a caller presents.")]
+    stored: KeyView
+
+
+class KeyList(Struct, frozen=True):
+    """Every key of the app, oldest first."""
+
+    items: tuple[KeyView, ...]
+
+
+_wanted = msgspec.json.Decoder(WantedKey)
+_rotation = msgspec.json.Decoder(Rotation)
+
+
+@post(
+    "/v1/keys",
+    tags=["Keys"],
+    summary="Make a key",
+    operation_id="createKey",
+    opt=speaks(
+        {201: MadeKey},
+        ADMINISTERS,
+        body=WantedKey,
+        example={"caller": "shop-backend", "scopes": ["send:any-user", "read"], "expires_in": 7_776_000},
+        codes=_WRITE_CODES,
+    ),
+)
+async def create(request: Call, body: RawBody) -> Response[bytes]:
+    """The key is in the answer and nowhere else: what is stored is its hash."""
+    wanted, api, made = decode(_wanted, body), api_of(request), _new()
+    lifetime_ms = None if wanted.expires_in is None else wanted.expires_in * SECOND_MS
+    now = api.clock.now()
+    stored = issued(made, request.user.app, CallerId(wanted.caller), now, frozenset(wanted.scopes), lifetime_ms)
+    await api.keys.add(stored)
+    return _shown_once(made, stored)
+
+
+@get("/v1/keys", tags=["Keys"], summary="List keys", operation_id="listKeys", opt=speaks({200: KeyList}, ADMINISTERS))
+async def listed(request: Call) -> Response[bytes]:
+    """Oldest first, the revoked and expired ones too."""
+    keys = await api_of(request).keys.all(request.user.app)
+    return answer(200, KeyList(tuple(map(_view, keys))))
+
+
+@post(
+    "/v1/keys/{prefix:str}/rotate",
+    tags=["Keys"],
+    summary="Rotate a key",
+    operation_id="rotateKey",
+    opt=speaks(
+        {201: MadeKey},
+        ADMINISTERS,
+        body=Rotation,
+        body_required=False,
+        example={"overlap": 3_600},
+        codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES),
+    ),
+)
+async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[bytes]:
+    """A new key for the same caller, with the same scopes and as long a life; the old one ends after the overlap."""
+    wanted, api = decode(_rotation, body) if body else Rotation(), api_of(request)
+    made, now = _new(), api.clock.now()
+    new = successor(await _own(request, prefix), made, now)
+    if not await api.keys.replace(prefix, new, later(now, wanted.overlap * SECOND_MS)):
+        raise NotFound("no such live key")
+    return _shown_once(made, new)
+
+
+@delete(
+    "/v1/keys/{prefix:str}",
+    tags=["Keys"],
+    summary="Revoke a key",
+    operation_id="revokeKey",
+    status_code=204,
+    opt=speaks({204: None}, ADMINISTERS, codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES)),
+)
+async def revoke(request: Call, prefix: PathPrefix) -> None:
+    """Refused from now on, by every process within `rest.key_cache_s`."""
+    await _own(request, prefix)
+    if not await api_of(request).keys.revoke(prefix, api_of(request).clock.now()):
+        raise NotFound("no such live key")
+
+
+async def _own(request: Call, prefix: str) -> ApiKey:
+    """A key of the caller's own app; another's is as good as none."""
+    key = await api_of(request).keys.find(prefix)
+    if key is None or key.app != request.user.app:
+        raise NotFound("no such live key")
+    return key
+
+
+def _new() -> api_key.NewKey:
+    return api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES))
+
+
+def _shown_once(made: api_key.NewKey, stored: ApiKey) -> Response[bytes]:
+    shown = answer(201, MadeKey(made.text, _view(stored)))
+    shown.headers["cache-control"] = "no-store"
+    return shown
+
+
+def _view(key: ApiKey) -> KeyView:
+    times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
+    created_at, *others = (None if at is None else isoformat(at) for at in times)
+    assert created_at is not None
+    return KeyView(key.prefix, key.caller, tuple(sorted(key.scopes)), created_at, *others)
+
+
+ROUTES = [create, listed, rotate, revoke]

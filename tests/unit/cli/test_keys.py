@@ -1,0 +1,60 @@
+"""Keys by the command line, over a store of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from waypost.cli import waypost
+from waypost.cli.keys import SCOPES
+from waypost.domain.scope import Scope
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """One app, one file."""
+    path = tmp_path / "waypost.yaml"
+    path.write_text("apps: {demo: {}}\nstore: sqlite:///waypost.db\n")
+    return path
+
+
+def said(config: Path, *words: str) -> dict[str, Any]:
+    """What a command answers, as JSON."""
+    result = CliRunner().invoke(waypost, ["keys", *words, "--config", str(config), "--json"])
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_every_scope_can_be_asked_for() -> None:
+    assert frozenset(map(Scope, SCOPES)) == frozenset(Scope)
+
+
+def test_a_key_is_made_rotated_listed_and_revoked(config: Path) -> None:
+    first = said(config, "create", "--app", "demo", "--caller", "shop", "--scope", "read", "--expires", "90d")
+    assert (first["scopes"], first["expires_at"] > first["created_at"]) == (["read"], True)
+    second = said(config, "rotate", first["prefix"], "--overlap", "1h")
+    assert (second["caller"], second["scopes"]) == ("shop", ["read"])
+    assert second["expires_at"] > first["expires_at"]
+    old, new = said(config, "list")["items"]
+    assert old["created_at"] < old["expires_at"] < first["expires_at"]
+    assert new == {name: value for name, value in second.items() if name != "key"}
+    assert said(config, "revoke", second["prefix"]) == {"revoked": second["prefix"]}
+    assert CliRunner().invoke(waypost, ["keys", "rotate", second["prefix"], "--config", str(config)]).exit_code == 1
+
+
+def test_a_key_without_a_choice_may_do_everything_for_ever(config: Path) -> None:
+    made = said(config, "create", "--app", "demo", "--caller", "shop")
+    assert (made["scopes"], made["expires_at"]) == (sorted(SCOPES), None)
+    listed = CliRunner().invoke(waypost, ["keys", "list", "--config", str(config)])
+    assert " all " in listed.output
+
+
+@pytest.mark.parametrize("span", ["90", "d", "-1d", "1.5h", "9999999d", "1w", ""])
+def test_a_span_that_makes_no_sense_is_wrong_usage(config: Path, span: str) -> None:
+    words = ["keys", "create", "--app", "demo", "--caller", "shop", "--expires", span, "--config", str(config)]
+    assert CliRunner().invoke(waypost, words).exit_code == 2
