@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,9 +30,14 @@ Context = Any
 class Call:
     """One call past authentication."""
 
-    def __init__(self, context: Context, caller: Caller) -> None:
+    def __init__(self, context: Context, caller: Caller, known: Callable[[], Awaitable[Caller]]) -> None:
         self.caller = caller
         self._context = context
+        self._known = known
+
+    async def still(self) -> None:
+        """WaypostError where the caller would not be let in any more: a stream may outlive its key."""
+        self.caller = await self._known()
 
     async def next(self, kind: type[M], timeout_s: float | None = None) -> M | None:
         """The next message; None at the end, a WaypostError where it is too slow or is none."""
@@ -97,11 +103,16 @@ class Calls:
         """Nothing of the message is read before the caller is known."""
         if self._open > self._api.settings.calls_limit:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
-        caller = await self._api.callers.caller(presented(_fields(context)))
-        admit(caller, access)
+        known = partial(self._known, presented(_fields(context)), access)
+        caller = await known()
         if writes and self._api.is_draining():
             raise shutting_down()
-        return Call(context, caller)
+        return Call(context, caller, known)
+
+    async def _known(self, credential: str | None, access: Access) -> Caller:
+        caller = await self._api.callers.caller(credential)
+        admit(caller, access)
+        return caller
 
     def _report(self, method: str, error: Exception) -> None:
         """Log where it happened, not its text, which may quote what was sent."""

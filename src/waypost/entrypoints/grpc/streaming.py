@@ -8,12 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 
-from waypost.domain.errors import Fault, InvalidRequest, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.entrypoints.grpc.answers import submitted
 from waypost.entrypoints.grpc.calls import Call, shutting_down
 from waypost.entrypoints.grpc.refusals import foreseen, status_of
 from waypost.entrypoints.submitting import BATCH_LIMIT, Submitted
 from waypost.v1 import notifications_pb2 as pb
+
+_ENDS = (ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
 
 SubmitAll = Callable[[Sequence[pb.Submission]], Awaitable[list[Submitted | WaypostError]]]
 
@@ -83,11 +85,12 @@ class SubmissionStream:
             self._room.set()
 
     async def _answers(self, items: Sequence[pb.StreamItem]) -> Sequence[Submitted | WaypostError]:
-        """One answer each; what refuses all of them for now is the answer of each."""
+        """One answer each; what refuses all of them for now is the answer of each, who refuses the caller ends it."""
         try:
+            await self._call.still()
             return await self._submit([item.notification for item in items])
         except WaypostError as refusal:
-            if foreseen(refusal) is None:
+            if foreseen(refusal) is None or refusal.code in _ENDS:
                 raise
             return [refusal] * len(items)
 
