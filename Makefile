@@ -38,8 +38,10 @@ bench-peers: install ## measure what other clients, and a Celery worker, need fo
 interop: install ## send 100,000 requests to each of eight HTTP/2 servers and judge every answer
 	@$(PYTHON) -m scripts.interop $(ARGS)
 
-fuzz: ## look for bytes that break the HTTP/2 reader and header decoder (SECONDS=60 each)
+fuzz: install ## look for bytes that break the HTTP/2 reader and header decoder, or a door (SECONDS=60 each; SEED=… repeats the doors' mutants)
 	@$(PYTHON) scripts/fuzz.py $(or $(SECONDS),60)
+	@WAYPOST_FUZZ_SECONDS=$(or $(SECONDS),60) WAYPOST_FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
+	    $(BIN)/python -m pytest -q tests/hostile/test_fuzz.py -o timeout=0
 
 chaos: install ## kill, freeze and poison workers under load, for long (KILLS=200 CALLERS=32; SEED=… repeats its choices)
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \

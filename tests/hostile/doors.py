@@ -22,6 +22,7 @@ from waypost.domain.ids import NotificationId, parse_id
 from waypost.v1 import notifications_pb2 as pb
 
 AT_ONCE: Final = 25
+SUBMIT: Final = "/waypost.v1.Notifications/Submit"
 JSON_TYPE: Final = {"content-type": "application/json"}
 
 
@@ -186,9 +187,7 @@ class OverGrpc:
     async def _ask(self, message: pb.Submission | bytes) -> Answer:
         raw = message if isinstance(message, bytes) else message.SerializeToString()
         try:
-            answer = await self._door.channel.unary_unary("/waypost.v1.Notifications/Submit")(
-                raw, metadata=self._door.key
-            )
+            answer = await self._door.channel.unary_unary(SUBMIT)(raw, metadata=self._door.key)
         except grpc.aio.AioRpcError as error:
             return _refused(status_in(error))
         return Took(parse_id(pb.Submitted.FromString(answer).id))

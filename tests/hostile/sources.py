@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -17,14 +17,58 @@ from waypost.domain.ids import CallerId
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.intake import Caller
-from waypost.ports.source import PAYLOAD, Refused
+from waypost.ports.source import PAYLOAD, Foreign, Refused, Source
 
 WAIT_S = 120
-POLL_S = 0.01
 BATCH = 50
 JOB_FIELDS = frozenset({"user_id", "title", "body", "data"})
 
 Fields = Mapping[bytes, bytes]
+
+
+class Read:
+    """What was acknowledged or buried."""
+
+    def __init__(self) -> None:
+        self.places: set[str] = set()
+        self.buried: list[Refused] = []
+        self._news = asyncio.Event()
+
+    def note(self, messages: Iterable[Foreign]) -> None:
+        """These are done."""
+        self.places.update(each.place for each in messages)
+        self._news.set()
+
+    async def all_of(self, count: int) -> None:
+        """Return when so many are."""
+        async with asyncio.timeout(WAIT_S):
+            while len(self.places) < count:
+                self._news.clear()
+                await self._news.wait()
+
+
+@asynccontextmanager
+async def reading(service: Behind, reader: Source) -> AsyncIterator[Read]:
+    """Read until the block ends."""
+    read, ack, bury = Read(), reader.ack, reader.bury
+
+    async def acked(messages: Sequence[Foreign]) -> None:
+        await ack(messages)
+        read.note(messages)
+
+    async def buried(refused: Sequence[Refused]) -> None:
+        await bury(refused)
+        read.buried.extend(refused)
+        read.note([each.message for each in refused])
+
+    reader.ack, reader.bury = acked, buried  # type: ignore[method-assign]  # the real ones are called
+    caller = Caller(DEMO, CallerId("source:hostile"), EVERY_SCOPE)
+    door = StreamDoor("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH)
+    await door.start()
+    try:
+        yield read
+    finally:
+        await door.stop()
 
 
 class FromStream:
@@ -37,13 +81,11 @@ class FromStream:
     async def offer(self, cases: Sequence[Case]) -> list[Answer]:
         """See Door."""
         written = {case.name: fields for case in cases if (fields := self.form(case)) is not None}
-        async with self._reading() as buried:
+        async with reading(self.behind, self._source.reader()) as read:
             await self.write(list(written.values()))
-            async with asyncio.timeout(WAIT_S):
-                while len(self.behind.taken.ids) + len(buried) < len(written):  # noqa: ASYNC110 - nobody tells
-                    await asyncio.sleep(POLL_S)
+            await read.all_of(len(written))
         assert await self._source.left() == 0
-        return [self._answer(case, written.get(case.name), buried) for case in cases]
+        return [self._answer(case, written.get(case.name), read.buried) for case in cases]
 
     def form(self, case: Case) -> Fields | None:
         """The message; None where it cannot be said."""
@@ -52,26 +94,6 @@ class FromStream:
     async def write(self, messages: Sequence[Fields]) -> None:
         """Append them."""
         await self._source.write(*(each[PAYLOAD] for each in messages))
-
-    @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[list[Refused]]:
-        """Read until the block ends; what is buried is told, too."""
-        reader, service = self._source.reader(), self.behind
-        buried: list[Refused] = []
-        bury = reader.bury
-
-        async def telling(refused: Sequence[Refused]) -> None:
-            await bury(refused)
-            buried.extend(refused)
-
-        reader.bury = telling  # type: ignore[method-assign]  # the real one is called
-        caller = Caller(DEMO, CallerId("source:hostile"), EVERY_SCOPE)
-        door = StreamDoor("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH)
-        await door.start()
-        try:
-            yield buried
-        finally:
-            await door.stop()
 
     def _answer(self, case: Case, fields: Fields | None, buried: Sequence[Refused]) -> Answer:
         if fields is None:

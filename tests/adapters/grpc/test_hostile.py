@@ -7,7 +7,9 @@ import contextlib
 from typing import Any
 
 import grpc
+import hpack
 import pytest
+from hyperframe.frame import Frame, GoAwayFrame, HeadersFrame, SettingsFrame
 
 from tests.adapters.grpc.service import DEFAULTS, Door, reason, served, shown, status_in
 from waypost.domain import api_key
@@ -159,6 +161,33 @@ async def test_a_method_that_is_not_there_is_unimplemented() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await door.channel.unary_unary("/waypost.v1.Notifications/Nothing")(b"")
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("path", [b"/waypost.v1.Notifications/\xff", b"/\xc3", b"", b"/" * 1_000, b"*"])
+async def test_no_name_of_a_method_ends_the_server(path: bytes) -> None:
+    """Nobody can send it by a client: it is no text. Others go on, over the same server."""
+    fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", path), (b":authority", b"x")]
+    fields += [(b"content-type", b"application/grpc"), (b"te", b"trailers")]
+    head = HeadersFrame(1, hpack.Encoder().encode(fields), flags=["END_HEADERS", "END_STREAM"])
+    async with served() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.server.port)
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize() + head.serialize())
+        is_answered = asyncio.create_task(_answered(reader))
+        for n in range(3):
+            assert (await door.stub.Submit(shown(f"user-{n}"), metadata=door.key, wait_for_ready=True, timeout=60)).id
+        await is_answered
+        assert (await door.stub.Submit(shown("last"), metadata=door.key, timeout=60)).id
+        writer.close()
+
+
+async def _answered(reader: asyncio.StreamReader) -> None:
+    """Read until something is said about the stream, or the connection ends."""
+    async with asyncio.timeout(60):
+        while len(head := await reader.read(9)) == 9:
+            frame, length = Frame.parse_frame_header(memoryview(head))
+            await reader.readexactly(length)
+            if frame.stream_id == 1 or isinstance(frame, GoAwayFrame):
+                return
 
 
 async def test_an_error_nobody_foresaw_is_internal_and_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

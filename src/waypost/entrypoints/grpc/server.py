@@ -9,6 +9,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from waypost.domain.errors import ConfigurationError
+from waypost.entrypoints.grpc.accepting import accepting_server
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.service import SERVICE, Notifications
 from waypost.entrypoints.grpc.settings import GrpcSettings
@@ -36,8 +37,8 @@ class GrpcServer:
     async def start(self) -> None:
         """Accept calls; ConfigurationError where the address cannot be had."""
         listen = self._api.settings.listen
-        server = grpc.aio.server(options=_options(self._api.settings))
-        server.add_generic_rpc_handlers((self._service.routes(),))
+        server = accepting_server(_options(self._api.settings))
+        server.add_registered_method_handlers(SERVICE, self._service.methods())
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         try:

@@ -35,7 +35,7 @@ class Notifications:
         self._calls = Calls(api)
         self._streams: set[SubmissionStream] = set()
 
-    def routes(self) -> grpc.GenericRpcHandler:
+    def methods(self) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
         """What a server is given: each method reads for itself, so that the caller is known before the message."""
         one, many = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
         methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
@@ -45,7 +45,7 @@ class Notifications:
             "Get": one(self._route("Get", self._get, writes=False)),
         }
         assert methods.keys() == ACCESS.keys(), "each method says who may call it"
-        return grpc.method_handlers_generic_handler(SERVICE, methods)
+        return methods
 
     def close_streams(self) -> None:
         """Let every stream acknowledge what it has read, and end."""
