@@ -16,6 +16,7 @@ from tests.hostile.texts import MARK
 from waypost.adapters.jsonlines.sink import JsonLinesSink
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
+from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.work import Acceptance, Accepted, Arrival, Replay, Work
@@ -34,7 +35,9 @@ class Behind(Service):
         self.keys = store.keys  # type: ignore[assignment]  # the port's others
         behind: dict[str, Any] = {"telemetry": log, "clock": store.clock}
         intake = replace(self.api.intake, work=self.taken, dedup=store.dedup, **behind)
-        self.api = replace(self.api, intake=intake, views=store.views, keys=store.keys, marks=store.marks, **behind)
+        callers = Authenticator(store.keys, self.tokens, self.api.device_caps, store.clock, settings.key_cache_s, log)
+        stored = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        self.api = replace(self.api, intake=intake, **stored, **behind)
         self.app = build_app(self.api)
 
     async def stored(self, notification_id: NotificationId) -> Notification:
