@@ -18,7 +18,7 @@ FORGETTING_MIN = 1031
 """When the windows of some things are ended before their time."""
 OTP_S, TTL_S, ASKED_S = 300, 600, 300
 CALLERS = ("tests", "shop")
-DOORS = ("rest", "rest", "batch", "grpc")
+DOORS = ("rest", "batch", "batch", "grpc")
 
 
 @dataclass(frozen=True)
