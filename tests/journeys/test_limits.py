@@ -1,7 +1,8 @@
-"""Limits as real processes keep them: a provider's quota is used to the full and never exceeded."""
+"""Limits as real processes keep them: a provider's quota is used to the full, a caller's is exact."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ pytestmark = pytest.mark.asyncio
 QUOTA = 300
 """Messages a minute: the lab's bucket, and ours."""
 PER_S = QUOTA / 60
+LISTED = "GET /v1/notifications"
+FOR_EVER = "40/9999d"
+"""A window that ends in 2052."""
 MANY = 345
 """More than the bucket holds by what comes in nine seconds."""
 
@@ -23,7 +27,14 @@ async def test_a_providers_limit_is_reached_by_workers_together_and_it_never_ref
     Counted against the time that it took, however long that was.
     """
     rates = {"fcm": {"capacity": QUOTA, "refill_per_s": PER_S, "ramp_s": 0}}
-    async with running(tmp_path, workers=2, app={"rates": rates}, lab_options=("--fcm-quota", str(QUOTA))) as service:
+    async with running(
+        tmp_path,
+        workers=2,
+        app={"rates": rates},
+        limits={"endpoints": {LISTED: FOR_EVER}},
+        lab_options=("--fcm-quota", str(QUOTA)),
+    ) as service:
+        await _a_caller_gets_exactly_its_limit(service)
         users = [f"user-{n}" for n in range(15)]
         for user in users:
             await _register(service, user, "android")
@@ -41,6 +52,13 @@ async def test_a_providers_limit_is_reached_by_workers_together_and_it_never_ref
         assert len(pushes) >= 0.95 * (QUOTA + PER_S * elapsed_s), f"{len(pushes)} in {elapsed_s:.1f} s"
         receipt = await until(lambda: _sent(service, waiting), "that one to be recorded")
         assert (receipt["attempt_count"], receipt["retries"]) == (1, 0)
+
+
+async def _a_caller_gets_exactly_its_limit(service: Service) -> None:
+    """From both workers together (requirement S3-68)."""
+    answers = [service.ask("GET", "/v1/notifications", anew=True) for _ in range(70)]
+    statuses = [status for status, _ in await asyncio.gather(*answers)]
+    assert (statuses.count(200), statuses.count(429)) == (40, 30)
 
 
 async def _register(service: Service, user: str, platform: str) -> None:

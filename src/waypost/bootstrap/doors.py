@@ -58,6 +58,7 @@ def _grpc(config: Config, api: Api, tls: ServerTls | None) -> Lifecycle:
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,
             settings=config.grpc,
+            limits=api.limits,
         ),
         tls,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -11,10 +13,15 @@ from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.bootstrap.places import run_dir_of
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
+from waypost.config.building import did_you_mean
 from waypost.config.settings import RateSettings
-from waypost.domain.errors import ErrorCode, StorageFull, Unavailable
+from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.limits import Granted, Limit, Rate, TokenBucket, Wait
+from waypost.domain.time import SECOND_MS
+from waypost.entrypoints.limits import Bounds, Endpoint, Network
+from waypost.entrypoints.rest.app import served_routes
+from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 from waypost.ports.plugin import SenderPlugin
@@ -27,6 +34,10 @@ if TYPE_CHECKING:
 UNDER_WAY_S: Final = 0.5
 """What comes in so long is kept back of a provider's bucket: it counts what arrives, we count what leaves. So what was
 held up under way and what left after it may arrive together and still fit."""
+
+
+GRPC_METHODS: Final = ("Submit", "SubmitBatch", "SubmitStream", "Get")
+"""Those of the service; what serves them is an optional extra."""
 
 
 class LocalWhileAway:
@@ -91,6 +102,68 @@ def rate_gates(config: Config, limiter: Limiter, clock: Clock, telemetry: Teleme
         for name, rate in rates.items()
         if rate != Rate()
     }
+
+
+def bounds_of(config: Config) -> Bounds:
+    """What callers may ask for; ConfigurationError where a route or a proxy is none."""
+    chosen = config.limits
+    return Bounds(
+        caller=chosen.caller.window,
+        callers={
+            (app, name): quota.window
+            for app, each in config.apps.items()
+            for name, quota in each.limits.callers.items()
+        },
+        apps={app: each.limits.all.window for app, each in config.apps.items()},
+        user=chosen.user.window,
+        address=chosen.address.window,
+        failures=chosen.failures.window,
+        endpoints=[Endpoint(_known(name), quota.window) for name, quota in chosen.endpoints.items() if quota.window],
+        trusted_proxies=[_network(n, text) for n, text in enumerate(chosen.trusted_proxies)],
+        forwarded_header=chosen.forwarded_header,
+    )
+
+
+def explained(config: Config) -> dict[str, str]:
+    """Every limit that holds, by what it is of; a ConfigurationError as of ``bounds_of``."""
+    bounds_of(config)
+    chosen = config.limits
+    found = {"counted in": counted_in(config)}
+    found |= {name: str(getattr(chosen, name)) for name in ("caller", "user", "address", "failures")}
+    found |= {name: str(quota) for name, quota in chosen.endpoints.items()}
+    for app, each in config.apps.items():
+        if each.limits.all.limit:
+            found[app] = str(each.limits.all)
+        found |= {f"{app}/{name}": str(quota) for name, quota in each.limits.callers.items()}
+    for rates in rates_of(config).values():
+        found |= {name: _said(rate) for name, rate in rates.items()}
+    return found
+
+
+def _said(rate: Rate) -> str:
+    parts = ["unlimited"]
+    if rate.bucket is not None:
+        parts = [f"{rate.bucket.size:,} at once, {rate.bucket.refill_per_s:,g} a second"]
+        parts += [f"over a ramp of {rate.bucket.ramp_s:g} s"] if rate.bucket.ramp_s else []
+    if rate.per_device is not None:
+        parts.append(f"to one device {rate.per_device.limit} in {rate.per_device.window_ms // SECOND_MS} s")
+    return ", ".join(parts)
+
+
+def _known(name: str) -> str:
+    routes = served_routes(RestSettings())
+    templates = {f"{method} {path}" for route in routes for path in route.paths for method in route.http_methods}
+    known = {re.sub(r":\w+}", "}", each) for each in templates} | {f"gRPC {method}" for method in GRPC_METHODS}
+    if name not in known:
+        raise ConfigurationError(f"limits.endpoints.{name}", f"no such route{did_you_mean(name, sorted(known))}")
+    return name
+
+
+def _network(n: int, text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise ConfigurationError(f"limits.trusted_proxies[{n}]", "is neither an address nor a network") from None
 
 
 def rates_of(config: Config) -> Mapping[AppId, Mapping[CredentialId, Rate]]:

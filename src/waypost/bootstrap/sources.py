@@ -8,6 +8,7 @@ from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope
+from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Source
@@ -18,7 +19,9 @@ _MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
 """Whoever may write into the stream is believed as the app's backend is."""
 
 
-def stream_doors(config: Config, intake: Intake, slot: int, telemetry: Telemetry) -> Mapping[SourceName, StreamDoor]:
+def stream_doors(
+    config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: DoorLimits
+) -> Mapping[SourceName, StreamDoor]:
     """A door for each source, where this process takes requests; ConfigurationError where one cannot be."""
     if Role.API not in config.does():
         return {}
@@ -26,7 +29,7 @@ def stream_doors(config: Config, intake: Intake, slot: int, telemetry: Telemetry
     for name, chosen in config.sources.items():
         source = _source(name, chosen, measures=slot == 0)
         caller = Caller(chosen.app, CallerId(chosen.caller or f"source:{name}"), _MAY)
-        doors[name] = StreamDoor(name, source, intake, caller, telemetry, chosen.batch)
+        doors[name] = StreamDoor(name, source, intake, caller, telemetry, chosen.batch, limits)
     return doors
 
 

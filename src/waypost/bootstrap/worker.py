@@ -22,7 +22,7 @@ from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.doors import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
-from waypost.bootstrap.limits import opened_limiter, rate_gates
+from waypost.bootstrap.limits import bounds_of, opened_limiter, rate_gates
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks
@@ -35,6 +35,7 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.domain.ids import CredentialId
 from waypost.entrypoints.callers import Authenticator
+from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -133,6 +134,7 @@ async def work(
             credentials = credentials_of(config, means, sections)
             senders = {name: credential.sender for name, credential in credentials.items()}
             rates = rate_gates(config, limiter, clock, telemetry)
+            limits = DoorLimits(bounds_of(config), limiter, clock, telemetry)
             crew = _crew(config, carrier, devices, senders, rates, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())
@@ -140,7 +142,7 @@ async def work(
             worker = Worker(crew, place, chores, config.limits.backlog)
             carrier.listen(worker.wake)
             intake = _intake(config, carrier, dedup, crew, worker)
-            streams = stream_doors(config, intake, slot, telemetry)
+            streams = stream_doors(config, intake, slot, telemetry, limits)
             held = held_by(sections, credentials if worker.delivers else {}, doors_tls)
             keyring = Keyring(held, clock, telemetry, warns=slot == 0)
             heed_hangups(keyring.hurry)
@@ -156,6 +158,7 @@ async def work(
                 tokens=tokens,
                 intake=intake,
                 readiness=readiness,
+                limits=limits,
                 metrics=metrics,
             )
             doors: list[Lifecycle] = [
@@ -236,6 +239,7 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
     tokens: Tokens,
     intake: Intake,
     readiness: Callable[[], Readiness],
+    limits: DoorLimits,
     metrics: PrometheusSink,
 ) -> Api:
     plugins = installed()
@@ -262,6 +266,7 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
+        limits=limits,
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(crew.channels)),

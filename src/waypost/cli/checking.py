@@ -39,12 +39,13 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
     config, path = read_config(config_path)
     from waypost.bootstrap.credentials import ends_of
     from waypost.bootstrap.doors import server_tls
+    from waypost.bootstrap.limits import explained
     from waypost.bootstrap.senders import http2_kernel
     from waypost.domain.time import isoformat
     from waypost.runtime.clock import SystemClock
 
     kernel, now = http2_kernel(), isoformat(SystemClock().now())
-    doors = server_tls(config)
+    doors, limits = server_tls(config), explained(config)
     ends = {name: isoformat(ends_at) for name, ends_at in ends_of(config, doors).items()}
     engine, log, credentials = asyncio.run(_try(config))
     credentials |= dict.fromkeys(doors)
@@ -57,7 +58,16 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         found |= {"http2": kernel} | {server.name: server.what for server in reached}
         if log is not None:
             found["log"] = log
-        print_json({**found, "workers": config.workers, "credentials": credentials, "ends": ends, "ok": not problems})
+        print_json(
+            {
+                **found,
+                "workers": config.workers,
+                "limits": limits,
+                "credentials": credentials,
+                "ends": ends,
+                "ok": not problems,
+            }
+        )
     else:
         out = console()
         out.print(f"configuration  {plain(str(path or 'the environment'))}")
@@ -68,6 +78,8 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         for server in reached:
             out.print(f"{server.name:<14} {plain(server.what)}")
         out.print(f"http2          {kernel}")
+        for name, limit in limits.items():
+            out.print(f"limit          {plain(name)}: {limit}")
         for name, problem in credentials.items():
             ends_on = f", ends on {ends[name][:10]}" if name in ends else ""
             out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}{ends_on}")

@@ -103,7 +103,13 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
 
 def _placeholder(key: Any) -> str:
     names = {"AppId": "app", "ErrorClass": "class", "TopicKind": "kind", "LibrdkafkaProperty": "property"}
-    names |= {"SourceName": "source", "IssuerName": "issuer", "NotificationType": "type"}
+    names |= {
+        "CallerName": "caller",
+        "EndpointName": "endpoint",
+        "SourceName": "source",
+        "IssuerName": "issuer",
+        "NotificationType": "type",
+    }
     return names.get(key.__name__) or str(key.__name__).lower()
 
 
@@ -150,6 +156,8 @@ def _default(each: FieldInfo, path: str) -> str:
             return "required"
         case RetryPolicy(name=name):
             return f"`{name}`"
+        case Quota():
+            return f"`{default}`"
         case Enum():
             return f"`{default.value}`"
         case tuple():

@@ -57,6 +57,8 @@ HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELI
 
 
 SourceName = NewType("SourceName", str)
+CallerName = NewType("CallerName", str)
+EndpointName = NewType("EndpointName", str)
 
 
 class RateSettings(Struct, frozen=True, kw_only=True):
@@ -77,6 +79,15 @@ class RateSettings(Struct, frozen=True, kw_only=True):
 IssuerName = NewType("IssuerName", str)
 
 
+class AppLimits(Struct, frozen=True, kw_only=True):
+    """How much an app and its callers may ask for."""
+
+    all: Quota = UNLIMITED
+    """Requests of the app, whoever makes them; a batch counts its items."""
+    callers: dict[CallerName, Quota] = {}
+    """Requests of one caller in place of `limits.caller`."""
+
+
 class AppSettings(Struct, frozen=True, kw_only=True):
     """One product whose users are notified."""
 
@@ -94,6 +105,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Whose tokens are believed, by a name of your own."""
     rates: dict[Channel, RateSettings] = {}
     """How much the provider of a channel is to get."""
+    limits: AppLimits = AppLimits()
+    """How much may be asked for."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):
@@ -114,6 +127,20 @@ class Limits(Struct, frozen=True, kw_only=True):
     machine, or in Redis for those of several; unset, `file` with several workers and `memory` with one."""
     when_away: Literal["local", "refuse"] = "local"
     """While that does not answer: each process counts for itself, or requests are refused and deliveries wait."""
+    caller: Quota = Quota(50_000)
+    """Requests of one caller, by API key or token of its own; a batch counts its items. Others are unaffected."""
+    user: Quota = Quota(100, 900)
+    """What one end user writes, by a token of their own or under `/api`."""
+    address: Quota = Quota(1_000, 3_600)
+    """Requests from one address by end users' own tokens or under `/api`."""
+    failures: Quota = Quota(100, 900)
+    """Wrong credentials from one address, after which it is refused unless its credential was verified just before."""
+    endpoints: dict[EndpointName, Quota] = {}
+    """Requests of one caller or end user to one route, such as `POST /v1/notifications`, or `gRPC SubmitBatch`."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies whose word is taken for where a request comes from."""
+    forwarded_header: Literal["x-forwarded-for", "forwarded"] = "x-forwarded-for"
+    """The header in which they say it; the other is not read."""
 
 
 class Retention(Struct, frozen=True, kw_only=True):

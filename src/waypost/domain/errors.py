@@ -40,6 +40,7 @@ class ErrorCode(StrEnum):
     ALREADY_FINAL = "already_final"
     WRONG_STATE = "wrong_state"
     BACKLOG_FULL = "backlog_full"
+    RATE_LIMITED = "rate_limited"
     STORAGE_BUSY = "storage_busy"
     STORAGE_FULL = "storage_full"
     STORAGE_AWAY = "storage_away"

@@ -64,11 +64,12 @@ class Authenticator:
         """The caller behind the key or token *presented*; a WaypostError where there is none, or it is not valid."""
         if presented is None:
             raise WaypostError("give an API key or a token: Authorization: Bearer …", ErrorCode.UNAUTHENTICATED)
-        digest = api_key.hashed(presented)
-        known = self._verified.get(digest)
-        if known is not None and self._clock.monotonic() < known[1]:
-            return known[0]
-        return await self._verify(presented, digest)
+        return self.known(presented) or await self._verify(presented, api_key.hashed(presented))
+
+    def known(self, presented: str | None) -> Caller | None:
+        """The caller behind what was verified a moment ago."""
+        known = None if presented is None else self._verified.get(api_key.hashed(presented))
+        return known[0] if known is not None and self._clock.monotonic() < known[1] else None
 
     async def write_uses(self) -> None:
         """Write down when each key was used since the last time; Unavailable keeps it for the next."""

@@ -25,7 +25,7 @@ class Metric(Enum):
         "waypost_limited_total",
         MetricKind.COUNTER,
         ("limit", "app"),
-        "Deliveries put off for being over a limit, by its kind",
+        "Requests refused and deliveries put off for being over a limit, by its kind",
     )
     SOURCE_READ = (
         "waypost_source_read_total",

@@ -55,6 +55,7 @@ async def served(
             is_ready=lambda: api.readiness().ready,
             is_draining=api.draining,
             settings=settings,
+            limits=api.limits,
         ),
         tls,
     )

@@ -9,10 +9,13 @@ import msgspec
 import pytest
 import yaml
 
-from waypost.bootstrap.limits import rates_of
+from waypost.bootstrap.limits import bounds_of, explained, rates_of
 from waypost.bootstrap.registry import installed, load
+from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
 from waypost.domain.limits import FixedWindow, Rate, TokenBucket
+from waypost.entrypoints.limits import Bounds, Endpoint
 from waypost.ports.plugin import SenderPlugin
 
 FCM = {"service_account_file": "fcm.json"}
@@ -21,9 +24,7 @@ APNS = {"key_file": "key.p8", "key_id": "ABCDE12345", "team_id": "FGHIJ67890", "
 
 def rates(tmp_path: Path, **app: Any) -> dict[str, Rate]:
     """Of one app's credentials."""
-    path = tmp_path / "waypost.yaml"
-    path.write_text(yaml.safe_dump({"store": f"sqlite:///{tmp_path}/w.db", "apps": {"demo": app}}))
-    return {str(name): rate for name, rate in rates_of(load(path, {}))["demo"].items()}  # type: ignore[index] # a text
+    return {str(name): rate for name, rate in rates_of(configured(tmp_path, app))[AppId("demo")].items()}
 
 
 @pytest.mark.parametrize(
@@ -64,3 +65,60 @@ def test_what_means_nothing_is_named(tmp_path: Path, chosen: dict[str, Any], pat
     with pytest.raises(ConfigurationError) as wrong:
         rates(tmp_path, apns=APNS, fcm=FCM, rates=chosen)
     assert wrong.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"endpoints": {"POST /v1/notification": "1/s"}}, "limits.endpoints.POST /v1/notification"),
+        ({"endpoints": {"gRPC Send": "1/s"}}, "limits.endpoints.gRPC Send"),
+        ({"trusted_proxies": ["10.0.0.0/8", "proxy.example.com"]}, "limits.trusted_proxies[1]"),
+        ({"counted_in": "redis"}, "redis"),
+    ],
+)
+def test_a_route_or_a_proxy_that_is_none_is_named(tmp_path: Path, settings: dict[str, Any], path: str) -> None:
+    with pytest.raises(ConfigurationError) as wrong:
+        made(tmp_path, limits=settings)
+    assert wrong.value.path == path
+
+
+def test_the_defaults_and_what_replaces_them(tmp_path: Path) -> None:
+    """Requirements S3-66, S3-67: 100 in 15 minutes for a user, 1,000 an hour for an address."""
+    bounds = made(tmp_path)
+    assert (bounds.caller, bounds.user) == (FixedWindow(50_000, 1_000), FixedWindow(100, 900_000))
+    assert bounds.address == FixedWindow(1_000, 3_600_000)
+    settings = {"caller": "unlimited", "endpoints": {"GET /v1/notifications/{notification_id}": "10/s"}}
+    bounds = made(tmp_path, limits=settings, app={"limits": {"all": "5/s", "callers": {"shop": "unlimited"}}})
+    assert (bounds.caller, bounds.apps, bounds.callers) == (
+        None,
+        {"demo": FixedWindow(5, 1_000)},
+        {("demo", "shop"): None},
+    )
+    assert bounds.endpoints == [Endpoint("GET /v1/notifications/{notification_id}", FixedWindow(10, 1_000))]
+
+
+def test_check_config_can_say_what_holds(tmp_path: Path) -> None:
+    rate = {"capacity": 100, "refill_per_s": 2.5, "ramp_s": 0, "per_device": "3/h"}
+    app = {"fcm": FCM, "apns": APNS, "rates": {"fcm": rate}, "limits": {"callers": {"shop": "5/min"}}}
+    assert explained(configured(tmp_path, app, limits={"counted_in": "file", "user": "unlimited"})) == {
+        "counted in": "file",
+        "caller": "50000/s",
+        "user": "unlimited",
+        "address": "1000/h",
+        "failures": "100/15min",
+        "demo/shop": "5/min",
+        "demo/fcm": "99 at once, 2.5 a second, to one device 3 in 3600 s",
+        "demo/apns": "unlimited",
+    }
+
+
+def made(tmp_path: Path, *, app: dict[str, Any] | None = None, **settings: Any) -> Bounds:
+    """What the doors of a configuration let in."""
+    return bounds_of(configured(tmp_path, app or {}, **settings))
+
+
+def configured(tmp_path: Path, app: dict[str, Any], **settings: Any) -> Config:
+    """A configuration of one app."""
+    path = tmp_path / "waypost.yaml"
+    path.write_text(yaml.safe_dump({"store": f"sqlite:///{tmp_path}/w.db", "apps": {"demo": app}, **settings}))
+    return load(path, {})

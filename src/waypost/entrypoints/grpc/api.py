@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.grpc.settings import GrpcSettings
+from waypost.entrypoints.limits import UNBOUNDED, DoorLimits
 from waypost.pipeline.intake import Intake
 from waypost.ports.views import Views
 from waypost.telemetry import Telemetry
@@ -24,3 +25,4 @@ class GrpcApi(Struct, frozen=True):
     is_draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
     settings: GrpcSettings = GrpcSettings()
+    limits: DoorLimits = UNBOUNDED

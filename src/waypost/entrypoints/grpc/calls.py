@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message
@@ -18,6 +19,7 @@ from waypost.entrypoints.callers import presented
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.refusals import DETAILS_KEY, foreseen, status_of
 from waypost.entrypoints.grpc.submissions import parsed
+from waypost.entrypoints.limits import Visit
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
 
@@ -81,7 +83,7 @@ class Calls:
         self._open += 1
         word = "CANCELLED"
         try:
-            message = await answer(await self._let_in(context, access, writes))
+            message = await answer(await self._let_in(method, context, access, writes))
             word = "OK"
             return None if message is None else message.SerializeToString()
         except grpc.aio.InternalError:  # the caller is gone, in the middle of a message
@@ -99,15 +101,18 @@ class Calls:
             telemetry.count(Metric.REQUESTS, route=method, status=word)
             telemetry.observe(Metric.REQUEST_SECONDS, clock.monotonic() - began, route=method)
 
-    async def _let_in(self, context: Context, access: Access, writes: bool) -> Call:
+    async def _let_in(self, method: str, context: Context, access: Access, writes: bool) -> Call:
         """Nothing of the message is read before the caller is known."""
         if self._open > self._api.settings.calls_limit:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
-        known = partial(self._known, presented(_fields(context)), access)
-        caller = await known()
+        credential = presented(_fields(context))
+        visit = Visit(f"gRPC {method.rpartition('/')[2]}", _peer(context), partial(_values, context))
+        caller = await self._api.limits.caller(self._api.callers, credential, visit)
+        await self._api.limits.enter(caller, visit)
+        admit(caller, access)
         if writes and self._api.is_draining():
             raise shutting_down()
-        return Call(context, caller, known)
+        return Call(context, caller, partial(self._known, credential, access))
 
     async def _known(self, credential: str | None, access: Access) -> Caller:
         caller = await self._api.callers.caller(credential)
@@ -127,6 +132,16 @@ def shutting_down() -> Unavailable:
 
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def _peer(context: Context) -> str:
+    """The address in a name such as ``ipv4:127.0.0.1:50123`` or ``ipv6:%5B::1%5D:50123``."""
+    kind, _, address = unquote(context.peer() or "").partition(":")
+    return address if kind in ("ipv4", "ipv6") else ""
+
+
+def _values(context: Context, key: str) -> list[str]:
+    return [value for name, value in _fields(context) if name == key]
 
 
 def _said(context: Context, key: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 import grpc
 
@@ -78,6 +77,7 @@ class Notifications:
         count = len(message.notifications)
         if not 1 <= count <= BATCH_LIMIT:
             raise InvalidRequest((Fault("notifications", f"holds {count}, from 1 to {BATCH_LIMIT}"),))
+        await self._api.limits.count(call.caller, count - 1)
         results = await self._submit_each(call.caller, "notifications[{}]", message.notifications)
         taken = [each for each in results if isinstance(each, Submitted)]
         repeated = sum(each.deduplicated for each in taken)
@@ -89,7 +89,10 @@ class Notifications:
         )
 
     async def _submit_stream(self, call: Call) -> None:
-        each = partial(self._submit_each, call.caller, "")
+        async def each(messages: Sequence[pb.Submission]) -> list[Submitted | WaypostError]:
+            await self._api.limits.count(call.caller, len(messages))
+            return await self._submit_each(call.caller, "", messages)
+
         stream = SubmissionStream(call, each, self._api.settings.stream_in_flight)
         self._streams.add(stream)
         try:

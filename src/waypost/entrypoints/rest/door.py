@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from msgspec import Struct
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.callers import presented
+from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
@@ -41,6 +43,7 @@ _WRITES = _BODY_METHODS | {"DELETE"}
 _KEYED = ("/v1/", envelope.PREFIX)
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
 _UNROUTED = "unrouted"
+ACTING_FOR = "x-waypost-user"
 
 
 class Door:
@@ -69,9 +72,9 @@ class Door:
         if submit is not None:
             exchange.route = path
         if path.startswith(_KEYED):
-            scope["user"] = await self._api.callers.caller(_presented(scope["headers"]))
+            caller = scope["user"] = await self._let_in(scope, method, path)
             if submit is not None:
-                admit(scope["user"], SENDS)
+                admit(caller, SENDS)
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
@@ -86,6 +89,18 @@ class Door:
             streams = _is_upload(method, path)
             receive = exchange.receive if streams else _replaying(body, exchange.receive)
             await self._inner(scope, receive, exchange.passing)
+
+    async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
+        """Who calls, counted for every limit that the request counts for."""
+        headers, limits = scope["headers"], self._api.limits
+        is_users = path.startswith(envelope.PREFIX)
+        visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
+        caller = await limits.caller(self._api.callers, _presented(headers), visit)
+        user = None
+        if method in _WRITES and (is_users or caller.user is not None):
+            user = caller.user or next(iter(_values(headers, ACTING_FOR)), None)
+        await limits.enter(caller, visit, user)
+        return caller
 
     def _check_head(self, scope: Any) -> None:
         settings, headers = self._api.settings, scope["headers"]
@@ -191,6 +206,11 @@ def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     return presented(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
     )
+
+
+def _values(headers: Iterable[tuple[bytes, bytes]], name: str) -> list[str]:
+    wanted = name.encode("latin-1")
+    return [value.decode("latin-1") for given, value in headers if given == wanted]
 
 
 def _idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -36,7 +36,16 @@ TAGS = {
     "Keys": "Who may call.",
     "Operation": "Health and metrics.",
 }
-COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+_RATE_HEADERS = {
+    "Retry-After": ("integer", "Seconds until the same request may succeed."),
+    "RateLimit-Policy": (
+        "string",
+        'The limit: its name, how much (`q`) in how many seconds (`w`), `"caller";q=100;w=60`.',
+    ),
+    "RateLimit": ("string", 'What is left of it (`r`), and until when (`t`, seconds), `"caller";r=0;t=12`.'),
+}
+"""Of an answer to who is over a limit (draft-ietf-httpapi-ratelimit-headers)."""
+COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.RATE_LIMITED)
 SECURITY_SCHEMES = {
     "key": {"type": "http", "scheme": "bearer", "description": "An API key, `wp_…`; or in the header `X-API-Key`."},
     "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "A token of a service."},
@@ -141,6 +150,10 @@ def _problems(spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> dict[str, A
         str(status): described(" or ".join(f"`{code}`" for code in codes), codes[0], by_kind)
         for status, codes in sorted(by_status.items())
     }
+    if ErrorCode.RATE_LIMITED in by_status.get(429, ()):
+        named["429"]["headers"] = {
+            name: {"description": meaning, "schema": {"type": kind}} for name, (kind, meaning) in _RATE_HEADERS.items()
+        }
     return {**named, "default": described("Any other problem.", ErrorCode.INTERNAL, by_kind)}
 
 

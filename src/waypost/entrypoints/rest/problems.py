@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from waypost.domain.errors import ErrorCode, Fault, Forbidden, InvalidRequest, WaypostError
+from waypost.entrypoints.limits import RateLimited
 from waypost.entrypoints.submitting import retry_after_s
 
 PROBLEM_TYPE = "application/problem+json"
@@ -33,6 +34,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     _E.UNSUPPORTED_MEDIA_TYPE: 415,
     _E.HEADERS_TOO_LARGE: 431,
     _E.BACKLOG_FULL: 429,
+    _E.RATE_LIMITED: 429,
     _E.STORAGE_BUSY: 503,
     _E.STORAGE_FULL: 503,
     _E.STORAGE_AWAY: 503,
@@ -89,6 +91,9 @@ def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
     headers = list(error.headers) if isinstance(error, Refused) else []
     if problem.retry_after is not None:
         headers.append(("retry-after", str(problem.retry_after)))
+    if isinstance(error, RateLimited):
+        headers.append(("ratelimit-policy", f'"{error.policy}";q={error.quota};w={error.window_s}'))
+        headers.append(("ratelimit", f'"{error.policy}";r={error.left};t={error.retry_after_s}'))
     if problem.status == 401:
         headers.append(("www-authenticate", 'Bearer realm="waypost"'))
     if isinstance(error, Forbidden):  # RFC 6750, section 3.1

@@ -57,7 +57,9 @@ async def submit_batch(api: Api, caller: Caller, header_key: str | None, body: b
     """Accept each item or say what is wrong with it: 202 if any is new, 200 if none is."""
     if header_key is not None:
         raise InvalidRequest((Fault("Idempotency-Key", "names one notification; give each item its own key"),))
-    items = [_read(raw, n) for n, raw in enumerate(decode(_batch, body).notifications)]
+    raw_items = decode(_batch, body).notifications
+    await api.limits.count(caller, len(raw_items) - 1)
+    items = [_read(raw, n) for n, raw in enumerate(raw_items)]
     submissions = [item for item in items if isinstance(item, Submission)]
     answers = iter(await submit(api.intake, api.views, caller, submissions))
     merged = [next(answers) if isinstance(item, Submission) else item for item in items]

@@ -2,9 +2,9 @@
 
     room for a batch -> read -> messages to submissions -> one durable write -> acknowledged | buried
 
-Where intake takes nothing (the store is away, the backlog full) batches are kept in hand and tried again, and nothing
-more is read. A message is acknowledged only when its notification is durable; read again after a crash, it is known
-by its key.
+Where intake takes nothing (the store is away, the backlog full, the caller over its limit) batches are kept in hand
+and tried again, and nothing more is read. A message is acknowledged only when its notification is durable; read again
+after a crash, it is known by its key.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from msgspec import Struct
 from waypost.domain.errors import Conflict, ErrorCode, InvalidRequest, Unavailable
 from waypost.domain.ids import format_id
 from waypost.domain.submission import Submission
+from waypost.entrypoints.limits import UNBOUNDED, DoorLimits
 from waypost.entrypoints.streams.messages import read_message
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign, Refused, Source
@@ -61,14 +62,22 @@ class StreamDoor:
     """Takes what one source has, for one caller (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(
-        self, name: str, source: Source, intake: Intake, caller: Caller, telemetry: Telemetry, batch: int
+        self,
+        name: str,
+        source: Source,
+        intake: Intake,
+        caller: Caller,
+        telemetry: Telemetry,
+        batch: int,
+        limits: DoorLimits = UNBOUNDED,
     ) -> None:
         self._name = name
         self._source = source
         self._intake = intake
         self._caller = caller
         self._telemetry = telemetry
-        self._batch = batch
+        self._batch = limits.most(caller, batch)
+        self._limits = limits
         self._stopping = asyncio.Event()
         self._room = asyncio.Semaphore(BATCHES_AT_ONCE)
         self._in_hand: set[asyncio.Task[None]] = set()
@@ -163,13 +172,17 @@ class StreamDoor:
     async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
         """Submit together; where that ends in a surprise, one by one, so that it is one message's alone."""
         try:
-            return await self._patiently(partial(self._intake.submit, self._caller, submissions), _Trouble.WAITING)
+            return await self._patiently(partial(self._submit, submissions), _Trouble.WAITING)
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
             if len(submissions) > 1:
                 return [answer for each in submissions for answer in await self._submitted([each])]
             kind, _, place = _where(error).partition(" at ")
             self._telemetry.event(Event.REQUEST_FAILED, route=f"source {self._name}", error=kind, place=place)
             return [_Surprise()]
+
+    async def _submit(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
+        await self._limits.count(self._caller, len(submissions))
+        return await self._intake.submit(self._caller, submissions)
 
     async def _patiently(self, act: Callable[[], Awaitable[T]], trouble: _Trouble) -> T:
         """What *act* gives as soon as it can be done; a source that surprises counts as away."""

@@ -1,0 +1,216 @@
+"""How much callers may ask for: each limit that a request counts for, and what is told to who is over one."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, Unavailable, WaypostError
+from waypost.domain.ids import AppId
+from waypost.domain.limits import FixedWindow, Granted, Limit, Wait
+from waypost.domain.time import SECOND_MS
+from waypost.entrypoints.callers import Authenticator
+from waypost.pipeline.intake import Caller
+from waypost.ports.clock import Clock
+from waypost.ports.limiter import Limiter
+from waypost.runtime.clock import SystemClock
+from waypost.telemetry import Metric, Silent, Telemetry
+
+BARRED_LIMIT: Final = 10_000
+"""Addresses that are remembered as barred; then all are forgotten, and each is found out by its next failure."""
+_V6_SITE: Final = 64
+"""Who has one IPv6 address has all that begin with the same 64 bits."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class RateLimited(Unavailable):
+    """Over a limit; *policy* names it, *quota* and *window_s* say what it is, *left* what is left of it."""
+
+    code = ErrorCode.RATE_LIMITED
+
+    def __init__(self, policy: str, window: FixedWindow, wait: Wait) -> None:
+        self.policy = policy
+        self.quota = window.limit
+        self.window_s = window.window_ms // SECOND_MS
+        self.left = wait.left
+        after_s = max(1, -(-wait.wait_ms // SECOND_MS))
+        super().__init__(f"over the limit of the {policy}: {self.quota} in {self.window_s} s", retry_after_s=after_s)
+
+
+class Endpoint(Struct, frozen=True):
+    """A route with a limit of its own."""
+
+    name: str
+    """As it is configured: a method and a path with ``{parameters}``, or ``gRPC`` and a method."""
+    window: FixedWindow
+
+    def pattern(self) -> re.Pattern[str]:
+        """What matches ``METHOD path`` of a request."""
+        parts = re.split(r"\{[^}]*\}", self.name)
+        return re.compile("[^/]+".join(re.escape(part) for part in parts))
+
+
+class Bounds(Struct, frozen=True):
+    """Every limit of the doors; None is no limit."""
+
+    caller: FixedWindow | None = None
+    callers: Mapping[tuple[AppId, str], FixedWindow | None] = {}
+    """In place of that for the callers named."""
+    apps: Mapping[AppId, FixedWindow | None] = {}
+    user: FixedWindow | None = None
+    address: FixedWindow | None = None
+    failures: FixedWindow | None = None
+    endpoints: Sequence[Endpoint] = ()
+    trusted_proxies: Sequence[Network] = ()
+    forwarded_header: str = "x-forwarded-for"
+
+
+class Visit(Struct, frozen=True):
+    """What a door knows of a request before its body is read."""
+
+    name: str
+    """``METHOD path``, or ``gRPC Method``."""
+    peer: str
+    """The address that the connection comes from; "" where it has none."""
+    headers: Callable[[str], Iterable[str]]
+    """The values of a header, in order."""
+    is_users: bool = False
+    """The door is that of end users, whoever calls."""
+
+
+class DoorLimits:
+    """Counts every request of every door; one for each process."""
+
+    def __init__(self, bounds: Bounds, limiter: Limiter, clock: Clock, telemetry: Telemetry) -> None:
+        self._bounds = bounds
+        self._limiter = limiter
+        self._clock = clock
+        self._telemetry = telemetry
+        self._endpoints = [(endpoint.pattern(), endpoint) for endpoint in bounds.endpoints]
+        self._barred: dict[str, float] = {}
+
+    async def caller(self, callers: Authenticator, presented: str | None, visit: Visit) -> Caller:
+        """Who calls; an address from which too many credentials were wrong is refused before another is looked at.
+
+        What was verified a moment ago goes on from there, too.
+        """
+        known = callers.known(presented)
+        if known is not None or self._bounds.failures is None:
+            return known or await callers.caller(presented)
+        address = self.address_of(visit)
+        self._refuse_barred(address, self._bounds.failures)
+        try:
+            return await callers.caller(presented)
+        except WaypostError as refusal:
+            if refusal.code is ErrorCode.UNAUTHENTICATED:
+                await self._failed(address, self._bounds.failures)
+            raise
+
+    async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
+        """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""
+        bounds, app = self._bounds, caller.app
+        if caller.user is not None or visit.is_users:
+            if bounds.address is not None:
+                await self._take("address", app, f"address:{self.address_of(visit)}", bounds.address, 1)
+            if bounds.user is not None and user is not None:
+                await self._take("user", app, f"user:{app}/{user}", bounds.user, 1)
+        for pattern, endpoint in self._endpoints:
+            if pattern.fullmatch(visit.name):
+                subject = caller.name if caller.user is None else f"user:{caller.user}"
+                name = f"endpoint:{endpoint.name}:{app}/{subject}"
+                await self._take("endpoint", app, name, endpoint.window, 1)
+        await self.count(caller, 1)
+
+    async def count(self, caller: Caller, n: int) -> None:
+        """Count *n* notifications of a caller, and of its app."""
+        if n > 0:
+            window = self._window_of(caller)
+            if window is not None and caller.user is None:
+                await self._take("caller", caller.app, f"caller:{caller.app}/{caller.name}", window, n)
+            of_app = self._bounds.apps.get(caller.app)
+            if of_app is not None:
+                await self._take("app", caller.app, f"app:{caller.app}", of_app, n)
+
+    def most(self, caller: Caller, n: int) -> int:
+        """How many at once can be counted, *n* at most."""
+        windows = (self._window_of(caller), self._bounds.apps.get(caller.app))
+        return min([n, *(window.limit for window in windows if window is not None)])
+
+    def address_of(self, visit: Visit) -> str:
+        """Whose request it is: the peer's, or the last that a trusted proxy names and that is none itself."""
+        address = _parsed(visit.peer)
+        if self._is_trusted(address):
+            for hop in reversed(_hops(visit.headers(self._bounds.forwarded_header), self._bounds.forwarded_header)):
+                address = _parsed(hop)
+                if not self._is_trusted(address):
+                    break
+        if isinstance(address, ipaddress.IPv6Address):
+            return str(ipaddress.ip_network((address, _V6_SITE), strict=False))
+        return str(address or "unknown")
+
+    def _window_of(self, caller: Caller) -> FixedWindow | None:
+        return self._bounds.callers.get((caller.app, caller.name), self._bounds.caller)
+
+    def _is_trusted(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+        return address is not None and any(address in network for network in self._bounds.trusted_proxies)
+
+    async def _take(self, policy: str, app: AppId, name: str, window: FixedWindow, n: int) -> None:
+        if n > window.limit:
+            why = f"{n} at once are more than the limit of the {policy} ever lets in: {window.limit}"
+            raise WaypostError(why, ErrorCode.TOO_LARGE)
+        answer = await self._limiter.take(name, window, n)
+        if isinstance(answer, Wait):
+            self._telemetry.count(Metric.LIMITED, n, limit=policy, app=app)
+            raise RateLimited(policy, window, answer)
+
+    def _refuse_barred(self, address: str, window: FixedWindow) -> None:
+        left_s = self._barred.get(address, 0.0) - self._clock.monotonic()
+        if left_s > 0:
+            self._telemetry.count(Metric.LIMITED, limit="failures", app="")
+            raise RateLimited("failures", window, Wait(0, int(left_s * SECOND_MS)))
+
+    async def _failed(self, address: str, window: FixedWindow) -> None:
+        answer = await self._limiter.take(f"failures:{address}", window)
+        if isinstance(answer, Wait):
+            if len(self._barred) >= BARRED_LIMIT:
+                self._barred.clear()
+            self._barred[address] = self._clock.monotonic() + answer.wait_ms / SECOND_MS
+
+
+class _Unasked:
+    """In place of a limiter where there are no limits."""
+
+    async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
+        """Nobody asks."""
+        raise AssertionError(f"{name} has no limit")
+
+
+UNBOUNDED: Final = DoorLimits(Bounds(), _Unasked(), SystemClock(), Silent())
+
+
+def _hops(values: Iterable[str], header: str) -> list[str]:
+    """The addresses that a request came by, as its headers have them; the last is the nearest."""
+    elements = [element.strip() for value in values for element in value.split(",")]
+    if header != "forwarded":
+        return elements
+    pairs = [[pair.strip().partition("=") for pair in element.split(";")] for element in elements]
+    return [next((value.strip('"') for name, _, value in each if name.lower() == "for"), "") for each in pairs]
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address in *text*, without its port; None where it is none (RFC 7239 allows names and ``unknown``)."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

@@ -1,0 +1,78 @@
+"""Limits over gRPC: RESOURCE_EXHAUSTED, with when to come again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import msgspec
+import pytest
+from google.rpc import error_details_pb2
+
+from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
+from tests.adapters.rest.service import Service
+from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.bootstrap.limits import GRPC_METHODS
+from waypost.domain.limits import FixedWindow
+from waypost.domain.time import MINUTE_MS
+from waypost.entrypoints.grpc.service import ACCESS
+from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint
+from waypost.v1 import notifications_pb2 as pb
+
+pytestmark = pytest.mark.asyncio
+
+
+async def limited(**bounds: Any) -> Service:
+    """What is behind the door, with these limits."""
+    service = Service()
+    await service.add_keys()
+    limits = DoorLimits(Bounds(**bounds), MemoryLimiter(service.clock), service.clock, service.telemetry)
+    service.api = msgspec.structs.replace(service.api, limits=limits)
+    return service
+
+
+async def refused(door: Door, metadata: Any = None) -> grpc.aio.AioRpcError:
+    """What one more call is told."""
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await door.stub.Submit(shown(body="more"), metadata=metadata or door.key)
+    return error.value
+
+
+async def test_a_caller_over_its_limit_is_told_when_to_come_again() -> None:
+    async with served(service=await limited(caller=FixedWindow(4, MINUTE_MS))) as door:
+        batch = pb.SubmitBatchRequest(notifications=[shown(body=str(n)) for n in range(3)])
+        assert (await door.stub.SubmitBatch(batch, metadata=door.key)).accepted == 3
+        await door.stub.Submit(shown(body="one"), metadata=door.key)
+        error = await refused(door)
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert reason(status_in(error)) == "rate_limited"
+        retry = details_of(status_in(error))["RetryInfo"]
+        assert isinstance(retry, error_details_pb2.RetryInfo) and 0 < retry.retry_delay.seconds <= 60
+
+
+async def test_each_item_of_a_stream_counts() -> None:
+    async with served(service=await limited(caller=FixedWindow(3, MINUTE_MS))) as door:
+        stream = door.stub.SubmitStream(metadata=door.key)
+        acknowledged: list[pb.Acknowledgement] = []
+        for n in range(3):
+            item = pb.StreamItem(sequence=n, notification=shown(body=str(n)))
+            await stream.write(pb.SubmitStreamRequest(items=[item]))
+            acknowledged += (await stream.read()).acknowledgements
+        await stream.done_writing()
+        assert [each.HasField("notification") for each in acknowledged] == [True, True, False]
+        assert reason(acknowledged[2].error) == "rate_limited"
+
+
+async def test_a_method_can_have_a_limit_and_wrong_keys_bar_the_address() -> None:
+    service = await limited(endpoints=[Endpoint("gRPC Submit", FixedWindow(1, MINUTE_MS))])
+    async with served(service=service) as door:
+        await door.stub.Submit(shown(), metadata=door.key)
+        assert (await refused(door)).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    async with served(service=await limited(failures=FixedWindow(1, MINUTE_MS))) as door:
+        wrong = [("authorization", "Bearer wp_wrong")]
+        codes = [(await refused(door, wrong)).code().name for _ in range(3)]
+        assert codes == ["UNAUTHENTICATED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"]
+
+
+async def test_every_method_can_be_named() -> None:
+    assert set(GRPC_METHODS) == ACCESS.keys()
