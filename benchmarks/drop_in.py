@@ -21,7 +21,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import psycopg
 import redis
 import uvloop
@@ -172,10 +171,8 @@ def _peer(folder: Path, other_side: Gateway, client: Any, redis_url: str) -> dic
 
 
 def _serve() -> None:
-    """The drop-in as it is, but for Google's allowance: what is measured is Waypost."""
-    settings = drop_in(os.environ)
-    fcm = msgspec.structs.replace(settings.fcm, quota_per_minute=60_000_000, quota_ramp_s=0)
-    uvloop.run(_until_told(msgspec.structs.replace(settings, fcm=fcm)))
+    """The drop-in as it is."""
+    uvloop.run(_until_told(drop_in(os.environ)))
 
 
 async def _until_told(settings: Any) -> None:

@@ -54,8 +54,6 @@ async def _measure(folder: Path, other_side: Gateway) -> list[Row]:
         endpoint=other_side.url,
         ca_file=str(folder / credentials.CA),
         connections=CONNECTIONS,
-        quota_per_minute=60_000_000,
-        quota_ramp_s=0,
     )
     sender = FcmSender(AppId(APP), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()

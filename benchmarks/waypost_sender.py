@@ -48,8 +48,6 @@ def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
                 service_account_file=account,
                 endpoint=endpoint,
                 ca_file=ca_file,
-                quota_per_minute=60_000_000,
-                quota_ramp_s=0,
             )
             return FcmSender(AppId(APP), fcm, clock=clock, telemetry=telemetry)
         case _:

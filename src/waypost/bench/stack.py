@@ -102,14 +102,17 @@ def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, .
     apns: dict[str, Any] = {"key_file": str(folder / credentials.APNS_KEY), "key_id": "ABCDE12345"}
     apns |= {"team_id": "FGHIJ67890", "topic": "com.example.demo", "endpoint": endpoint}
     fcm: dict[str, Any] = {"service_account_file": str(folder / credentials.SERVICE_ACCOUNT), "endpoint": endpoint}
-    fcm |= {"quota_per_minute": 60_000_000, "quota_ramp_s": 0}  # what is measured is Waypost, not Google's allowance
+    everything = {"capacity": 10**9, "refill_per_s": 10**9, "ramp_s": 0}  # counted; Google's allowance is not measured
     push: dict[str, Any] = {"vapid_private_key_file": str(folder / credentials.VAPID_KEY)}
     push |= {"subject": "mailto:ops@example.com", "allow_endpoints": [endpoint]}
     return {
         "listen": "127.0.0.1:0",
         "workers": workers,
         "log": {"level": "warning"},
-        "apps": {app: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust} for app in apps},
+        "apps": {
+            app: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust, "rates": {"fcm": everything}}
+            for app in apps
+        },
     }
 
 

@@ -20,6 +20,7 @@ from waypost.adapters.fcm.plugin import PLUGIN
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL
 from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.redis.jobs import RedisJobs
 from waypost.adapters.redis.opening import redis_of
 from waypost.adapters.stream.log import log_in
@@ -32,6 +33,7 @@ from waypost.config.drop_in import PROFILE, DropIn, drop_in, variable_of
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.errors import ConfigurationError, Unavailable, WaypostError
 from waypost.domain.ids import AppId
+from waypost.domain.limits import Rate
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.time import SECOND_MS
 from waypost.runtime.clock import SystemClock
@@ -39,6 +41,7 @@ from waypost.runtime.consumer import Consumer
 from waypost.runtime.crew import Crew
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import NoNotes, PoisonWatch
+from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.ticker import Ticker
 from waypost.telemetry import Event, Telemetry
@@ -139,7 +142,9 @@ async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> Redi
 
 
 def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemClock, log: Telemetry) -> Crew:
-    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log)
+    rate = RateGate(sender.credential, Rate(PLUGIN.rate), MemoryLimiter(clock), clock, log, parks=False)
+    rates = {sender.credential: rate}
+    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates)
     return Crew(
         work=work,
         devices=tokens,

@@ -31,6 +31,9 @@ allows, the lanes that wait for it share in the same proportion."""
 TURN: Final = 1_000
 """The most of one lane that comes back at once."""
 
+LEAST_WAIT_MS: Final = 100
+"""By time: so late at least that coming back is worth it."""
+
 CREDENTIAL_LIMITED: Final = "rate_limited"
 DEVICE_LIMITED: Final = "device_limited"
 
@@ -51,8 +54,9 @@ class RateGate:
         telemetry: Telemetry,
         *,
         spends_retry: bool = False,
+        parks: bool = True,
     ) -> None:
-        """*spends_retry* is whether a delivery that has to wait does not wait under the condition, but spends one."""
+        """What has to wait does so under a condition; by time where that spends a retry, or nothing *parks*."""
         self._telemetry = telemetry
         self._app = credential.partition("/")[0]
         self.waiting = Waiting(credential, rate.bucket, clock)
@@ -60,6 +64,7 @@ class RateGate:
         self._rate = rate
         self._limiter = limiter
         self._spends_retry = spends_retry
+        self._parks = parks and not spends_retry
 
     async def over(
         self, lane: Lane, asked: Sequence[tuple[Delivery, bool]], room: int, full: str
@@ -72,14 +77,15 @@ class RateGate:
         stands_back = self.waiting.is_known
         places = max(0, min(room, sum(not (is_new and stands_back) for _, is_new in asked)))
         granted = left = await self._granted(places) if places > 0 else 0
-        limited = self._limited(lane)
+        behind = 0
         found: dict[Key, str | Pause] = {}
         for delivery, is_new in asked:
             key = delivery.notification.id, delivery.n
-            if is_new and stands_back:
-                found[key] = limited
-            elif left <= 0:
-                found[key] = full if granted == places else limited
+            if left <= 0 and granted == places and not (is_new and stands_back):
+                found[key] = full
+            elif left <= 0 or (is_new and stands_back):
+                behind += 1
+                found[key] = self._limited(lane, behind)
             elif wait_ms := await self._device_wait_ms(delivery):
                 found[key] = Pause(wait_ms, DEVICE_LIMITED, self._spends_retry)
             else:
@@ -95,10 +101,10 @@ class RateGate:
             if n:
                 self._telemetry.count(Metric.LIMITED, n, limit=limit, app=self._app)
 
-    def _limited(self, lane: Lane) -> str | Pause:
-        if self._spends_retry:
-            return Pause(self.waiting.for_one_ms, CREDENTIAL_LIMITED, spends_retry=True)
-        return self.waiting.conditions[lane]
+    def _limited(self, lane: Lane, place: int) -> str | Pause:
+        if self._parks:
+            return self.waiting.conditions[lane]
+        return Pause(max(LEAST_WAIT_MS, self.waiting.comes_in_ms(place)), CREDENTIAL_LIMITED, self._spends_retry)
 
     async def _granted(self, n: int) -> int:
         """At most *n* of what the provider is to get; nothing while the limiter is away."""
@@ -153,10 +159,9 @@ class Waiting:
         """Something waits."""
         return bool(self._lanes)
 
-    @property
-    def for_one_ms(self) -> int:
-        """How long it takes until there is one more."""
-        return math.ceil(1 / self._per_ms)
+    def comes_in_ms(self, n: int) -> int:
+        """How long it takes until there are *n* more."""
+        return math.ceil(n / self._per_ms)
 
     def comes(self, per_ms: float) -> None:
         """So much comes in a millisecond."""

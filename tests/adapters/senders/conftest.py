@@ -61,7 +61,6 @@ def fcm_settings(lab: Lab) -> FcmSettings:
         service_account_file=str(directory / "fcm.json"),
         endpoint=lab.urls.fcm,
         ca_file=str(directory / "ca.pem"),
-        quota_ramp_s=0,  # tests send as fast as they can; the ramp has its own
     )
 
 

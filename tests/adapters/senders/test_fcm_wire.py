@@ -24,7 +24,7 @@ from waypost.adapters.fcm.settings import FcmSettings
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Content, Urgency
-from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered
+from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Unanswered
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.events import Event
 from waypost.telemetry.sink import Silent
@@ -89,7 +89,7 @@ class TestLife:
     ) -> None:
         monkeypatch.setattr(wire, "MAX_AGE_S", 1.0)
         seen = Seen()
-        sender = await started(msgspec.structs.replace(fcm_settings, quota_ramp_s=0), seen)
+        sender = await started(fcm_settings, seen)
         sent = 0
         while len(seen.told(Event.CONNECTION_CLOSED)) < 3:
             assert isinstance(await outcome(sender, to_android(lab)), Taken)
@@ -203,22 +203,6 @@ async def test_each_message_of_a_group_that_failed_has_its_own_error(lab: Lab, f
     await lab.script(script({"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}))
     failed = await outcomes(fcm, [to_android(lab) for _ in range(500)])
     assert [type(one) for one in failed] == [Unanswered] * 500
-
-
-@pytest.mark.asyncio
-async def test_over_the_quota_nothing_goes_on_the_wire(fcm_settings: FcmSettings, lab: Lab) -> None:
-    settings = msgspec.structs.replace(fcm_settings, quota_per_minute=600, quota_ramp_s=0)
-    sender = await started(settings, Seen())
-    got = await outcomes(sender, [to_android(lab) for _ in range(12)])
-    await sender.stop(1)
-    assert [type(one) for one in got] == [Taken] * 10 + [Throttled] * 2
-    first, second = got[10], got[11]
-    assert isinstance(first, Throttled) and isinstance(second, Throttled)
-    assert first.code == "project_quota"
-    assert first.wait_ms is not None and second.wait_ms is not None
-    assert 100 <= first.wait_ms < second.wait_ms <= 200
-    assert lab.records.counts["fcm"].accepted == 10
-    assert lab.records.counts["fcm"].refused == 0
 
 
 @pytest.mark.asyncio

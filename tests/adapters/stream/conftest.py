@@ -74,8 +74,6 @@ def serving(environment: dict[str, str]) -> Serving:
     @asynccontextmanager
     async def at_work(**more: str) -> AsyncIterator[Lines]:
         settings = drop_in(environment | more)
-        # the quota's ramp has tests of its own
-        settings = msgspec.structs.replace(settings, fcm=msgspec.structs.replace(settings.fcm, quota_ramp_s=0))
         lines, stop = Lines(), asyncio.Event()
         running = asyncio.create_task(consume(settings, lines, stop))
         try:

@@ -13,7 +13,6 @@ from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
-from waypost.adapters.fcm.quota import Quota
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
@@ -22,7 +21,7 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import Urgency
-from waypost.domain.outcome import Refused, Throttled
+from waypost.domain.outcome import Refused
 from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -57,7 +56,6 @@ class FcmSender:
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: self._wire.connections if self._wire is not None else 0
         )
-        self._quota = Quota(settings.quota_per_minute, settings.quota_ramp_s, clock.monotonic())
         self._head = b""
         self._bearer = ("", b"")
 
@@ -137,15 +135,6 @@ class FcmSender:
                 ready.append((delivery, got))
         return ready
 
-    def _within_quota(self, ready: list[Ready], report: Report) -> list[Ready]:
-        """As many as the project's quota has room for now; the others are told when there will be."""
-        now_s = self._clock.monotonic()
-        granted = self._quota.take(len(ready), now_s)
-        for place, (delivery, _) in enumerate(ready[granted:], 1):
-            wait_ms = self._quota.wait_ms(place, now_s)
-            self._loop.call_soon(report, delivery, Throttled("project_quota", wait_ms, whole=True))
-        return ready[:granted]
-
     def _request(self, ready: list[Ready], report: Report, deadline: float, *, again: bool = False) -> None:
         """Put messages on the wire, or report why there is no access token; *again* is after a renewal."""
         assert self._wire is not None
@@ -158,7 +147,6 @@ class FcmSender:
             return
         head = self._head + self._authorization(access_token)
         renewable = "" if again else access_token
-        ready = self._within_quota(ready, report)
         urgent: list[Request] = []
         others: list[Request] = []
         for delivery, rendering in ready:

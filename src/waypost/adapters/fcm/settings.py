@@ -48,10 +48,6 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     were written for its messages."""
     validate_only: bool = False
     """A dry run: Google checks every message and delivers none; for a first try of an account."""
-    quota_per_minute: Annotated[int, Meta(ge=60)] = 600_000
-    """Messages of one worker process at most; what is over waits here and never reaches Google."""
-    quota_ramp_s: Annotated[float, Meta(ge=0)] = 60.0
-    """For so long after the first message the rate grows, from a tenth of the quota; 0 begins with all of it."""
 
     def token_rules(self) -> TokenRules:
         """The two settings that decide when a token is forgotten."""

@@ -259,7 +259,6 @@ def test_the_page_for_operators_has_the_same_table() -> None:
         assert documented[code][0] == why
         assert documented[code][1].startswith(does)
     codes_of_others = {
-        "project_quota",
         "not_sent",
         "timeout",
         "connection_lost",
