@@ -29,10 +29,10 @@ HOUR_S = 3_600
 class Bench(TimedBench):
     """With a limit on FCM, none on APNs."""
 
-    def limit(self, rate: Rate, limiter: Limiter | None = None, *, spends_retry: bool = False) -> None:
+    def limit(self, rate: Rate, limiter: Limiter | None = None, **options: bool) -> None:
         """What FCM is to get."""
         limiter = limiter or MemoryLimiter(self.clock)
-        self.rates[FCM] = RateGate(FCM, rate, limiter, self.clock, Silent(), spends_retry=spends_retry)
+        self.rates[FCM] = RateGate(FCM, rate, limiter, self.clock, Silent(), **options)
 
     async def told(self, count: int, *channels: Channel, ttl_ms: int = HOUR_S * SECOND_MS) -> list[NotificationId]:
         """So many users told one thing each, the one after the other."""
@@ -123,6 +123,19 @@ async def test_used_up_retries_end_it_where_waiting_spends_them(bench: Bench) ->
     receipt = await bench.receipt(told, Channel("fcm"))
     assert (receipt.status, receipt.retries, receipt.attempt, receipt.dead) == (DeliveryStatus.FAILED, 3, 0, True)
     assert await bench.letters() == ["rate_limited"]
+
+
+async def test_where_nothing_can_be_parked_each_waits_its_time_and_spends_nothing(bench: Bench) -> None:
+    """As in a stream that is somebody else's queue; the one behind waits longer than the one before it."""
+    bench.limit(Rate(TokenBucket(1, 0.5)), parks=False)
+    async with bench.running() as loop:
+        told = await bench.told(3)
+        await bench.turn(loop)
+        receipts = [await bench.receipt(one, Channel("fcm")) for one in told[1:]]
+        assert [each.due_at for each in receipts] == [bench.began + 2 * SECOND_MS, bench.began + 4 * SECOND_MS]
+        await bench.pass_time(loop, 10)
+    receipts = [await bench.receipt(one, Channel("fcm")) for one in told]
+    assert {(each.status, each.attempt, each.retries) for each in receipts} == {(DeliveryStatus.SENT, 1, 0)}
 
 
 async def test_a_device_that_has_had_enough_waits_alone(bench: Bench) -> None:
