@@ -56,8 +56,8 @@ BEGIN
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
-    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM member;
-    DELETE FROM ownership WHERE shard IS NULL;
+    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM audit;
+    DELETE FROM member; DELETE FROM ownership WHERE shard IS NULL;
 END $$
 """
 

@@ -19,6 +19,7 @@ from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.ids import SHARDS
+from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -168,6 +169,11 @@ class SqlUnderTest:
     def marks(self) -> Marks:
         """See StoreUnderTest."""
         return self._opened.marks
+
+    @property
+    def audit(self) -> Audit:
+        """See StoreUnderTest."""
+        return self._opened.audit
 
     @property
     def opt_outs(self) -> OptOuts:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.memory.audit import MemoryAudit
 from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
@@ -18,6 +19,7 @@ from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
+from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -78,6 +80,11 @@ class StoreUnderTest(Protocol):
         ...
 
     @property
+    def audit(self) -> Audit:
+        """Who ordered what."""
+        ...
+
+    @property
     def opt_outs(self) -> OptOuts:
         """Who wants no bulk sends."""
         ...
@@ -117,6 +124,7 @@ class MemoryUnderTest:
         self.retention = MemoryRetention(self._store)
         self.bulk_views = MemoryBulkViews(self._store)
         self.marks = MemoryMarks(self._store)
+        self.audit = MemoryAudit(self._store)
         self.opt_outs = MemoryOptOuts(self._store)
 
     def erasures_of(self, worker: Work) -> Erasures:

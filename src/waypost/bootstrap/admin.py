@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,6 +16,8 @@ from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.ids import AppId
+from waypost.ports.audit import Act, Ordered
 from waypost.runtime.clock import SystemClock
 
 
@@ -24,6 +29,15 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
         yield store
     finally:
         await store.close()
+
+
+async def note(store: Store, app: AppId, act: Act, subject: str) -> None:
+    """Put on record what is ordered on this machine, before it is done."""
+    try:
+        who = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as containers have them
+        who = str(os.getuid())
+    await store.audit.record([Ordered(SystemClock().now(), app, f"cli:{who}", socket.gethostname(), act, subject)])
 
 
 def migrate_store(config: Config) -> tuple[str | None, str]:

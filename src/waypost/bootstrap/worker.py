@@ -177,8 +177,8 @@ async def work(
 
 def _chores(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
     keep_days = config.retention.notifications_days
-    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
-    return Chores(carrier.work, devices, *kept, keep_days, carrier.record)
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures, store.audit
+    return Chores(carrier.work, devices, *kept, keep_days, config.retention.audit_days, carrier.record)
 
 
 def _crew(
@@ -256,6 +256,7 @@ def _api(  # noqa: PLR0913 - one of each that the API speaks of
         ),
         opt_outs=store.opt_outs,
         erasures=store.erasures,
+        audit=store.audit,
         marks=store.marks,
         outbox=store.outbox,
         explain=Explain(chores.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),

@@ -21,6 +21,7 @@ from waypost.cli.groups import LazyGroup
         "devices": "waypost.cli.devices:devices",
         "dead": "waypost.cli.dead:dead",
         "users": "waypost.cli.users:users",
+        "audit": "waypost.cli.audit:audit",
         "outbox": "waypost.cli.outbox:outbox",
         "explain": "waypost.cli.explaining:explain",
         "forget": "waypost.cli.forgetting:forget",
@@ -44,9 +45,9 @@ def waypost() -> None:
       waypost serve --config waypost.yaml          the real thing
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
-    send, show, bulk, devices, users, dead, outbox, explain and forget speak to the API: give its address with --url or
-    WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and open the
-    store themselves; apns and fcm read it and speak to Apple and to Google.
+    send, show, bulk, devices, users, dead, audit, outbox, explain and forget speak to the API: give its address with
+    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and
+    open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 

@@ -85,11 +85,12 @@ async def make_key(
     config: Config, app: str, caller: str, scopes: Sequence[str] = SCOPES, lifetime_s: int | None = None
 ) -> tuple[str, ApiKey]:
     """Make and store a key: its text, which is known here alone, and what was stored."""
-    from waypost.bootstrap.admin import open_admin_store
+    from waypost.bootstrap.admin import note, open_admin_store
     from waypost.domain import api_key
     from waypost.domain.ids import AppId, CallerId
     from waypost.domain.scope import Scope
     from waypost.domain.time import SECOND_MS
+    from waypost.ports.audit import Act
     from waypost.ports.keys import issued
 
     made = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES))
@@ -97,6 +98,7 @@ async def make_key(
     lifetime_ms = None if lifetime_s is None else lifetime_s * SECOND_MS
     stored = issued(made, AppId(app), CallerId(caller), _now(), chosen, lifetime_ms)
     async with open_admin_store(config) as store:
+        await note(store, stored.app, Act.KEY_MADE, stored.prefix)
         await store.keys.add(stored)
     return made.text, stored
 
@@ -121,9 +123,10 @@ def rotate(prefix: str, overlap_s: int, config_path: Path | None, as_json: bool)
 
 
 async def _rotate(config: Config, prefix: str, overlap_s: int) -> tuple[str, ApiKey] | None:
-    from waypost.bootstrap.admin import open_admin_store
+    from waypost.bootstrap.admin import note, open_admin_store
     from waypost.domain import api_key
     from waypost.domain.time import SECOND_MS, later
+    from waypost.ports.audit import Act
     from waypost.ports.keys import successor
 
     made, now = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES)), _now()
@@ -132,6 +135,7 @@ async def _rotate(config: Config, prefix: str, overlap_s: int) -> tuple[str, Api
         if old is None:
             return None
         new = successor(old, made, now)
+        await note(store, old.app, Act.KEY_ROTATED, old.prefix)
         done = await store.keys.replace(prefix, new, later(now, overlap_s * SECOND_MS))
     return (made.text, new) if done else None
 
@@ -213,9 +217,14 @@ def revoke(prefix: str, config_path: Path | None, as_json: bool) -> None:
 
 
 async def _revoke(config: Config, prefix: str) -> bool:
-    from waypost.bootstrap.admin import open_admin_store
+    from waypost.bootstrap.admin import note, open_admin_store
+    from waypost.ports.audit import Act
 
     async with open_admin_store(config) as store:
+        known = await store.keys.find(prefix)
+        if known is None:
+            return False
+        await note(store, known.app, Act.KEY_REVOKED, prefix)
         return await store.keys.revoke(prefix, _now())
 
 

@@ -152,6 +152,10 @@ class AsyncClient:
         """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
         return await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
 
+    async def audit(self, **query: str | int | None) -> Json:
+        """A page of who ordered what, newest first (act, by, limit, cursor)."""
+        return await self._answer(calls.audit(**query))
+
     async def outbox(self, **query: str | int | None) -> Json:
         """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         return await self._answer(calls.outbox(**query))

@@ -128,6 +128,10 @@ class Client:
         """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
         return self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
 
+    def audit(self, **query: str | int | None) -> Json:
+        """A page of who ordered what, newest first (act, by, limit, cursor)."""
+        return self._answer(calls.audit(**query))
+
     def outbox(self, **query: str | int | None) -> Json:
         """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         return self._answer(calls.outbox(**query))

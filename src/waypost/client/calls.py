@@ -151,6 +151,11 @@ def replay_dead(
     return _post("/v1/dead/replay", asked, is_repeatable=False)
 
 
+def audit(**query: str | int | None) -> Call:
+    """A page of who ordered what, newest first (act, by, limit, cursor)."""
+    return Call("GET", f"/v1/audit{_query(query)}")
+
+
 def outbox(**query: str | int | None) -> Call:
     """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
     return Call("GET", "/v1/outbox" + _query(query))

@@ -148,6 +148,8 @@ class Retention(Struct, frozen=True, kw_only=True):
 
     notifications_days: Annotated[int, Meta(ge=1)] = 90
     """Days after which finished notifications and their receipts are deleted."""
+    audit_days: Annotated[int, Meta(ge=1)] = 365
+    """Days after which what was ordered is deleted from the record of it."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):

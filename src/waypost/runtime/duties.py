@@ -16,6 +16,7 @@ from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Paces, expand
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import sweep
+from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -34,6 +35,7 @@ RECORD_S = 0.05
 SWEEP_S = 60.0
 ERASE_S = 2.0
 ERASURES_AT_ONCE = 10
+AUDIT_PAGE = 500
 EXPAND_S = 0.1
 TIDY_S = 0.5
 TIDY_PAGE = 500
@@ -49,8 +51,10 @@ class Chores(Struct, frozen=True):
     retention: Retention
     bulk: Bulk
     erasures: Erasures
+    audit: Audit
     keep_days: int
     """Days that finished notifications are kept."""
+    keep_audit_days: int
     record: Callable[[], Awaitable[int]] | None = None
     """Writes on the ledger, where a log is ahead of it; how much it found to write."""
 
@@ -132,4 +136,7 @@ class Duties:
         chores = self._chores
         swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
         await chores.bulk.drop_before(keep_after)
+        audit_from = later(self._crew.clock.now(), -chores.keep_audit_days * DAY_MS)
+        while await chores.audit.drop_before(audit_from, AUDIT_PAGE) == AUDIT_PAGE:
+            pass
         self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))

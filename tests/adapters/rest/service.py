@@ -13,6 +13,7 @@ from litestar.types import ASGIApp
 from tests.contract.clock import StoppedClock
 from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
+from waypost.adapters.memory.audit import MemoryAudit
 from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
@@ -128,6 +129,7 @@ class Service:
             bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
             opt_outs=MemoryOptOuts(self.store),
             erasures=self.erasures,
+            audit=MemoryAudit(self.store),
             marks=MemoryMarks(self.store),
             outbox=MemoryOutboxView(),
             explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),

@@ -108,6 +108,7 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/devices/{user_id}": Answers(200, 200, 404),
     "DELETE /v1/devices/{user_id}/{device_id}": Answers(204, 204, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
+    "GET /v1/audit": Answers(200, 200),
     "GET /v1/outbox": Answers(200, 200),
     "POST /v1/keys": Answers(201, 201, body={"caller": "new", "scopes": ["read"]}),
     "GET /v1/keys": Answers(200, 200),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.adapters.rest.service import DEMO, OTHER, served
+from tests.adapters.rest.service import DEMO, OTHER, served, shown
 from waypost.domain.ids import UserId, format_id
+from waypost.domain.time import isoformat
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,3 +25,21 @@ async def test_an_erasure_is_asked_for_once_for_each_app_and_named_by_a_tombston
         assert {first.app, second.app} == {DEMO, OTHER}
         assert first.tombstone != second.tombstone
         assert order.id.hex() not in order.tombstone.replace("-", "")
+
+
+async def test_what_an_operator_orders_is_on_record_before_it_is_done_and_names_nobody() -> None:
+    """Of this app alone, by pages."""
+    async with served() as (service, client):
+        erased = (await client.delete("/v1/users/ann")).json()["id"]
+        await client.post("/v1/dedup/forget", json=shown("ann"))
+        await client.post("/v1/bulk/01a3185c-5000-7000-8000-00000000ffff/cancel")
+        async with service.client(service.others.text) as other:
+            await other.delete("/v1/users/bob")
+        page = (await client.get("/v1/audit", params={"limit": 2})).json()
+        assert [each["act"] for each in page["items"]] == ["bulk.cancelled", "dedup.forgotten"]
+        rest = (await client.get("/v1/audit", params={"limit": 2, "cursor": page["next"]})).json()
+        (entry,) = rest["items"]
+        assert (entry["act"], entry["subject"], entry["by"], rest["next"]) == ("user.erased", erased, "billing", None)
+        assert entry["at"] == isoformat(service.clock.now())
+        assert "ann" not in str(page) + str(rest)
+        assert (await client.get("/v1/audit", params={"act": "key.made"})).json()["items"] == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.certificates import Authority
+from waypost.bootstrap.admin import open_admin_store
+from waypost.bootstrap.registry import load
 from waypost.cli import waypost
+from waypost.domain.ids import AppId
+from waypost.ports.audit import AuditQuery, Ordered
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
@@ -147,3 +153,22 @@ def test_check_config_says_when_what_ends_and_fails_on_what_has_ended(tmp_path: 
     said = json.loads(result.stdout)
     assert said["ends"].keys() == {"rest.tls", "demo/apns"} == said["credentials"].keys()
     assert f"rest.tls       ok, ends on {said['ends']['rest.tls'][:10]}" in run(tmp_path, "check-config").stdout
+
+
+def test_what_is_done_with_keys_is_on_record(tmp_path: Path) -> None:
+    """By whom and on which machine; the key itself is nowhere in it."""
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {}}")
+    made = run(tmp_path, "keys", "create", "--app", "demo", "--caller", "shop").stdout.strip()
+    prefix = made[: len("wp_4k2h7x3a")]
+    assert run(tmp_path, "keys", "revoke", prefix).returncode == 0
+    assert run(tmp_path, "keys", "revoke", "wp_aaaaaaaa").returncode == 1
+    config = load(tmp_path / "waypost.yaml", {})
+
+    async def recorded() -> list[Ordered]:
+        async with open_admin_store(config) as store:
+            return [entry.ordered for entry in await store.audit.page(AuditQuery(AppId("demo")))]
+
+    revoked, created = asyncio.run(recorded())
+    assert (created.act, created.subject, revoked.act, revoked.subject) == ("key.made", prefix, "key.revoked", prefix)
+    assert created.by.startswith("cli:") and created.origin == socket.gethostname()
+    assert made not in str((revoked, created))

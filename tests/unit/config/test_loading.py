@@ -277,7 +277,7 @@ def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path)
         ("store: {url: 'postgresql://waypost@db/waypost?password=hunter2'}", "store.url"),
         ("redis: {url: 'redis://:hunter2@${HOST}:6379'}", "redis.url"),
         ("cassandra: {hosts: [a], username: w, password: hunter2}", "cassandra.password"),
-        ("kafka: {bootstrap: 'a:1', properties: {sasl.password: hunter2}}", "kafka.properties.sasl.password"),
+        ("kafka: {bootstrap: 'a:1', options: {sasl.password: hunter2}}", "kafka.options.sasl.password"),
         ("apps: {demo: {fcm: {service_account_file: a, proxy: 'http://u:hunter2@p:1'}}}", "apps.demo.fcm.proxy"),
     ],
 )

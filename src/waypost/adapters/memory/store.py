@@ -14,6 +14,7 @@ from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
+from waypost.ports.audit import AuditEntry
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow, Moved
 from waypost.ports.keys import ApiKey
@@ -116,6 +117,7 @@ class MemoryStore:
         self.marks: dict[NotificationId, Marked] = {}
         self.opted_out: set[tuple[AppId, UserId]] = set()
         self.erasures: dict[tuple[AppId, UserId], Erasure] = {}
+        self.audit: list[AuditEntry] = []
         self._counter = 0
 
     def count(self) -> int:

@@ -285,3 +285,17 @@ erasure = Table(
     Index("erasure_standing", "app", "user_id", unique=True, sqlite_where=text("finished_at IS NULL")),
     sqlite_with_rowid=False,
 )
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Integer, nullable=False),
+    Column("app", Text, nullable=False),
+    Column("ordered_by", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("act", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Index("audit_of_app", "app", "seq"),
+    sqlite_autoincrement=True,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from waypost.adapters.sql.audit import SqlAudit
 from waypost.adapters.sql.bulk import SqlBulk
 from waypost.adapters.sql.bulk_views import SqlBulkViews
 from waypost.adapters.sql.database import Database
@@ -51,6 +52,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
+        self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)

@@ -18,6 +18,7 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.audit import Audit
 from waypost.ports.bulk import OptOuts
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
@@ -47,6 +48,7 @@ class Api(Struct, frozen=True):
     bulk: BulkIntake
     opt_outs: OptOuts
     erasures: Erasures
+    audit: Audit
     marks: Marks
     outbox: OutboxView
     explain: Explain

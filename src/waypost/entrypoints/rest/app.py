@@ -17,6 +17,7 @@ from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
 from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
+    audit_routes,
     bulk_routes,
     dead_routes,
     dedup_routes,
@@ -48,6 +49,7 @@ ROUTES: list[HTTPRouteHandler] = [
     *bulk_routes.ROUTES,
     *opt_out_routes.ROUTES,
     *user_routes.ROUTES,
+    *audit_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *outbox_routes.ROUTES,

@@ -11,16 +11,18 @@ from litestar.params import HeaderParameter, RawBody
 from waypost.domain.bulk import JobId, Order
 from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.errors import ErrorCode, NotFound
-from waypost.domain.ids import UserId, format_id, parse_id
+from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
 from waypost.domain.submission import IdempotencyKey
 from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.bulk_upload import recipients_in
 from waypost.entrypoints.rest.bulk_views import BulkPage, BulkRecipient, BulkView, job_view
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity, PathJob, identity_in
+from waypost.ports.audit import Act
 
 _E = ErrorCode
 _submission = msgspec.json.Decoder(BulkSubmission)
@@ -134,6 +136,7 @@ async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Re
     return answer(200, BulkRecipient(user, found.status, own_id))
 
 
+_ACTS = {Order.PAUSE: Act.BULK_PAUSED, Order.RESUME: Act.BULK_RESUMED, Order.CANCEL: Act.BULK_CANCELLED}
 _ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *_WRITE_CODES))
 
 
@@ -177,8 +180,10 @@ async def cancel(request: Call, job_id: PathJob) -> Response[bytes]:
 
 
 async def _order(request: Call, job_id: str, order: Order) -> Response[bytes]:
-    record = await api_of(request).bulk.order(request.user.app, job_in(job_id), order)
-    return answer(200, job_view(record, api_of(request).clock.now()))
+    job = job_in(job_id)
+    await record(request, _ACTS[order], [format_id(NotificationId(job))])
+    ordered = await api_of(request).bulk.order(request.user.app, job, order)
+    return answer(200, job_view(ordered, api_of(request).clock.now()))
 
 
 def job_in(path_part: str) -> JobId:

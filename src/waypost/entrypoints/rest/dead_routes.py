@@ -19,12 +19,14 @@ from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
 from waypost.entrypoints.rest.problems import Problem, problem_of
 from waypost.entrypoints.rest.views import Cursor, DeadPage, dead_letter
 from waypost.entrypoints.submitting import Id
 from waypost.pipeline.intake import require_replayable
+from waypost.ports.audit import Act
 from waypost.ports.views import DeadLetter, DeadQuery
 from waypost.ports.work import Acceptance
 
@@ -97,6 +99,7 @@ async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
     """
     order = decode(_order, body)
     ids, following = await _ordered(request, order)
+    await record(request, Act.DEAD_REPLAYED, map(format_id, ids))
     answers = await api_of(request).intake.replay(request.user, ids, order.ttl) if ids else []
     results = tuple(_result(each, result) for each, result in zip(ids, answers, strict=True))
     begun = sum(1 for result in results if result.error is None)

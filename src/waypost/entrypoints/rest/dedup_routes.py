@@ -14,6 +14,8 @@ from waypost.entrypoints.access import SENDS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.audit_routes import record
+from waypost.ports.audit import Act
 
 _submission = msgspec.json.Decoder(Submission)
 
@@ -37,6 +39,7 @@ class ForgottenView(Struct, frozen=True):
 async def forget(request: Call, body: RawBody) -> Response[bytes]:
     """Takes the submission as it was made; its content window and its idempotency key, if it has one, end now."""
     submission = decode(_submission, body)
+    await record(request, Act.DEDUP_FORGOTTEN, [""])
     return answer(200, ForgottenView(await api_of(request).intake.forget(request.user, submission)))
 
 

@@ -20,7 +20,9 @@ from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.views import Timestamp
+from waypost.ports.audit import Act
 from waypost.ports.keys import ApiKey, issued, successor
 
 _WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
@@ -93,6 +95,7 @@ async def create(request: Call, body: RawBody) -> Response[bytes]:
     lifetime_ms = None if wanted.expires_in is None else wanted.expires_in * SECOND_MS
     now = api.clock.now()
     stored = issued(made, request.user.app, CallerId(wanted.caller), now, frozenset(wanted.scopes), lifetime_ms)
+    await record(request, Act.KEY_MADE, [stored.prefix])
     await api.keys.add(stored)
     return _shown_once(made, stored)
 
@@ -123,6 +126,7 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
     wanted, api = decode(_rotation, body) if body else Rotation(), api_of(request)
     made, now = _new(), api.clock.now()
     new = successor(await _own(request, prefix), made, now)
+    await record(request, Act.KEY_ROTATED, [prefix])
     if not await api.keys.replace(prefix, new, later(now, wanted.overlap * SECOND_MS)):
         raise NotFound("no such live key")
     return _shown_once(made, new)
@@ -139,6 +143,7 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
 async def revoke(request: Call, prefix: PathPrefix) -> None:
     """Refused from now on, by every process within `rest.key_cache_s`."""
     await _own(request, prefix)
+    await record(request, Act.KEY_REVOKED, [prefix])
     if not await api_of(request).keys.revoke(prefix, api_of(request).clock.now()):
         raise NotFound("no such live key")
 

@@ -14,8 +14,10 @@ from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
 from waypost.entrypoints.rest.views import Timestamp
+from waypost.ports.audit import Act
 from waypost.ports.erasure import Erasure
 
 
@@ -44,6 +46,7 @@ async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
     (made,) = api.intake.ids.next(1)
     tombstone = UserId(f"erased-{secrets.token_hex(16)}")
     order = await api.erasures.ask(Erasure(made, request.user.app, user, tombstone, api.clock.now()))
+    await record(request, Act.USER_ERASED, [format_id(order.id)])
     return answer(202, ErasureView(format_id(order.id), isoformat(order.asked_at)))
 
 

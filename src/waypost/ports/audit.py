@@ -1,0 +1,75 @@
+"""Who ordered what: a record that is only added to, until it is old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId
+from waypost.domain.time import Instant
+
+
+class Act(StrEnum):
+    """What an operator or a backend with the rights of one orders."""
+
+    KEY_MADE = "key.made"
+    KEY_ROTATED = "key.rotated"
+    KEY_REVOKED = "key.revoked"
+    DEAD_REPLAYED = "dead.replayed"
+    DEDUP_FORGOTTEN = "dedup.forgotten"
+    BULK_PAUSED = "bulk.paused"
+    BULK_RESUMED = "bulk.resumed"
+    BULK_CANCELLED = "bulk.cancelled"
+    USER_ERASED = "user.erased"
+
+
+class Ordered(Struct, frozen=True):
+    """One order: no secret, no content, and no user is in it."""
+
+    at: Instant
+    app: AppId
+    by: str
+    """The caller; on the machine itself ``cli:`` and the user of the system."""
+    origin: str
+    """The address that the order came from; the host's name where it was given on the machine."""
+    act: Act
+    subject: str
+    """The id, or the prefix of the key, that it was about."""
+
+
+class AuditEntry(Struct, frozen=True):
+    """An order in its place."""
+
+    seq: int
+    """Grows."""
+    ordered: Ordered
+
+
+class AuditQuery(Struct, frozen=True):
+    """Which entries of an app, newest first."""
+
+    app: AppId
+    act: Act | None = None
+    by: str | None = None
+    before: int | None = None
+    """Below this number."""
+    limit: int = 50
+
+
+class Audit(Protocol):
+    """The record."""
+
+    async def record(self, orders: Sequence[Ordered]) -> None:
+        """Add *orders*; durable when it returns, so that it is called before what was ordered is done."""
+        ...
+
+    async def page(self, query: AuditQuery) -> Sequence[AuditEntry]:
+        """What *query* asks for."""
+        ...
+
+    async def drop_before(self, before: Instant, n: int) -> int:
+        """Delete at most *n* entries of before *before*; how many it was."""
+        ...
