@@ -21,8 +21,9 @@ from waypost.cli.printing import as_json_option
 @click.option("--roles", metavar="ROLE,…", help="What it does, such as api or worker,report; all is the default.")
 @click.option(
     "--profile",
-    type=click.Choice(["notifications-service"]),
-    help="Stand in for another service: configured by environment alone, see docs/notifications-service.md.",
+    type=click.Choice(["notifications-service", "simplens"]),
+    help="The ways of another service: see docs/notifications-service.md (configured by environment alone) and "
+    "docs/simplens.md.",
 )
 @as_json_option
 def serve(
@@ -43,13 +44,15 @@ def serve(
       waypost serve --workers 1 --listen 127.0.0.1:0 --json
       waypost serve --roles api
       waypost serve --profile notifications-service
+      waypost serve --profile simplens
     """
-    if profile is not None:
+    if profile == "notifications-service":
         _stand_in(given=(config_path, workers, listen, roles))
     listed = None if roles is None else f"[{roles}]"
-    for name, given in (("WAYPOST_WORKERS", workers), ("WAYPOST_LISTEN", listen), ("WAYPOST_ROLES", listed)):
+    said = {"WORKERS": workers, "LISTEN": listen, "ROLES": listed, "PROFILE": profile}
+    for name, given in said.items():
         if given is not None:
-            os.environ[name] = str(given)  # read below, and by the workers that inherit it
+            os.environ[f"WAYPOST_{name}"] = str(given)  # read below, and by the workers that inherit it
     config, config_path = read_config(config_path)
     from waypost.bootstrap.serving import serve as run
 

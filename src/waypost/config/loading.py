@@ -14,6 +14,7 @@ from waypost.adapters.jwt.settings import misfit
 from waypost.adapters.sql.settings import Durability, is_postgres
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
+from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
 
@@ -38,6 +39,8 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
         tree["store"] = {"url": tree["store"]}
     for name, value in overrides(environ).items():
         _override(tree, name, value)
+    if tree.get("profile") == PROFILE:
+        put_beneath(tree, environ, _providers(folder, environ), [plugin.channel for plugin in plugins])
     if isinstance(tree.get("store"), dict):
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
     config: Config = Builder(folder, plugins).build(Config, tree, "")
@@ -82,6 +85,13 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ConfigurationError("", f"{path}: expected a mapping of keys")
     return tree
+
+
+def _providers(folder: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The file of simplens; nothing where there is none and nobody asks for one."""
+    named = environ.get(FILE_VARIABLE)
+    file = folder / Path(named or FILE).expanduser()
+    return _read(file) if named or file.exists() else {}
 
 
 class _StrictLoader(yaml.SafeLoader):

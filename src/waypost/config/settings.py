@@ -205,6 +205,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where the `log` stack holds the keys of requests and their windows; unset, in the store."""
     listen: Listen = Listen("127.0.0.1", 8080)
     """Where the API answers, host:port; port 0 is any."""
+    profile: Literal["simplens"] | None = None
+    """The service whose ways hold where this says nothing."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
     """Processes that accept and deliver; with 1 there is no supervisor."""
     roles: tuple[Role, ...] = ()

@@ -1,0 +1,106 @@
+"""The profile ``simplens``: what that service is told by its environment and its file, as settings of ours.
+
+It lies beneath the configuration: what that says itself holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.notification import Channel
+
+PROFILE: Final = "simplens"
+FILE_VARIABLE: Final = "SIMPLENS_CONFIG_PATH"
+FILE: Final = "simplens.config.yaml"
+"""Where its providers are, beside our own file, unless the variable says otherwise."""
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+class RateLimit(Struct, frozen=True, rename="camel"):
+    """The bucket of a provider; unset is what that service takes (requirements S4-29)."""
+
+    max_tokens: Count = 100
+    refill_rate: Annotated[float, Meta(gt=0)] = 10
+    """A second."""
+
+
+class Options(Struct, frozen=True, rename="camel"):
+    """What is chosen about a provider."""
+
+    rate_limit: RateLimit = RateLimit()
+
+
+class Provider(Struct, frozen=True):
+    """A provider under a name."""
+
+    id: str
+    options: Options = Options()
+
+
+class ChannelChoice(Struct, frozen=True):
+    """Which provider serves a channel."""
+
+    default: str | None = None
+
+
+class ProviderFile(Struct, frozen=True):
+    """Of its file what has a place here."""
+
+    providers: tuple[Provider, ...] = ()
+    channels: dict[str, ChannelChoice] = {}
+
+    def bucket(self, channel: str) -> RateLimit:
+        """That of the provider which serves *channel*; of the one with that name where nobody is said to."""
+        choice = self.channels.get(channel)
+        name = (choice.default if choice else None) or channel
+        return next((each.options.rate_limit for each in self.providers if each.id == name), RateLimit())
+
+
+def put_beneath(
+    tree: dict[str, Any], environ: Mapping[str, str], providers: Mapping[str, Any], channels: Iterable[Channel]
+) -> None:
+    """Put the service's settings into *tree* where it says nothing; ConfigurationError names what is wrong in them."""
+    try:
+        file = msgspec.convert(providers, ProviderFile)
+    except msgspec.ValidationError as misfit:
+        raise ConfigurationError(FILE, str(misfit)) from None
+    outbox = _section(tree, "outbox")
+    if (poll_ms := _said(environ, "OUTBOX_POLL_INTERVAL_MS", Count)) is not None:
+        outbox.setdefault("poll_s", poll_ms / 1_000)
+    if (batch := _said(environ, "OUTBOX_BATCH_SIZE", Count)) is not None:
+        outbox.setdefault("batch", batch)
+    retries = _said(environ, "MAX_RETRY_COUNT", Annotated[int, Meta(ge=0)])
+    for app in _section(tree, "apps").values():
+        if not isinstance(app, dict):
+            continue
+        retry, rates = _section(app, "retry"), _section(app, "rates")
+        retry.setdefault("default", "s4_simple" if retries is None else {"max_retries": retries})
+        retry.setdefault("throttle_counts_as_retry", True)
+        for channel in channels:
+            if channel in app:
+                bucket = file.bucket(channel)
+                rates.setdefault(channel, {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate})
+
+
+def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """The mapping of that name, made where there is none; one that is no mapping is left for others to refuse."""
+    if tree.get(name) is None:
+        tree[name] = {}
+    found = tree[name]
+    return found if isinstance(found, dict) else {}
+
+
+def _said(environ: Mapping[str, str], name: str, kind: Any) -> Any:
+    """What the variable says; None where it is not set or empty."""
+    if not environ.get(name):
+        return None
+    try:
+        return msgspec.convert(environ[name], kind, strict=False)
+    except msgspec.ValidationError as misfit:
+        raise ConfigurationError(name, str(misfit)) from None
