@@ -238,6 +238,14 @@ async def test_the_user_header_beside_a_users_token_changes_nobody(
     assert (await ask(service, headers, ("GET", "/api/notifications"))).status_code == status
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_two_names_of_users_are_refused(service: Service, method: str) -> None:
+    """A proxy that adds its own to what came would otherwise leave it to chance who is meant."""
+    headers = [*bearer(service.made.text), ("x-waypost-user", "user-1"), ("X-Waypost-User", "user-2")]
+    answer = await ask(service, headers, (method, "/api/notifications"), json={"user_id": "user-1"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
 async def test_a_backend_speaks_for_a_user_with_that_scope_alone(service: Service) -> None:
     call, named = ("GET", "/api/notifications"), [("x-waypost-user", "user-1")]
     answer = await ask(service, [*bearer(service_token(Scope.READ, Scope.SEND)), *named], call)

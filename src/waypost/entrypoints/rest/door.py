@@ -12,7 +12,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec import Struct
 
-from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable
 from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
@@ -96,9 +96,12 @@ class Door:
         is_users = path.startswith(envelope.PREFIX)
         visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
         caller = await limits.caller(self._api.callers, _presented(headers), visit)
+        named = _values(headers, ACTING_FOR) if is_users else []
+        if len(named) > 1:  # a proxy may have let one of a client's through beside its own
+            raise InvalidRequest((Fault("X-Waypost-User", "names two"),))
         user = None
         if method in _WRITES and (is_users or caller.user is not None):
-            user = caller.user or next(iter(_values(headers, ACTING_FOR)), None)
+            user = caller.user or next(iter(named), None)
         await limits.enter(caller, visit, user)
         return caller
 
