@@ -35,7 +35,7 @@ pytestmark = pytest.mark.asyncio
 SECONDS = float(os.environ.get("WAYPOST_FUZZ_SECONDS", "0"))
 """For each door; 0 is one round."""
 SEED = int(os.environ.get("WAYPOST_FUZZ_SEED", "1"))
-ROUND = 200
+ROUND = 100
 BODIES = [case.body for case in cases()]
 
 
