@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.mapped.limiter import MappedLimiter
+from waypost.adapters.memory.ahead import TakenAhead
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.bootstrap.places import run_dir_of
 from waypost.bootstrap.registry import installed
@@ -122,6 +123,11 @@ def bounds_of(config: Config) -> Bounds:
         trusted_proxies=[_network(n, text) for n, text in enumerate(chosen.trusted_proxies)],
         forwarded_header=chosen.forwarded_header,
     )
+
+
+def for_doors(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
+    """The same limiter as doors ask it: of what several processes count, ahead."""
+    return limiter if counted_in(config) == "memory" else TakenAhead(limiter, clock)
 
 
 def explained(config: Config) -> dict[str, str]:

@@ -22,7 +22,7 @@ from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.doors import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
-from waypost.bootstrap.limits import bounds_of, opened_limiter, rate_gates
+from waypost.bootstrap.limits import bounds_of, for_doors, opened_limiter, rate_gates
 from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.registry import channels_of, installed, load
 from waypost.bootstrap.senders import content_checks, registration_checks
@@ -134,7 +134,7 @@ async def work(
             credentials = credentials_of(config, means, sections)
             senders = {name: credential.sender for name, credential in credentials.items()}
             rates = rate_gates(config, limiter, clock, telemetry)
-            limits = DoorLimits(bounds_of(config), limiter, clock, telemetry)
+            limits = DoorLimits(bounds_of(config), for_doors(config, limiter, clock), clock, telemetry)
             crew = _crew(config, carrier, devices, senders, rates, clock, telemetry, PoisonWatch(board, slot))
             shared = SqlOwnership(store.shards, store.work)
             place = Place(slot, board, store.peers or peers, shared, carrier.fault, config.does())

@@ -30,6 +30,8 @@ ROWS: Final = 4_096
 PER_ROW: Final = 16
 PATIENCE_S: Final = 1.0
 """For a lock, which is held for microseconds: past it, its holder is frozen."""
+PAUSE_S: Final = 0.000_05
+"""Before asking again: its holder may have to wait for its interpreter, and needs the processor more."""
 
 _SLOT: Final = struct.Struct("=16sdddd")
 _ROW_BYTES: Final = PER_ROW * _SLOT.size
@@ -88,7 +90,7 @@ class MappedLimiter:
                 give_up_s = give_up_s or now_s + PATIENCE_S
                 if now_s > give_up_s:
                     raise Unavailable("a process is frozen that holds a limit", ErrorCode.STORAGE_BUSY) from None
-                os.sched_yield()
+                time.sleep(PAUSE_S)
         try:
             yield
         finally:
