@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
-from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
@@ -30,7 +29,6 @@ _NOTE = (
     "INSERT INTO dedup_slice (slice, until) VALUES (?, ?)"
     " ON CONFLICT (slice) DO UPDATE SET until = excluded.until WHERE dedup_slice.until < excluded.until"
 )
-_LOOK_UP = "SELECT key, id, body_hash, until FROM dedup_{slice} WHERE key IN ({{keys}})"
 _CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES "
 
 
@@ -43,14 +41,13 @@ class Claimed(Struct, frozen=True):
 
 def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
     """Which of *keys* are claimed at *now*."""
-    found: dict[bytes, Claimed] = {}
     if not keys:
-        return found
-    for (number,) in connection.execute("SELECT slice FROM dedup_slice WHERE until > ?", (now,)).fetchall():
-        for key, first_id, body_hash, until in select_in(connection, _LOOK_UP.format(slice=number), keys):
-            if until > now:
-                found[key] = Claimed(first_id, body_hash)
-    return found
+        return {}
+    open_slices = connection.execute("SELECT slice FROM dedup_slice WHERE until > ?", (now,)).fetchall()
+    if not open_slices:
+        return {}
+    rows = connection.found_in([f"dedup_{number}" for (number,) in open_slices], "key, id, body_hash, until", keys)
+    return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > now}
 
 
 def claim(

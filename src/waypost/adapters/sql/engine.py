@@ -75,6 +75,10 @@ class Connection(Protocol):
         """Statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
         ...
 
+    def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes], /) -> Iterator[Row]:
+        """The *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*."""
+        ...
+
     def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
         """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
         ...
