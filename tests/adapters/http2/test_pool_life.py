@@ -80,9 +80,9 @@ async def test_a_connection_is_replaced_at_its_maximum_age(tls: Tls) -> None:
     ):
         assert await one.ask() == OK
         await one.saw(ConnectionClosed, 2)
-        kinds = [type(event) for event in one.events]
-        assert kinds[:3] == [ConnectionOpened, ConnectionOpened, ConnectionClosed]
-        assert one.events[2] == ConnectionClosed("reached its maximum age")
+        first = next(n for n, event in enumerate(one.events) if isinstance(event, ConnectionClosed))
+        assert first >= 2 and {type(event) for event in one.events[:first]} == {ConnectionOpened}
+        assert one.events[first] == ConnectionClosed("reached its maximum age")
         assert await one.ask() == OK
 
 

@@ -54,6 +54,19 @@ async def test_a_body_that_makes_no_sense_is_400(path: str, body: bytes, code: s
         assert not service.telemetry.events
 
 
+@pytest.mark.parametrize(
+    "path", ["//v1/keys", "/v1//keys", "/v1/keys/", "//api/tokens", "///metrics", "/docs//"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_a_path_with_an_empty_part_leads_nowhere(method: str, path: str) -> None:
+    """A router that takes slashes together would find a route behind what was let in, or limited, by its true path."""
+    async with served() as (service, client):
+        url = client.base_url.copy_with(raw_path=path.encode())
+        answer = await client.request(method, url)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+        assert not service.telemetry.events
+
+
 async def test_what_was_sent_is_not_quoted() -> None:
     """A problem may end up in a caller's log."""
     async with served() as (_, client):

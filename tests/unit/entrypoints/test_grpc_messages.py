@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import grpc
 import msgspec
 import pytest
@@ -69,3 +72,12 @@ def test_any_bytes_are_a_submission_or_invalid(body: bytes) -> None:
     except InvalidRequest:
         return
     assert read == msgspec.json.decode(msgspec.json.encode(read), type=Submission)
+
+
+def test_the_page_of_errors_has_each_code_under_its_status() -> None:
+    """Who calls over gRPC reads there what a status can mean."""
+    page = (Path(__file__).parents[3] / "docs" / "errors.md").read_text(encoding="utf-8")
+    table = page.partition("| status | codes |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (.+) \|$", table, re.MULTILINE)
+    told = {code: status for status, codes in rows for code in re.findall(r"`(\w+)`", codes)}
+    assert told == {code.value: status.name for code, status in STATUS_OF.items()}

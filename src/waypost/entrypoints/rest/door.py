@@ -12,7 +12,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec import Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable
 from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
@@ -66,6 +66,8 @@ class Door:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
+        if "//" in path or (path.endswith("/") and path != "/"):  # a router would pass over what is doubled, after us
+            raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
             raise Refused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
         submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
