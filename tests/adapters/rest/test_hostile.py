@@ -54,9 +54,7 @@ async def test_a_body_that_makes_no_sense_is_400(path: str, body: bytes, code: s
         assert not service.telemetry.events
 
 
-@pytest.mark.parametrize(
-    "path", ["//v1/keys", "/v1//keys", "/v1/keys/", "//api/tokens", "///metrics", "/docs//"]
-)
+@pytest.mark.parametrize("path", ["//v1/keys", "/v1//keys", "/v1/keys/", "//api/tokens", "///metrics", "/docs//"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_a_path_with_an_empty_part_leads_nowhere(method: str, path: str) -> None:
     """A router that takes slashes together would find a route behind what was let in, or limited, by its true path."""
@@ -270,8 +268,11 @@ async def test_a_key_of_an_app_that_is_gone_is_403() -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
-@pytest.mark.parametrize("path", ["/v1/notifications", "/v1/notifications/"])
-async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/notifications", shown()), ("/v1/notifications/019c1234-5678-7abc-8def-0123456789ab/replay", {})],
+)
+async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str, body: dict[str, Any]) -> None:
     """The log has the place and the kind, not the text, which may quote what was sent."""
     async with served() as (service, client):
 
@@ -279,7 +280,7 @@ async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str) -> Non
             raise RuntimeError("hush-hush")
 
         service.work.accept = broken  # type: ignore[method-assign,assignment] # a bug
-        answer = await client.post(path, json=shown())
+        answer = await client.post(path, json=body)
         assert (answer.status_code, answer.json()["code"]) == (500, "internal")
         assert "hush" not in answer.text
         ((event, fields),) = service.telemetry.events

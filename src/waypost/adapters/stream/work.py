@@ -180,7 +180,7 @@ class StreamWork(Leases):
         opened = []
         for (each, job), row in zip(first, rows, strict=True):
             if row is None:
-                await self._put_aside(each, "the log refuses its row")
+                self._tell_unreadable(each, "the log refuses its row")  # it comes again: the owner may mend the table
             else:
                 opened.append(Entry(each.entry, each.deliveries, job, Note(row)))
         return opened
@@ -199,9 +199,12 @@ class StreamWork(Leases):
         return job
 
     async def _put_aside(self, handed: Handed, why: str) -> None:
-        self._telemetry.event(Event.NOTIFICATIONS_UNREADABLE, job_id=handed.entry, why=why)
+        self._tell_unreadable(handed, why)
         await self._jobs.finish([handed.entry])
         self._taken.pop(handed.entry, None)
+
+    def _tell_unreadable(self, handed: Handed, why: str) -> None:
+        self._telemetry.event(Event.NOTIFICATIONS_UNREADABLE, job_id=handed.entry, why=why)
 
     async def _give_up(self, handed: Handed, job: Job) -> None:
         """The end of an entry that was delivered too often; its row says what had been sent until then."""
