@@ -73,15 +73,13 @@ async def test_what_is_no_job_is_put_aside_and_holds_up_nothing(owner: Owner, se
     assert MARK not in str(log.lines)
 
 
-async def test_a_job_that_the_table_refuses_ends_like_any_other_and_holds_up_nothing(
-    owner: Owner, serving: Serving
-) -> None:
+async def test_a_job_that_the_table_refuses_holds_up_nothing(owner: Owner, serving: Serving) -> None:
     """A user of another type than the table's own, alone and among others."""
     owner.sql("CREATE SCHEMA notifications")
     owner.sql("CREATE TABLE notifications.notification_log (id serial, user_id uuid NOT NULL, status text NOT NULL)")
     user = "6f1c2d3e-0000-4000-8000-000000000001"
     async with serving(MAX_DELIVERY_COUNT="2") as log:
-        owner.add(userId=TEXTS["SQL"].said, title="Hello")
+        owner.add(userId="somebody", title=TEXTS["SQL"].said)
         await until(lambda: log.of("notifications.unreadable"))
         owner.add(userId=user, title="Hello")
         owner.add(userId="nobody", title="Hello")
