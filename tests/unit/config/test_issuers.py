@@ -72,6 +72,10 @@ def test_a_key_set_file_is_beside_the_configuration(tmp_path: Path) -> None:
         (PUBLIC | {"scopes": []}, "scopes"),
         (PUBLIC | {"scopes": [], "scope_claim": "scope"}, "scopes"),
         (PUBLIC | {"scopes": ["root"]}, "scopes[0]"),
+        (PUBLIC | {"users": True, "scopes": ["read", "send:any-user"]}, "scopes"),
+        (PUBLIC | {"users": True, "scopes": ["admin"]}, "scopes"),
+        (PUBLIC | {"users": True, "scope_claim": "scope", "claimed_scopes": ["send:any-user"]}, "claimed_scopes"),
+        (PUBLIC | {"users": True, "scope_claim": "scope", "claimed_scopes": ["send", "admin"]}, "claimed_scopes"),
         (PUBLIC | {"audience": ""}, "audience"),
         (PUBLIC | {"issuer": None}, "issuer"),
         (PUBLIC | {"leeway_s": 301}, "leeway_s"),
@@ -83,6 +87,11 @@ def test_what_would_let_the_wrong_ones_in_is_refused(tmp_path: Path, issuer: dic
         loaded(tmp_path, {"a": issuer})
     assert wrong.value.path == f"apps.demo.issuers.a.{key}"
     assert SECRET[1:] not in str(wrong.value)
+
+
+def test_end_users_may_have_every_scope_that_reaches_no_further_than_themselves(tmp_path: Path) -> None:
+    theirs = {"users": True, "scopes": ["read", "devices"], "scope_claim": "scope", "claimed_scopes": ["send"]}
+    assert loaded(tmp_path, {"a": PUBLIC | theirs})["a"].users
 
 
 def test_two_issuers_that_no_token_could_tell_apart_are_refused(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ SECRET_BYTES: Final = {Algorithm.HS256: 32, Algorithm.HS384: 48, Algorithm.HS512
 """No shorter than what the hash gives (RFC 7518 section 3.2)."""
 
 
+OF_USERS: Final = (Scope.SEND, Scope.DEVICES, Scope.READ)
+"""What end users may do, each for themselves; the other scopes reach everybody of the app."""
+
+
 class IssuerSettings(Struct, frozen=True, kw_only=True):
     """Somebody whose tokens are believed; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
 
@@ -45,7 +49,8 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     algorithms: Annotated[tuple[Algorithm, ...], Meta(min_length=1)]
     """How its tokens may be signed: `HS…` with a secret, `RS…` and `ES…` with a key set."""
     secret: str | None = None
-    """The secret that both sides have, by reference; at least as long as the hash: 32, 48 or 64 bytes."""
+    """The secret that both sides have, by reference; at least as long as the hash: 32, 48 or 64 bytes. It changes with
+    a restart, without an overlap: where keys rotate, use a key set."""
     jwks_url: str | None = None
     """Where its key set is: https, or http on the loopback. Redirects are not followed."""
     jwks_file: str | None = None
@@ -53,14 +58,14 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     ca_file: str | None = None
     """Trust these authorities alone for `jwks_url`, instead of the system's."""
     jwks_refresh_s: Annotated[float, Meta(ge=10, le=86_400)] = 300.0
-    """After so many seconds the key set is asked for again; while there is no answer, the last one is believed for a
-    day."""
+    """Once the key set is so many seconds old, the next token has it asked for again, and is itself still checked by
+    the last one; while there is no answer, that is believed for a day."""
     users: bool = False
     """Whether its tokens are those of end users, each for what is theirs; otherwise they are those of services."""
     subject_claim: Annotated[str, Meta(min_length=1)] = "sub"
     """The claim that names the user, or the service as a caller."""
     scopes: tuple[Scope, ...] = ()
-    """What each of its tokens may do."""
+    """What each of its tokens may do; those of end users `send`, `devices` and `read` alone."""
     scope_claim: str | None = None
     """A claim whose words, a list or one text with spaces, add scopes; those of `claimed_scopes` alone."""
     claimed_scopes: tuple[Scope, ...] = ()
@@ -87,6 +92,14 @@ def misfit(settings: IssuerSettings) -> tuple[str, str] | None:
         return "jwks_url", "is https, or http on the loopback, without a user and a fragment"
     if not settings.scopes and not (settings.scope_claim and settings.claimed_scopes):
         return "scopes", "its tokens may do nothing: give `scopes`, or `scope_claim` with `claimed_scopes`"
+    return _beyond_one_user(settings) if settings.users else None
+
+
+def _beyond_one_user(settings: IssuerSettings) -> tuple[str, str] | None:
+    for key, scopes in (("scopes", settings.scopes), ("claimed_scopes", settings.claimed_scopes)):
+        for scope in scopes:
+            if scope not in OF_USERS:
+                return key, f"`{scope}` is not for end users: {', '.join(OF_USERS)}"
     return None
 
 
