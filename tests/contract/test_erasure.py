@@ -117,6 +117,11 @@ async def test_an_order_stands_until_it_is_carried_out_and_what_comes_later_stay
     bench.clock.advance(1)
     assert await asked(bench) == order
     assert list(await erasures.standing(10)) == [order]
+    others = await asked(bench, UserId("bob"))
+    assert list(await erasures.standing(1)) == [order]
+    assert list(await erasures.standing(1, after=order.id)) == [others]
+    assert list(await erasures.standing(1, after=others.id)) == []
+    await erasures.finish(others, bench.now)
     assert (await passed(bench, order)) == Erased(1, finished=False)
     await registered(bench, HER, "new")
     later_on = told(bench)

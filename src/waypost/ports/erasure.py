@@ -34,8 +34,8 @@ class Erasures(Protocol):
         """Keep the order, durably; where one for this user stands already, that is given."""
         ...
 
-    async def standing(self, n: int) -> Sequence[Erasure]:
-        """At most *n* orders that are not carried out, oldest first."""
+    async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
+        """At most *n* orders that are not carried out, the oldest first; those *after* an id, where it is given."""
         ...
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:

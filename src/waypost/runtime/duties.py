@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, later
@@ -20,7 +21,7 @@ from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
-from waypost.ports.erasure import Erasures
+from waypost.ports.erasure import Erasure, Erasures
 from waypost.ports.journal import Journal
 from waypost.ports.ownership import Ownership
 from waypost.ports.retention import Retention
@@ -121,14 +122,27 @@ class Duties:
             await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
 
     async def _erase(self) -> None:
-        """Carry on with what was asked for; those of one round one after the other."""
-        chores, now = self._chores, self._crew.clock.now()
-        for erasure in await chores.erasures.standing(ERASURES_AT_ONCE):
-            if self._stopping:
-                return
-            done = await erase(chores.erasures, chores.devices, chores.work, erasure, now)
-            if done.finished:
-                self._crew.telemetry.event(Event.USER_ERASED, app=erasure.app, erasure=format_id(erasure.id))
+        """Carry on with all that was asked for, one after the other."""
+        after = None
+        while page := await self._chores.erasures.standing(ERASURES_AT_ONCE, after):
+            for erasure in page:
+                if self._stopping:
+                    return
+                await self._carry_on(erasure)
+            after = page[-1].id
+
+    async def _carry_on(self, erasure: Erasure) -> None:
+        """One pass; where it fails, the next round tries again, and those behind it do not wait."""
+        chores, named = self._chores, {"app": erasure.app, "erasure": format_id(erasure.id)}
+        try:
+            done = await erase(chores.erasures, chores.devices, chores.work, erasure, self._crew.clock.now())
+        except Unavailable:
+            return  # the store or the registry says so itself
+        except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+            self._crew.telemetry.event(Event.ERASURE_FAILED, error=type(surprise).__name__, **named)
+            return
+        if done.finished:
+            self._crew.telemetry.event(Event.USER_ERASED, **named)
 
     async def _sweep(self) -> None:
         """Clear away what is over."""

@@ -24,9 +24,10 @@ class MemoryErasures:
         """See Erasures."""
         return self._store.erasures.setdefault((erasure.app, erasure.user_id), erasure)
 
-    async def standing(self, n: int) -> Sequence[Erasure]:
+    async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
         """See Erasures."""
-        return list(self._store.erasures.values())[:n]
+        orders = sorted(self._store.erasures.values(), key=lambda order: order.id)
+        return [order for order in orders if after is None or order.id > after][:n]
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:
         """See Erasures."""

@@ -76,10 +76,10 @@ class SqlErasures:
         """See Erasures."""
         return await self._database.commits.submit(_ASKING, erasure)
 
-    async def standing(self, n: int) -> Sequence[Erasure]:
+    async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
         """See Erasures."""
-        sql = f"{_STANDING} ORDER BY asked_at LIMIT ?"
-        rows = await self._database.read(lambda connection: connection.execute(sql, (n,)).fetchall())
+        sql = f"{_STANDING} AND id > ? ORDER BY id LIMIT ?"
+        rows = await self._database.read(lambda connection: connection.execute(sql, (after or b"", n)).fetchall())
         return [Erasure(*row) for row in rows]
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:
