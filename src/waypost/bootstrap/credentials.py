@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -51,7 +52,7 @@ class Sections:
 
     async def reload(self) -> None:
         """See Held."""
-        self._apps = self._read().apps
+        self._apps = (await asyncio.to_thread(self._read)).apps
 
     def ends_at(self) -> Instant | None:
         """See Held."""

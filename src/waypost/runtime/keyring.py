@@ -54,7 +54,7 @@ class Keyring:
         self._tell_at = Instant(0)
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._hurried: asyncio.Task[None] | None = None
+        self._hurried: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Look every few seconds from now on."""
@@ -62,19 +62,23 @@ class Keyring:
 
     async def stop(self) -> None:
         """Look no more."""
-        for task in filter(None, (self._task, self._hurried)):
+        tasks = [*self._hurried, *filter(None, (self._task,))]
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def hurry(self) -> None:
-        """Look now."""
-        self._hurried = asyncio.ensure_future(self.look())
+        """Look now, or as soon as the look that goes on is over."""
+        hurried = asyncio.ensure_future(self.look())
+        self._hurried.add(hurried)
+        hurried.add_done_callback(self._hurried.discard)
 
     async def look(self) -> None:
         """Reload what changed; tell of ends where something did, and once a day."""
         async with self._looking:
             changed = [await self._look_at(place, each) for place, each in enumerate(self._held)]
             if any(changed) or self._clock.now() >= self._tell_at:
-                self._tell()
+                await self._tell()
 
     def says(self) -> dict[str, str]:
         """What is near its end, in words."""
@@ -82,23 +86,28 @@ class Keyring:
         return {name: why for name, ends_at in self._ends.items() if (why := ending(ends_at, now)) is not None}
 
     async def _look_at(self, place: int, held: Held) -> bool:
-        """Whether it is another now; what was refused is tried again when it has changed again."""
-        state = _state(held)
+        """Whether it is another now; what was refused is tried again when it has changed again, and what failed
+        otherwise at the next look."""
+        state = await asyncio.to_thread(_state, held)
         if state == self._states[place]:
             return False
-        self._states[place] = state
         try:
             await held.reload()
         except ConfigurationError as wrong:
+            self._states[place] = state
             self._telemetry.event(Event.CREDENTIAL_REFUSED, credential=held.name, why=str(wrong))
             return False
+        except Exception as surprise:  # noqa: BLE001 - a plug-in's fault must not keep the others from being looked at
+            self._telemetry.event(Event.CREDENTIAL_REFUSED, credential=held.name, why=type(surprise).__name__)
+            return False
+        self._states[place] = state
         self._telemetry.event(Event.CREDENTIAL_RELOADED, credential=held.name)
         return True
 
-    def _tell(self) -> None:
+    async def _tell(self) -> None:
         now = self._clock.now()
+        known = await asyncio.to_thread(lambda: {each.name: each.ends_at() for each in self._held})
         self._tell_at = later(now, DAY_MS)
-        known = {each.name: each.ends_at() for each in self._held}
         self._ends = {name: ends_at for name, ends_at in known.items() if ends_at is not None}
         for name, ends_at in self._ends.items() if self._warns else ():
             self._telemetry.gauge(Metric.CREDENTIAL_ENDS, ends_at / SECOND_MS, credential=name)

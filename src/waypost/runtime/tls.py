@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +48,7 @@ class ServerTls:
 
     async def reload(self) -> None:
         """Read the files again; with a ConfigurationError all stays as it is."""
-        self.shown = read(self.name, self._settings)
+        self.shown = await asyncio.to_thread(read, self.name, self._settings)
 
     def ends_at(self) -> Instant:
         """When the first of the certificates ends, those of the clients' authorities among them."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,9 +44,14 @@ class Key:
         self.settings: object = "as configured"
         self.end: Instant | None = None
         self.used = [file.read_text()]
+        self.surprise: OSError | None = None
+        self.began, self.let_go = asyncio.Event(), asyncio.Event()
+        self.let_go.set()
+        self.asked_in: list[threading.Thread] = []
 
     def made_of(self) -> tuple[object, Sequence[str]]:
         """See Held."""
+        self.asked_in.append(threading.current_thread())
         return self.settings, [str(self._file)]
 
     def put(self, content: str | None) -> None:
@@ -53,6 +60,10 @@ class Key:
 
     async def reload(self) -> None:
         """See Held."""
+        self.began.set()
+        await self.let_go.wait()
+        if self.surprise is not None:
+            raise self.surprise
         content = self._file.read_text() if self._file.exists() else "broken"
         if content == "broken":
             raise ConfigurationError("apps.demo.apns.key_file", "cannot be used")
@@ -60,6 +71,7 @@ class Key:
 
     def ends_at(self) -> Instant | None:
         """See Held."""
+        self.asked_in.append(threading.current_thread())
         return self.end
 
 
@@ -100,6 +112,49 @@ async def test_what_cannot_be_used_is_told_once_and_tried_again_when_it_has_chan
     key.put("third")
     await keyring.look()
     assert key.used == ["first", "third"]
+
+
+async def test_what_fails_by_surprise_is_tried_at_each_look_and_keeps_no_other_from_its_turn(
+    tmp_path: Path, key: Key
+) -> None:
+    """A plug-in's error, or a provider that is away while the new sender starts; its text stays out of the log."""
+    noted, other = Noted(), Key(tmp_path / "key")
+    other.name = "demo/fcm"
+    keyring = Keyring([key, other], StoppedClock(), noted, warns=True)
+    key.surprise = OSError("a secret")
+    key.put("second")
+    for _ in range(2):
+        await keyring.look()
+    assert other.used == ["first", "second"]
+    refused = (Event.CREDENTIAL_REFUSED, {"credential": "demo/apns", "why": "OSError"})
+    assert noted.events == [refused, (Event.CREDENTIAL_RELOADED, {"credential": "demo/fcm"}), refused]
+    key.surprise = None
+    await keyring.look()
+    assert key.used == ["first", "second"]
+
+
+async def test_who_stops_waits_for_every_look_that_goes_on(key: Key) -> None:
+    """However often it was hurried."""
+    keyring = Keyring([key], StoppedClock(), Noted(), warns=True)
+    key.let_go.clear()
+    key.put("second")
+    await keyring.start()
+    keyring.hurry()
+    keyring.hurry()
+    await key.began.wait()
+    before = asyncio.all_tasks() - {asyncio.current_task()}
+    await keyring.stop()
+    assert len(before) == 3
+    assert asyncio.all_tasks() - {asyncio.current_task()} == set()
+
+
+async def test_files_are_read_beside_the_loop(key: Key) -> None:
+    """They may be large, or on a network."""
+    keyring = Keyring([key], StoppedClock(), Noted(), warns=True)
+    key.asked_in.clear()
+    await keyring.look()
+    assert len(key.asked_in) == 2
+    assert threading.main_thread() not in key.asked_in
 
 
 async def test_an_end_is_told_once_a_day_from_30_days_before(key: Key) -> None:
