@@ -142,16 +142,21 @@ class DoorLimits:
         return min([n, *(window.limit for window in windows if window is not None)])
 
     def address_of(self, visit: Visit) -> str:
-        """Whose request it is: the peer's, or the last that a trusted proxy names and that is none itself."""
+        """Whose request it is; in IPv6 the site that the address is of."""
+        address = self.origin_of(visit)
+        if isinstance(address, ipaddress.IPv6Address):
+            return str(ipaddress.ip_network((address, _V6_SITE), strict=False))
+        return str(address or "unknown")
+
+    def origin_of(self, visit: Visit) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+        """Where a request comes from: the peer, or the last that a trusted proxy names and that is none itself."""
         address = _parsed(visit.peer)
         if self._is_trusted(address):
             for hop in reversed(_hops(visit.headers(self._bounds.forwarded_header), self._bounds.forwarded_header)):
                 address = _parsed(hop)
                 if not self._is_trusted(address):
                     break
-        if isinstance(address, ipaddress.IPv6Address):
-            return str(ipaddress.ip_network((address, _V6_SITE), strict=False))
-        return str(address or "unknown")
+        return address
 
     def _window_of(self, caller: Caller) -> FixedWindow | None:
         return self._bounds.callers.get((caller.app, caller.name), self._bounds.caller)

@@ -188,3 +188,29 @@ async def test_forwarded_is_read_in_its_place(said: list[str], address: str) -> 
     limits = DoorLimits(bounds, MemoryLimiter(service.clock), service.clock, service.telemetry)
     visit = Visit("GET /", "10.0.0.1", lambda name: said if name == "forwarded" else ["6.6.6.6"])
     assert limits.address_of(visit) == address
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "origin"),
+    [
+        ([], "127.0.0.1"),
+        (["203.0.113.9, 198.51.100.4"], "198.51.100.4"),
+        (["203.0.113.9", "198.51.100.4", "10.1.2.3"], "198.51.100.4"),
+        (["2001:db8:1:2:3:4:5:6"], "2001:db8:1:2:3:4:5:6"),
+        (["nobody"], "unknown"),
+    ],
+)
+async def test_the_record_says_whence_an_order_came_as_the_limits_see_it(forwarded: list[str], origin: str) -> None:
+    """The whole address, where the limits count a site of IPv6 as one."""
+    proxies = [ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8")]
+    async with limited(trusted_proxies=proxies) as (_, client):
+        await client.delete("/v1/users/ann", headers=[("x-forwarded-for", hop) for hop in forwarded])
+        (entry,) = (await client.get("/v1/audit")).json()["items"]
+        assert entry["origin"] == origin
+
+
+async def test_the_record_believes_no_proxy_that_is_not_trusted() -> None:
+    async with limited() as (_, client):
+        await client.delete("/v1/users/ann", headers={"x-forwarded-for": "203.0.113.9"})
+        (entry,) = (await client.get("/v1/audit")).json()["items"]
+        assert entry["origin"] == "127.0.0.1"

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.errors import ErrorCode
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
+from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
@@ -30,7 +31,7 @@ class AuditEntryView(Struct, frozen=True):
 
     at: Timestamp
     by: Annotated[str, Meta(description="The caller; `cli:` and a system's user where it was given on the machine.")]
-    origin: Annotated[str, Meta(description="The address it came from, or the machine's name.")]
+    origin: Annotated[str, Meta(description="The caller's address, or the machine's name.")]
     act: Act
     subject: Annotated[str, Meta(description="The id, or the prefix of the key, that it was about.")]
 
@@ -62,7 +63,9 @@ async def audit(
 async def record(request: Call, act: Act, subjects: Iterable[str]) -> None:
     """Note what a request orders, durably, before it is done."""
     api, caller = api_of(request), request.user
-    origin = "" if request.client is None else request.client.host
+    peer = "" if request.client is None else request.client.host
+    visit = Visit(request.url.path, peer, lambda header: request.headers.getall(header, []))
+    origin = str(api.limits.origin_of(visit) or "unknown")
     now = api.clock.now()
     orders = [Ordered(now, caller.app, caller.name, origin, act, subject) for subject in subjects]
     if orders:
