@@ -52,7 +52,7 @@ def keys() -> None:
 
 @keys.command()
 @click.option("--app", required=True, help="The app it is for, as the configuration names it.")
-@click.option("--caller", required=True, help="Who will use it; the name stays when the key is replaced.")
+@click.option("--caller", required=True, help="Who will use it, without a colon; it stays when the key is replaced.")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it may do; repeat it. [all]")
 @click.option("--expires", "lifetime_s", callback=_seconds, help="When it ends, such as 90d or 12h. [never]")
 @config_option

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from waypost.domain.api_key import NewKey
+from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.scope import EVERY_SCOPE, Scope
 from waypost.domain.time import Instant, later
@@ -69,7 +70,14 @@ def issued(
     scopes: frozenset[Scope] = EVERY_SCOPE,
     lifetime_ms: int | None = None,
 ) -> ApiKey:
-    """A new key as it is stored; without a lifetime it lives until it is revoked."""
+    """A new key as it is stored; without a lifetime it lives until it is revoked.
+
+    An InvalidRequest where the caller's name holds a colon: those are an issuer's (``login:alice``) or ours.
+    """
+    if ":" in caller:
+        raise InvalidRequest(
+            (Fault("caller", "holds a colon: such names are those of tokens and of the command line"),)
+        )
     ends = None if lifetime_ms is None else later(now, lifetime_ms)
     return ApiKey(made.prefix, made.secret_hash, app, caller, now, scopes=scopes, expires_at=ends)
 
@@ -77,4 +85,5 @@ def issued(
 def successor(old: ApiKey, made: NewKey, now: Instant) -> ApiKey:
     """The key that takes the place of *old*: the same caller and scopes, and as long a life."""
     lifetime_ms = None if old.expires_at is None else old.expires_at - old.created_at
-    return issued(made, old.app, old.caller, now, old.scopes, lifetime_ms)
+    ends = None if lifetime_ms is None else later(now, lifetime_ms)
+    return ApiKey(made.prefix, made.secret_hash, old.app, old.caller, now, scopes=old.scopes, expires_at=ends)

@@ -45,6 +45,16 @@ async def test_a_made_key_does_what_its_scopes_say_and_no_more() -> None:
         assert ("shop", ["read"]) in [(each["caller"], each["scopes"]) for each in listed.json()["items"]]
 
 
+@pytest.mark.parametrize("caller", ["login:alice", "cli:root", ":"])
+async def test_no_key_is_made_in_the_name_of_a_token_or_of_the_command_line(caller: str) -> None:
+    """Else it would share the limits and idempotency keys of a token's caller, or look like it on record."""
+    async with served() as (service, client):
+        refused = await client.post("/v1/keys", json={"caller": caller, "scopes": [Scope.READ]})
+        assert (refused.status_code, refused.json()["faults"][0]["path"]) == (400, "caller")
+        assert len(await service.keys.all()) == 2
+        assert (await client.get("/v1/audit")).json()["items"] == []
+
+
 async def test_a_key_ends_on_time_though_it_was_believed_a_moment_ago() -> None:
     async with served() as (service, client):
         key, _ = await made(client, Scope.READ, expires_in=3_600)

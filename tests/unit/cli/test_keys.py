@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from waypost.cli import waypost
 from waypost.cli.keys import SCOPES
+from waypost.domain.errors import InvalidRequest
 from waypost.domain.scope import Scope
 
 
@@ -52,6 +53,13 @@ def test_a_key_without_a_choice_may_do_everything_for_ever(config: Path) -> None
     assert (made["scopes"], made["expires_at"]) == (sorted(SCOPES), None)
     listed = CliRunner().invoke(waypost, ["keys", "list", "--config", str(config)])
     assert " all " in listed.output
+
+
+def test_no_key_is_made_in_the_name_of_a_token(config: Path) -> None:
+    words = ["keys", "create", "--app", "demo", "--caller", "login:alice", "--config", str(config)]
+    refused = CliRunner().invoke(waypost, words)
+    assert isinstance(refused.exception, InvalidRequest)
+    assert said(config, "list")["items"] == []
 
 
 @pytest.mark.parametrize("span", ["90", "d", "-1d", "1.5h", "9999999d", "1w", ""])

@@ -36,7 +36,9 @@ PathPrefix = Annotated[str, PathParameter(description="How the key begins, such 
 class WantedKey(Struct, frozen=True, forbid_unknown_fields=True):
     """Whose key it is to be, what it may do, and for how long."""
 
-    caller: Annotated[Identity, Meta(description="Who will use it; the name stays when the key is replaced.")]
+    caller: Annotated[
+        Identity, Meta(description="Who will use it, without a colon; it stays when the key is replaced.")
+    ]
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=len(Scope))]
     expires_in: Annotated[_Lifetime | None, Meta(description="Seconds; never if left out.")] = None
 
