@@ -11,7 +11,7 @@ MIB = 1024 * KIB
 
 
 class RestSettings(Struct, frozen=True, kw_only=True):
-    """Limits of the HTTP server; there is no CORS: browsers do not call this API."""
+    """Limits of the HTTP server; there is no CORS: a web page calls it by a path of its own origin."""
 
     tls: TlsSettings | None = None
     """Connections are encrypted; unset, they are not, which is for the loopback and behind a proxy alone."""
