@@ -10,7 +10,7 @@ import pytest
 from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
-from tests.adapters.rest.service import Service
+from tests.adapters.rest.service import DEMO, Service
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.bootstrap.limits import GRPC_METHODS
 from waypost.domain.limits import FixedWindow
@@ -61,6 +61,24 @@ async def test_each_item_of_a_stream_counts() -> None:
         await stream.done_writing()
         assert [each.HasField("notification") for each in acknowledged] == [True, True, False]
         assert reason(acknowledged[2].error) == "rate_limited"
+
+
+async def test_what_waits_in_a_stream_is_taken_in_parts_that_the_limit_lets_in() -> None:
+    """Written ahead of the acknowledgements, more than the limit ever lets in at once."""
+    limits = {"caller": FixedWindow(20, MINUTE_MS), "apps": {DEMO: FixedWindow(4, MINUTE_MS)}}
+    async with served(service=await limited(**limits)) as door:
+        stream = door.stub.SubmitStream(metadata=door.key)
+        items = [pb.StreamItem(sequence=n, notification=shown(body=str(n))) for n in range(11)]
+        await stream.write(pb.SubmitStreamRequest(items=items[:1]))
+        acknowledged = list((await stream.read()).acknowledgements)
+        door.service.clock.advance(MINUTE_MS)
+        await stream.write(pb.SubmitStreamRequest(items=items[1:]))
+        await stream.done_writing()
+        while (response := await stream.read()) is not grpc.aio.EOF:
+            acknowledged += response.acknowledgements
+        assert [each.sequence for each in acknowledged] == list(range(11))
+        assert [each.HasField("notification") for each in acknowledged] == [True] * 5 + [False] * 6
+        assert {reason(each.error) for each in acknowledged[5:]} == {"rate_limited"}
 
 
 async def test_a_method_can_have_a_limit_and_wrong_keys_bar_the_address() -> None:

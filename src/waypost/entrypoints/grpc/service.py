@@ -93,7 +93,8 @@ class Notifications:
             await self._api.limits.count(call.caller, len(messages))
             return await self._submit_each(call.caller, "", messages)
 
-        stream = SubmissionStream(call, each, self._api.settings.stream_in_flight)
+        at_once = self._api.limits.most(call.caller, BATCH_LIMIT)
+        stream = SubmissionStream(call, each, self._api.settings.stream_in_flight, at_once)
         self._streams.add(stream)
         try:
             await stream.run()

@@ -21,12 +21,16 @@ SubmitAll = Callable[[Sequence[pb.Submission]], Awaitable[list[Submitted | Waypo
 
 
 class SubmissionStream:
-    """One stream; at most *limit* items wait for their acknowledgement, and those of the message that filled it up."""
+    """One stream; at most *limit* items wait for their acknowledgement, and those of the message that filled it up.
 
-    def __init__(self, call: Call, submit: SubmitAll, limit: int) -> None:
+    *at_once* of them are submitted together.
+    """
+
+    def __init__(self, call: Call, submit: SubmitAll, limit: int, at_once: int) -> None:
         self._call = call
         self._submit = submit
         self._limit = limit
+        self._at_once = at_once
         self._waiting: deque[pb.StreamItem] = deque()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -73,7 +77,7 @@ class SubmissionStream:
 
     async def _acknowledge(self) -> None:
         """Accept what has come, and say so."""
-        items = list(islice(self._waiting, BATCH_LIMIT))
+        items = list(islice(self._waiting, self._at_once))
         answers = await self._answers(items)
         acknowledgements = [
             _acknowledgement(item.sequence, answer) for item, answer in zip(items, answers, strict=True)
