@@ -15,13 +15,17 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.clock import StoppedClock
 from tests.contract.sources import RedisSourceUnderTest, body, redis_source_under_test
 from waypost.adapters.memory.dedup import MemoryDedup
+from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.work import MemoryWork
 from waypost.adapters.redis.source import RedisSource
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.limits import FixedWindow
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
+from waypost.domain.time import HOUR_MS
+from waypost.entrypoints.limits import UNBOUNDED, Bounds, DoorLimits
 from waypost.entrypoints.streams.door import BATCHES_AT_ONCE, StreamDoor
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
@@ -77,7 +81,9 @@ class Bench:
         self.full = False
 
     @asynccontextmanager
-    async def door(self, reader: RedisSource | None = None) -> AsyncIterator[StreamDoor]:
+    async def door(
+        self, reader: RedisSource | None = None, limits: DoorLimits = UNBOUNDED
+    ) -> AsyncIterator[StreamDoor]:
         """Open until the block ends."""
         intake = Intake(
             self.work,
@@ -95,6 +101,7 @@ class Bench:
             Caller(APP, CallerId("source:orders"), EVERY_SCOPE),
             self.noted,
             BATCH,
+            limits,
         )
         await door.start()
         try:
@@ -180,6 +187,22 @@ async def test_what_nobody_thought_of_is_one_messages_alone(bench: Bench) -> Non
     assert sorted(bench.work.accepted) == ["user-0", "user-1", "user-3", "user-4"]
     assert await bench.source.dead() == [("internal", body(2))]
     assert Event.REQUEST_FAILED in bench.noted.events
+
+
+async def test_what_is_tried_again_counts_once(bench: Bench) -> None:
+    """Its caller has room for one batch and no more, and the store is away, then busy, then stumbles."""
+    limits = DoorLimits(
+        Bounds(caller=FixedWindow(BATCH, HOUR_MS)), MemoryLimiter(bench.clock), bench.clock, bench.noted
+    )
+    bench.work.away = Unavailable("away", ErrorCode.STORAGE_AWAY)
+    bench.work.held, bench.work.stumbles_over = 2, "user-2"
+    await bench.source.write(*[body(n) for n in range(BATCH)])
+    async with bench.door(limits=limits):
+        async with asyncio.timeout(60):
+            await bench.noted.saw(Event.SOURCE_WAITING)
+        bench.work.away = None
+        await bench.all_done()
+    assert sorted(bench.work.accepted) == ["user-0", "user-1", "user-3", "user-4"]
 
 
 async def test_what_was_read_again_is_known_by_its_place_or_its_own_key(bench: Bench) -> None:

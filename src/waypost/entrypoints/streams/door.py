@@ -45,10 +45,11 @@ T = TypeVar("T")
 
 
 class _Trouble(Enum):
-    """Why nothing is taken: the event that says so once, and the one that says when it is over."""
+    """Why nothing is taken: who does not let it, the event that says so once, and the one that says when it is over."""
 
-    AWAY = (Event.SOURCE_AWAY, Event.SOURCE_BACK)
-    WAITING = (Event.SOURCE_WAITING, Event.SOURCE_RESUMED)
+    AWAY = ("source", Event.SOURCE_AWAY, Event.SOURCE_BACK)
+    LIMITED = ("limits", Event.SOURCE_WAITING, Event.SOURCE_RESUMED)
+    WAITING = ("intake", Event.SOURCE_WAITING, Event.SOURCE_RESUMED)
 
 
 class _Surprise(Struct, frozen=True):
@@ -129,6 +130,7 @@ class StreamDoor:
         made = [self._read(each) for each in messages]
         asked = [(message, one) for message, one in zip(messages, made, strict=True) if isinstance(one, Submission)]
         refused = [one for one in made if isinstance(one, Refused)]
+        await self._patiently(partial(self._limits.count, self._caller, len(asked)), _Trouble.LIMITED)
         answers = await self._accepted([submission for _, submission in asked])
         done: list[Foreign] = []
         new = 0
@@ -172,7 +174,7 @@ class StreamDoor:
     async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
         """Submit together; where that ends in a surprise, one by one, so that it is one message's alone."""
         try:
-            return await self._patiently(partial(self._submit, submissions), _Trouble.WAITING)
+            return await self._patiently(partial(self._intake.submit, self._caller, submissions), _Trouble.WAITING)
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
             if len(submissions) > 1:
                 return [answer for each in submissions for answer in await self._submitted([each])]
@@ -180,13 +182,9 @@ class StreamDoor:
             self._telemetry.event(Event.REQUEST_FAILED, route=f"source {self._name}", error=kind, place=place)
             return [_Surprise()]
 
-    async def _submit(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
-        await self._limits.count(self._caller, len(submissions))
-        return await self._intake.submit(self._caller, submissions)
-
     async def _patiently(self, act: Callable[[], Awaitable[T]], trouble: _Trouble) -> T:
-        """What *act* gives as soon as it can be done; a source that surprises counts as away."""
-        began, ended = trouble.value
+        """What *act* gives as soon as it can be done; a source, or a limit, that surprises counts as away."""
+        _, began, ended = trouble.value
         while True:
             try:
                 given = await act()
