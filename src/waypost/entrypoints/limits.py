@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from waypost.domain import api_key
 from waypost.domain.errors import ErrorCode, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import FixedWindow, Granted, Limit, Wait
@@ -22,6 +23,8 @@ from waypost.telemetry import Metric, Silent, Telemetry
 
 BARRED_LIMIT: Final = 10_000
 """Addresses that are remembered as barred; then all are forgotten, and each is found out by its next failure."""
+PROVEN_LIMIT: Final = 10_000
+"""Credentials that are remembered as good; past it, the one that was verified longest ago is forgotten."""
 _V6_SITE: Final = 64
 """Who has one IPv6 address has all that begin with the same 64 bits."""
 
@@ -93,23 +96,30 @@ class DoorLimits:
         self._telemetry = telemetry
         self._endpoints = [(endpoint.pattern(), endpoint) for endpoint in bounds.endpoints]
         self._barred: dict[str, float] = {}
+        self._proven: dict[bytes, float] = {}
+        """Until when each credential that was good is let on from a barred address, by its hash."""
 
     async def caller(self, callers: Authenticator, presented: str | None, visit: Visit) -> Caller:
         """Who calls; an address from which too many credentials were wrong is refused before another is looked at.
 
-        What was verified a moment ago goes on from there, too.
+        What was good within the window of failures is looked at from there, too: others may share the address. None
+        at all is no failure: it guesses nothing.
         """
-        known = callers.known(presented)
-        if known is not None or self._bounds.failures is None:
+        known, window = callers.known(presented), self._bounds.failures
+        if known is not None or presented is None or window is None:
             return known or await callers.caller(presented)
-        address = self.address_of(visit)
-        self._refuse_barred(address, self._bounds.failures)
+        address, digest = self.address_of(visit), api_key.hashed(presented)
+        if self._proven.get(digest, 0.0) <= self._clock.monotonic():
+            self._refuse_barred(address, window)
         try:
-            return await callers.caller(presented)
+            caller = await callers.caller(presented)
         except WaypostError as refusal:
             if refusal.code is ErrorCode.UNAUTHENTICATED:
-                await self._failed(address, self._bounds.failures)
+                self._proven.pop(digest, None)
+                await self._failed(address, window)
             raise
+        self._prove(digest, window)
+        return caller
 
     async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
         """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""
@@ -178,6 +188,12 @@ class DoorLimits:
         if left_s > 0:
             self._telemetry.count(Metric.LIMITED, limit="failures", app="")
             raise RateLimited("failures", window, Wait(0, int(left_s * SECOND_MS)))
+
+    def _prove(self, digest: bytes, window: FixedWindow) -> None:
+        self._proven.pop(digest, None)
+        if len(self._proven) >= PROVEN_LIMIT:
+            del self._proven[next(iter(self._proven))]
+        self._proven[digest] = self._clock.monotonic() + window.window_ms / SECOND_MS
 
     async def _failed(self, address: str, window: FixedWindow) -> None:
         answer = await self._limiter.take(f"failures:{address}", window)

@@ -140,6 +140,32 @@ async def test_an_address_with_too_many_wrong_keys_is_refused_before_another_is_
         assert (Metric.LIMITED, {"limit": "failures", "app": ""}) in service.telemetry.counts
 
 
+async def test_who_shows_no_credential_is_not_guessing() -> None:
+    """Or a hundred requests without one would shut out everybody behind the same address."""
+    async with limited(failures=TWO) as (service, client):
+        transport = httpx.ASGITransport(service.app)  # type: ignore[arg-type] # the same protocol, typed twice
+        async with httpx.AsyncClient(transport=transport, base_url="http://waypost") as nobody:
+            assert await sent(nobody, 5) == [401] * 5
+        assert await sent(client, 1) == [202]
+
+
+async def test_what_was_good_within_the_window_of_failures_goes_on_from_a_barred_address() -> None:
+    """It is verified anew all the same: one that was revoked is a wrong one."""
+    async with (
+        limited(failures=TWO) as (service, client),
+        service.client("wp_wrong") as guesser,
+        service.client(service.others.text) as other,
+    ):
+        assert await sent(client, 1) == await sent(other, 1) == [202]
+        assert await sent(guesser, 4) == [401, 401, 401, 429]
+        service.clock.advance(20 * SECOND_MS)
+        assert await sent(client, 1) == [200]
+        await service.keys.revoke(service.others.prefix, service.clock.now())
+        assert await sent(other, 2) == [401, 429]
+        service.clock.advance(30 * SECOND_MS)
+        assert await sent(client, 1) == [200]
+
+
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("::1")]
 
 
