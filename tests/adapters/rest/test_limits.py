@@ -16,6 +16,7 @@ from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
 from waypost.domain.limits import FixedWindow
+from waypost.domain.scope import Scope
 from waypost.domain.time import MINUTE_MS, SECOND_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint, Visit
 from waypost.entrypoints.rest.app import build_app
@@ -164,6 +165,25 @@ async def test_what_was_good_within_the_window_of_failures_goes_on_from_a_barred
         assert await sent(other, 2) == [401, 429]
         service.clock.advance(30 * SECOND_MS)
         assert await sent(client, 1) == [200]
+
+
+async def test_who_may_act_for_nobody_uses_up_no_users_limit() -> None:
+    """And a user has one limit, however their name is written."""
+    async with limited(user=TWO) as (service, client):
+        made = api_key.make(bytes(range(3, api_key.RANDOM_BYTES + 3)))
+        scopes = frozenset({Scope.READ})
+        caller = CallerId("reports")
+        await service.keys.add(ApiKey(made.prefix, made.secret_hash, DEMO, caller, service.clock.now(), scopes=scopes))
+        body = {"type": "order", "title": "t", "message": "m"}
+
+        async def written(by: httpx.AsyncClient, user: str) -> int:
+            return (await by.post("/api/notifications", json=body, headers={"x-waypost-user": user})).status_code
+
+        async with service.client(made.text) as reports:
+            assert [await written(reports, "ann") for _ in range(4)] == [403] * 4
+        assert 429 not in [await written(client, "ann"), await written(client, "%61nn")]
+        assert await written(client, "a%6En") == 429
+        assert [await written(client, user) for user in ("%ff", "x" * 500)] == [400, 400]
 
 
 PROXIES = [ip_network("10.0.0.0/8"), ip_network("::1")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
@@ -13,12 +14,15 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable
+from waypost.domain.ids import UserId
+from waypost.domain.scope import Scope as Right
 from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
+from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
 from waypost.entrypoints.rest.shapes import envelope, notify
@@ -102,8 +106,11 @@ class Door:
         if len(named) > 1:  # a proxy may have let one of a client's through beside its own
             raise InvalidRequest((Fault("X-Waypost-User", "names two"),))
         user = None
-        if method in _WRITES and (is_users or caller.user is not None):
-            user = caller.user or next(iter(named), None)
+        if method in _WRITES:
+            user = caller.user
+            if user is None and named and Right.SEND_ANY_USER in caller.scopes:
+                with contextlib.suppress(InvalidRequest):  # whose route says so, where it takes the header
+                    user = UserId(identity_in(named[0], "X-Waypost-User"))
         await limits.enter(caller, visit, user)
         return caller
 
