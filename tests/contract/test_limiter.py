@@ -216,13 +216,24 @@ def frozen_in_the_middle(path: Path) -> Iterator[None]:
         frozen.kill()
 
 
-async def test_a_lock_that_is_not_let_go_of_is_not_waited_for_long(
+async def test_a_lock_that_is_not_let_go_of_is_waited_for_once_and_not_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waypost.adapters.mapped.limiter.PATIENCE_S", 0.01)
-    limiter = MappedLimiter(tmp_path / "limits", SystemClock())
-    with frozen_in_the_middle(tmp_path / "limits"), pytest.raises(Unavailable, match="frozen"):
-        await limiter.take("b", SLOW)
+    """The event loop stands still as long: what waits for a frozen process again and again would freeze, too."""
+    monkeypatch.setattr("waypost.adapters.mapped.limiter.TRIES", 20)
+    clock, pauses = StoppedClock(), list[float]()
+    monkeypatch.setattr("waypost.adapters.mapped.limiter.time.sleep", pauses.append)
+    limiter = MappedLimiter(tmp_path / "limits", clock)
+    with frozen_in_the_middle(tmp_path / "limits"):
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="frozen"):
+                await limiter.take("b", SLOW)
+        assert len(pauses) == 20
+        clock.advance(11_000)
+        with pytest.raises(Unavailable, match="frozen"):
+            await limiter.take("b", SLOW)
+        assert len(pauses) == 40
+    clock.advance(11_000)
     assert await limiter.take("b", SLOW) == Granted(99)
     limiter.close()
 
@@ -237,3 +248,17 @@ async def test_names_without_end_take_no_more_room_and_the_busiest_is_kept(kind:
         await limiter.take(f"visitor {n}", SLOW)
         if n % 50 == 0:
             assert (await limiter.take("busy", SLOW, 100)).left == 10
+
+
+async def test_no_number_of_windows_makes_a_bucket_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has many addresses makes as many names; a provider's bucket is full again long before they end."""
+    monkeypatch.setattr("waypost.adapters.mapped.limiter.ROWS", 4)
+    limiter = MappedLimiter(tmp_path / "limits", StoppedClock())
+    bucket = TokenBucket(100, 10)
+    await limiter.take("credential:demo/fcm", bucket, 90)
+    for n in range(500):
+        await limiter.take(f"failures:2001:db8:{n:x}::/64", DAILY)
+    assert (await limiter.take("credential:demo/fcm", bucket)).left == 9
+    limiter.close()
