@@ -34,6 +34,9 @@ TURN: Final = 1_000
 LEAST_WAIT_MS: Final = 100
 """By time: so late at least that coming back is worth it."""
 
+SPARE_S: Final = 0.25
+"""What was taken and not used may go to the next for so long: half of what is kept back for what is held up."""
+
 CREDENTIAL_LIMITED: Final = "rate_limited"
 DEVICE_LIMITED: Final = "device_limited"
 
@@ -63,6 +66,9 @@ class RateGate:
         self._credential = credential
         self._rate = rate
         self._limiter = limiter
+        self._clock = clock
+        self._spare = 0
+        self._spare_until_s = 0.0
         self._spends_retry = spends_retry
         self._parks = parks and not spends_retry
 
@@ -90,6 +96,8 @@ class RateGate:
                 found[key] = Pause(wait_ms, DEVICE_LIMITED, self._spends_retry)
             else:
                 left -= 1
+        if left > 0:
+            self._keep(left)
         if found:
             self._count(found.values(), full)
         return found
@@ -111,7 +119,19 @@ class RateGate:
         bucket = self._rate.bucket
         if bucket is None:
             return n
-        name, n = f"credential:{self._credential}", min(n, bucket.size)
+        spare = min(n, self._spare) if self._clock.monotonic() < self._spare_until_s else 0
+        self._spare -= spare
+        return spare + (await self._taken(bucket, min(n - spare, bucket.size)) if n > spare else 0)
+
+    def _keep(self, unused: int) -> None:
+        """Leave to the next what devices that had enough did not use."""
+        now_s = self._clock.monotonic()
+        if now_s >= self._spare_until_s:
+            self._spare, self._spare_until_s = 0, now_s + SPARE_S
+        self._spare += unused
+
+    async def _taken(self, bucket: TokenBucket, n: int) -> int:
+        name = f"credential:{self._credential}"
         try:
             answer = await self._limiter.take(name, bucket, n)
             if isinstance(answer, Wait):

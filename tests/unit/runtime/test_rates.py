@@ -151,6 +151,33 @@ async def test_a_device_that_has_had_enough_waits_alone(bench: Bench) -> None:
         assert len(bench.fcm.sent) == 3
 
 
+async def test_what_devices_that_had_enough_did_not_use_is_the_next_ones(bench: Bench) -> None:
+    """However many of them there were."""
+    bench.limit(Rate(TokenBucket(5, 0.001), FixedWindow(1, MINUTE_MS)))
+    await bench.register("ann", Channel("fcm"))
+    async with bench.running() as loop:
+        for _ in range(8):
+            await bench.accept("ann")
+            await bench.settled(loop)
+        await bench.told(6)
+        await bench.settled(loop)
+    assert len(bench.fcm.sent) == 5
+
+
+async def test_what_was_not_used_is_lost_after_a_moment(bench: Bench) -> None:
+    """Or it would go out on top of what has come since."""
+    bench.limit(Rate(TokenBucket(3, 0.001), FixedWindow(1, MINUTE_MS)))
+    await bench.register("ann", Channel("fcm"))
+    async with bench.running() as loop:
+        for _ in range(2):
+            await bench.accept("ann")
+            await bench.settled(loop)
+        bench.clock.advance(SECOND_MS)
+        await bench.told(2)
+        await bench.settled(loop)
+    assert len(bench.fcm.sent) == 2
+
+
 async def test_a_device_is_sent_to_again_in_its_next_window_and_no_retry_is_spent(bench: Bench) -> None:
     bench.limit(Rate(per_device=FixedWindow(1, MINUTE_MS)))
     await bench.register("ann", Channel("fcm"))
