@@ -97,6 +97,12 @@ def test_the_defaults_and_what_replaces_them(tmp_path: Path) -> None:
     assert bounds.endpoints == [Endpoint("GET /v1/notifications/{notification_id}", FixedWindow(10, 1_000))]
 
 
+def test_all_of_them_can_be_turned_off(tmp_path: Path) -> None:
+    off = made(tmp_path, limits=dict.fromkeys(("caller", "user", "address", "failures"), "unlimited"))
+    assert (off.caller, off.user, off.address, off.failures) == (None, None, None, None)
+    assert (off.apps, off.callers, off.endpoints) == ({"demo": None}, {}, [])
+
+
 def test_check_config_can_say_what_holds(tmp_path: Path) -> None:
     rate = {"capacity": 100, "refill_per_s": 2.5, "ramp_s": 0, "per_device": "3/h"}
     app = {"fcm": FCM, "apns": APNS, "rates": {"fcm": rate}, "limits": {"callers": {"shop": "5/min"}}}
