@@ -113,9 +113,11 @@ async def test_an_order_stands_until_it_is_carried_out_and_what_comes_later_stay
     erasures = bench.store.erasures_of(bench.worker)
     await registered(bench, HER, "old")
     await bench.accept(told(bench))
+    assert await erasures.of(APP, HER) is None
     order = await asked(bench)
     bench.clock.advance(1)
-    assert await asked(bench) == order
+    assert await asked(bench) == await erasures.of(APP, HER) == order
+    assert await erasures.of(OTHER_APP, HER) is None
     assert list(await erasures.standing(10)) == [order]
     others = await asked(bench, UserId("bob"))
     assert list(await erasures.standing(1)) == [order]
@@ -128,6 +130,7 @@ async def test_an_order_stands_until_it_is_carried_out_and_what_comes_later_stay
     await bench.accept(later_on)
     await carried_out(bench, order)
     assert list(await erasures.standing(10)) == []
+    assert await erasures.of(APP, HER) is None
     assert [device.device_id for device in await bench.store.devices.of_user(APP, HER, inactive=True)] == ["new"]
     assert (await bench.story(later_on)).record.notification == later_on
     assert (await asked(bench)).id != order.id

@@ -34,6 +34,10 @@ class Erasures(Protocol):
         """Keep the order, durably; where one for this user stands already, that is given."""
         ...
 
+    async def of(self, app: AppId, user: UserId) -> Erasure | None:
+        """The order for this user that is not carried out."""
+        ...
+
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
         """At most *n* orders that are not carried out, the oldest first; those *after* an id, where it is given."""
         ...

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, served, shown
+from waypost.adapters.memory.audit import MemoryAudit
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.time import isoformat
+from waypost.entrypoints.rest.app import build_app
+from waypost.ports.audit import Ordered
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,3 +50,24 @@ async def test_what_an_operator_orders_is_on_record_before_it_is_done_and_names_
         assert entry["at"] == isoformat(service.clock.now())
         assert "ann" not in str(page) + str(rest)
         assert (await client.get("/v1/audit", params={"act": "key.made"})).json()["items"] == []
+
+
+class AwayAudit(MemoryAudit):
+    """Takes nothing down."""
+
+    async def record(self, orders: Sequence[Ordered]) -> None:
+        """Away."""
+        raise Unavailable("away")
+
+
+async def test_nobody_is_forgotten_without_a_record_and_each_request_names_the_order_that_stands() -> None:
+    async with served() as (service, client):
+        app, service.app = service.app, build_app(msgspec.structs.replace(service.api, audit=AwayAudit(service.store)))
+        async with service.client() as unrecorded:
+            assert (await unrecorded.delete("/v1/users/ann")).status_code == 503
+        assert list(await service.erasures.standing(10)) == []
+        service.app = app
+        asked = [(await client.delete("/v1/users/ann")).json()["id"] for _ in range(2)]
+        entries = (await client.get("/v1/audit", params={"act": "user.erased"})).json()["items"]
+        assert asked == [entry["subject"] for entry in entries]
+        assert len(set(asked)) == 1

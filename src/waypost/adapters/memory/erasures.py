@@ -8,7 +8,7 @@ import msgspec
 
 from waypost.adapters.memory.store import MemoryStore, Part, Row
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import DeviceId, NotificationId, created_at
+from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId, created_at
 from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
@@ -23,6 +23,10 @@ class MemoryErasures:
     async def ask(self, erasure: Erasure) -> Erasure:
         """See Erasures."""
         return self._store.erasures.setdefault((erasure.app, erasure.user_id), erasure)
+
+    async def of(self, app: AppId, user: UserId) -> Erasure | None:
+        """See Erasures."""
+        return self._store.erasures.get((app, user))
 
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
         """See Erasures."""

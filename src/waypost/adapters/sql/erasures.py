@@ -16,7 +16,7 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.rows import content_body, execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.ids import NotificationId, first_id_at
+from waypost.domain.ids import AppId, NotificationId, UserId, first_id_at
 from waypost.domain.notification import Content
 from waypost.domain.time import Instant, later
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
@@ -76,6 +76,10 @@ class SqlErasures:
         """See Erasures."""
         return await self._database.commits.submit(_ASKING, erasure)
 
+    async def of(self, app: AppId, user: UserId) -> Erasure | None:
+        """See Erasures."""
+        return await self._database.read(lambda connection: _standing_of(connection, app, user))
+
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
         """See Erasures."""
         sql = f"{_STANDING} AND id > ? ORDER BY id LIMIT ?"
@@ -113,9 +117,14 @@ def _ask(transaction: Transaction, orders: Sequence[Erasure]) -> list[Erasure]:
 
 def _ask_one(connection: Connection, order: Erasure) -> Erasure:
     connection.execute(_ASK, (order.id, order.app, order.user_id, order.tombstone, order.asked_at))
-    row = connection.execute(f"{_STANDING} AND app = ? AND user_id = ?", (order.app, order.user_id)).fetchone()
-    assert row is not None
-    return Erasure(*row)
+    standing = _standing_of(connection, order.app, order.user_id)
+    assert standing is not None
+    return standing
+
+
+def _standing_of(connection: Connection, app: AppId, user: UserId) -> Erasure | None:
+    row = connection.execute(f"{_STANDING} AND app = ? AND user_id = ?", (app, user)).fetchone()
+    return None if row is None else Erasure(*row)
 
 
 def _blank(transaction: Transaction, pages: Sequence[_Page]) -> list[int]:

@@ -42,11 +42,14 @@ async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
     """Withdraws what is open, deletes devices and content, and takes the user out of what stays: nothing can bring
     it back. It is carried out in the background, a minute at least; asked again meanwhile, the answer is the same."""
     api = api_of(request)
-    user = UserId(identity_in(user_id, "user_id"))
-    (made,) = api.intake.ids.next(1)
-    tombstone = UserId(f"erased-{secrets.token_hex(16)}")
-    order = await api.erasures.ask(Erasure(made, request.user.app, user, tombstone, api.clock.now()))
+    app, user = request.user.app, UserId(identity_in(user_id, "user_id"))
+    standing = await api.erasures.of(app, user)
+    order = standing or Erasure(
+        api.intake.ids.next(1)[0], app, user, UserId(f"erased-{secrets.token_hex(16)}"), api.clock.now()
+    )
     await record(request, Act.USER_ERASED, [format_id(order.id)])
+    if standing is None:
+        order = await api.erasures.ask(order)
     return answer(202, ErasureView(format_id(order.id), isoformat(order.asked_at)))
 
 
