@@ -14,6 +14,7 @@ import pytest_asyncio
 from tests.adapters.redis.noted import Noted
 from tests.contract.clock import StoppedClock
 from tests.contract.sources import RedisSourceUnderTest, body, redis_source_under_test
+from tests.unbounded import UNBOUNDED
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.memory.store import MemoryStore
@@ -25,7 +26,7 @@ from waypost.domain.limits import FixedWindow
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
-from waypost.entrypoints.limits import UNBOUNDED, Bounds, DoorLimits
+from waypost.entrypoints.limits import Bounds, DoorLimits
 from waypost.entrypoints.streams.door import BATCHES_AT_ONCE, StreamDoor
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign

@@ -63,7 +63,7 @@ async def reading(service: Behind, reader: Source) -> AsyncIterator[Read]:
 
     reader.ack, reader.bury = acked, buried  # type: ignore[method-assign]  # the real ones are called
     caller = Caller(DEMO, CallerId("source:hostile"), EVERY_SCOPE)
-    door = StreamDoor("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH)
+    door = StreamDoor("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH, service.api.limits)
     await door.start()
     try:
         yield read

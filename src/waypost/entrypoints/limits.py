@@ -12,14 +12,13 @@ from msgspec import Struct
 from waypost.domain import api_key
 from waypost.domain.errors import ErrorCode, Unavailable, WaypostError
 from waypost.domain.ids import AppId
-from waypost.domain.limits import FixedWindow, Granted, Limit, Wait
+from waypost.domain.limits import FixedWindow, Wait
 from waypost.domain.time import SECOND_MS
 from waypost.entrypoints.callers import Authenticator
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
-from waypost.runtime.clock import SystemClock
-from waypost.telemetry import Metric, Silent, Telemetry
+from waypost.telemetry import Metric, Telemetry
 
 BARRED_LIMIT: Final = 10_000
 """Addresses that are remembered as barred; then all are forgotten, and each is found out by its next failure."""
@@ -201,17 +200,6 @@ class DoorLimits:
             if len(self._barred) >= BARRED_LIMIT:
                 self._barred.clear()
             self._barred[address] = self._clock.monotonic() + answer.wait_ms / SECOND_MS
-
-
-class _Unasked:
-    """In place of a limiter where there are no limits."""
-
-    async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
-        """Nobody asks."""
-        raise AssertionError(f"{name} has no limit")
-
-
-UNBOUNDED: Final = DoorLimits(Bounds(), _Unasked(), SystemClock(), Silent())
 
 
 def _hops(values: Iterable[str], header: str) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from tests.unbounded import UNBOUNDED
 from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
 from waypost.adapters.memory.audit import MemoryAudit
@@ -139,6 +140,7 @@ class Service:
             readiness=lambda: Readiness(not self.not_ready, {"worker 0": "ok", **self.not_ready}),
             metrics=lambda: b"# TYPE up gauge\n",
             draining=lambda: self.is_draining,
+            limits=UNBOUNDED,
             settings=settings,
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),

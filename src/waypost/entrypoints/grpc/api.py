@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.grpc.settings import GrpcSettings
-from waypost.entrypoints.limits import UNBOUNDED, DoorLimits
+from waypost.entrypoints.limits import DoorLimits
 from waypost.pipeline.intake import Intake
 from waypost.ports.views import Views
 from waypost.telemetry import Telemetry
@@ -24,5 +24,5 @@ class GrpcApi(Struct, frozen=True):
     is_ready: Callable[[], bool]
     is_draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
+    limits: DoorLimits
     settings: GrpcSettings = GrpcSettings()
-    limits: DoorLimits = UNBOUNDED

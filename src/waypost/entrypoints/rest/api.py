@@ -13,7 +13,7 @@ from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel
 from waypost.entrypoints.callers import Authenticator
-from waypost.entrypoints.limits import UNBOUNDED, DoorLimits
+from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
@@ -61,8 +61,8 @@ class Api(Struct, frozen=True):
     """All workers' metrics in the Prometheus text format; runs in a thread, it reads files."""
     draining: Callable[[], bool]
     """Whether the process is on its way out: then nothing new is taken."""
+    limits: DoorLimits
     settings: RestSettings = RestSettings()
-    limits: DoorLimits = UNBOUNDED
     operating_only: bool = False
     """It takes no requests but those of operators: health and metrics."""
     channels: tuple[Channel, ...] = ()
