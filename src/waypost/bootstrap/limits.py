@@ -20,6 +20,7 @@ from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Un
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.limits import Granted, Limit, Rate, TokenBucket, Wait
 from waypost.domain.time import SECOND_MS
+from waypost.entrypoints.access import GRPC_ACCESS
 from waypost.entrypoints.limits import Bounds, Endpoint, Network
 from waypost.entrypoints.rest.app import served_routes
 from waypost.entrypoints.rest.settings import RestSettings
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 UNDER_WAY_S: Final = 0.5
 """What comes in so long is kept back of a provider's bucket: it counts what arrives, we count what leaves. So what was
 held up under way and what left after it may arrive together and still fit."""
-
-
-GRPC_METHODS: Final = ("Submit", "SubmitBatch", "SubmitStream", "Get")
-"""Those of the service; what serves them is an optional extra."""
 
 
 class LocalWhileAway:
@@ -159,7 +156,7 @@ def _said(rate: Rate) -> str:
 def _known(name: str) -> str:
     routes = served_routes(RestSettings())
     templates = {f"{method} {path}" for route in routes for path in route.paths for method in route.http_methods}
-    known = {re.sub(r":\w+}", "}", each) for each in templates} | {f"gRPC {method}" for method in GRPC_METHODS}
+    known = {re.sub(r":\w+}", "}", each) for each in templates} | {f"gRPC {method}" for method in GRPC_ACCESS}
     if name not in known:
         raise ConfigurationError(f"limits.endpoints.{name}", f"no such route{did_you_mean(name, sorted(known))}")
     return name

@@ -28,6 +28,9 @@ READS_OWN: Final = Access(Scope.READ, users=True)
 DEVICES_OWN: Final = Access(Scope.DEVICES, users=True)
 ADMINISTERS: Final = Access(Scope.ADMIN)
 
+GRPC_ACCESS: Final = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SENDS, "Get": READS_OWN}
+"""Who may call each method of gRPC; here, because what serves them is an optional extra."""
+
 
 def admit(caller: Caller, access: Access) -> None:
     """Forbidden where *caller* has not the right, or is an end user where only backends may call."""

@@ -12,10 +12,8 @@ from google.rpc import error_details_pb2
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
 from tests.adapters.rest.service import DEMO, Service
 from waypost.adapters.memory.limiter import MemoryLimiter
-from waypost.bootstrap.limits import GRPC_METHODS
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
-from waypost.entrypoints.grpc.service import ACCESS
 from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint
 from waypost.v1 import notifications_pb2 as pb
 
@@ -90,7 +88,3 @@ async def test_a_method_can_have_a_limit_and_wrong_keys_bar_the_address() -> Non
         wrong = [("authorization", "Bearer wp_wrong")]
         codes = [(await refused(door, wrong)).code().name for _ in range(3)]
         assert codes == ["UNAUTHENTICATED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"]
-
-
-async def test_every_method_can_be_named() -> None:
-    assert set(GRPC_METHODS) == ACCESS.keys()

@@ -14,7 +14,7 @@ from tests.adapters.rest.issuers import claims, rsa_key, service_token, services
 from tests.adapters.rest.service import Service
 from tests.architecture.trees import ROOT
 from waypost.domain.scope import Scope
-from waypost.entrypoints.grpc.service import ACCESS
+from waypost.entrypoints.access import GRPC_ACCESS
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio
@@ -29,7 +29,7 @@ Metadata = Sequence[tuple[str, str]]
 async def test_the_page_says_what_the_methods_declare() -> None:
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| gRPC `(\w+)` \| `([a-z:-]+)` \| (theirs|–) \|$", page, re.MULTILINE)
-    declared = [(name, access.scope.value, "theirs" if access.users else "–") for name, access in ACCESS.items()]
+    declared = [(name, access.scope.value, "theirs" if access.users else "–") for name, access in GRPC_ACCESS.items()]
     assert rows == declared
 
 

@@ -10,7 +10,7 @@ import grpc
 from waypost.domain.errors import Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import parse_id
 from waypost.domain.submission import Submission
-from waypost.entrypoints.access import READS_OWN, SENDS, reached
+from waypost.entrypoints.access import GRPC_ACCESS, reached
 from waypost.entrypoints.grpc import answers
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.calls import Answer, Call, Calls
@@ -22,8 +22,6 @@ from waypost.pipeline.intake import Caller
 from waypost.v1 import notifications_pb2 as pb
 
 KEY = "idempotency-key"
-ACCESS = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SENDS, "Get": READS_OWN}
-"""Who may call each method."""
 
 
 class Notifications:
@@ -43,7 +41,7 @@ class Notifications:
             "SubmitStream": many(self._route("SubmitStream", self._submit_stream)),
             "Get": one(self._route("Get", self._get, writes=False)),
         }
-        assert methods.keys() == ACCESS.keys(), "each method says who may call it"
+        assert methods.keys() == GRPC_ACCESS.keys(), "each method says who may call it"
         return methods
 
     def close_streams(self) -> None:
@@ -55,7 +53,7 @@ class Notifications:
         method = f"/{SERVICE}/{name}"
 
         async def answered(_messages: object, context: object) -> bytes | None:
-            return await self._calls.run(method, answer, context, ACCESS[name], writes=writes)
+            return await self._calls.run(method, answer, context, GRPC_ACCESS[name], writes=writes)
 
         return answered
 
