@@ -13,16 +13,14 @@ import click
 
 from waypost.cli.doors import config_option, read_config
 from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+from waypost.domain.scope import Scope
 
 if TYPE_CHECKING:
     from waypost.config import Config
     from waypost.domain.time import Instant
     from waypost.ports.keys import ApiKey
 
-
-SCOPES = ("send", "send:any-user", "devices", "read", "admin")
-"""``domain.scope.Scope``, which need not be imported to say what the options are."""
-
+SCOPES = tuple(scope.value for scope in Scope)
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
@@ -88,7 +86,6 @@ async def make_key(
     from waypost.bootstrap.admin import note, open_admin_store
     from waypost.domain import api_key
     from waypost.domain.ids import AppId, CallerId
-    from waypost.domain.scope import Scope
     from waypost.domain.time import SECOND_MS
     from waypost.ports.audit import Act
     from waypost.ports.keys import issued

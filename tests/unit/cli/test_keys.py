@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from waypost.cli import waypost
 from waypost.cli.keys import SCOPES
 from waypost.domain.errors import InvalidRequest
-from waypost.domain.scope import Scope
 
 
 @pytest.fixture
@@ -29,10 +28,6 @@ def said(config: Path, *words: str) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     answer: dict[str, Any] = json.loads(result.stdout)
     return answer
-
-
-def test_every_scope_can_be_asked_for() -> None:
-    assert frozenset(map(Scope, SCOPES)) == frozenset(Scope)
 
 
 def test_a_key_is_made_rotated_listed_and_revoked(config: Path) -> None:
