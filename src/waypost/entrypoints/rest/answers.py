@@ -39,13 +39,9 @@ class Spoken(Struct, frozen=True):
     """Refused in the envelope of ``/api``."""
 
 
-INTAKE_CODES = (
-    ErrorCode.TOO_LARGE,
-    ErrorCode.BACKLOG_FULL,
-    ErrorCode.STORAGE_BUSY,
-    ErrorCode.STORAGE_FULL,
-    ErrorCode.SHUTTING_DOWN,
-)
+WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
+"""Of every call that writes."""
+INTAKE_CODES = (ErrorCode.TOO_LARGE, ErrorCode.BACKLOG_FULL, *WRITE_CODES)
 """Of every call that takes notifications in."""
 ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODES)
 """Of those that take one, which may have a key."""

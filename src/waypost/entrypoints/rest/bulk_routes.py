@@ -16,7 +16,7 @@ from waypost.domain.submission import IdempotencyKey
 from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.bulk_upload import recipients_in
@@ -26,7 +26,6 @@ from waypost.ports.audit import Act
 
 _E = ErrorCode
 _submission = msgspec.json.Decoder(BulkSubmission)
-_WRITE_CODES = (_E.STORAGE_BUSY, _E.STORAGE_FULL, _E.SHUTTING_DOWN)
 
 HeaderKey = Annotated[
     str | None,
@@ -50,7 +49,7 @@ HeaderKey = Annotated[
             "rate": 1000,
         },
         meanings={202: "Accepted: durable, and begun.", 200: "The same key made this job before."},
-        codes=(_E.IDEMPOTENCY_CONFLICT, _E.TOO_LARGE, *_WRITE_CODES),
+        codes=(_E.IDEMPOTENCY_CONFLICT, _E.TOO_LARGE, *WRITE_CODES),
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
@@ -74,7 +73,7 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
         {202: BulkView},
         SENDS,
         meanings={202: "All of it is stored, and the job has begun."},
-        codes=(_E.NOT_FOUND, _E.WRONG_STATE, _E.TOO_LARGE, _E.UNSUPPORTED_MEDIA_TYPE, *_WRITE_CODES),
+        codes=(_E.NOT_FOUND, _E.WRONG_STATE, _E.TOO_LARGE, _E.UNSUPPORTED_MEDIA_TYPE, *WRITE_CODES),
     ),
 )
 async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
@@ -137,7 +136,7 @@ async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Re
 
 
 _ACTS = {Order.PAUSE: Act.BULK_PAUSED, Order.RESUME: Act.BULK_RESUMED, Order.CANCEL: Act.BULK_CANCELLED}
-_ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *_WRITE_CODES))
+_ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *WRITE_CODES))
 
 
 @post(

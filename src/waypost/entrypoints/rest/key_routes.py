@@ -18,14 +18,13 @@ from waypost.domain.submission import Identity
 from waypost.domain.time import DAY_MS, SECOND_MS, isoformat, later
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.decoding import decode
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.ports.audit import Act
 from waypost.ports.keys import ApiKey, issued, successor
 
-_WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
 _YEAR_S = 366 * DAY_MS // SECOND_MS
 
 _Lifetime = Annotated[int, Meta(ge=1, le=10 * _YEAR_S)]
@@ -88,7 +87,7 @@ _rotation = msgspec.json.Decoder(Rotation)
         ADMINISTERS,
         body=WantedKey,
         example={"caller": "shop-backend", "scopes": ["send:any-user", "read"], "expires_in": 7_776_000},
-        codes=_WRITE_CODES,
+        codes=WRITE_CODES,
     ),
 )
 async def create(request: Call, body: RawBody) -> Response[bytes]:
@@ -120,7 +119,7 @@ async def listed(request: Call) -> Response[bytes]:
         body=Rotation,
         body_required=False,
         example={"overlap": 3_600},
-        codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES),
+        codes=(ErrorCode.NOT_FOUND, *WRITE_CODES),
     ),
 )
 async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[bytes]:
@@ -140,7 +139,7 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
     summary="Revoke a key",
     operation_id="revokeKey",
     status_code=204,
-    opt=speaks({204: None}, ADMINISTERS, codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES)),
+    opt=speaks({204: None}, ADMINISTERS, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def revoke(request: Call, prefix: PathPrefix) -> None:
     """Refused from now on, by every process within `rest.key_cache_s`."""

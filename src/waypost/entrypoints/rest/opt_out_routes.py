@@ -7,11 +7,9 @@ from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.entrypoints.access import DEVICES_OWN
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.parameters import PathIdentity, user_in
-
-_WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
 
 
 class OptOut(Struct, frozen=True):
@@ -26,7 +24,7 @@ class OptOut(Struct, frozen=True):
     summary="Leave a user out of bulk sends",
     operation_id="putBulkOptOut",
     status_code=204,
-    opt=speaks({204: None}, DEVICES_OWN, codes=_WRITE_CODES),
+    opt=speaks({204: None}, DEVICES_OWN, codes=WRITE_CODES),
 )
 async def opt_out(request: Call, user_id: PathIdentity) -> None:
     """From now on, also of jobs that are under way. What is sent to one user at a time is not affected."""
@@ -53,7 +51,7 @@ async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
     summary="Let a user have bulk sends again",
     operation_id="deleteBulkOptOut",
     status_code=204,
-    opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, *_WRITE_CODES)),
+    opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def opt_in(request: Call, user_id: PathIdentity) -> None:
     """Jobs that passed them by already stay as they are."""

@@ -8,11 +8,10 @@ from typing import Annotated
 from litestar import Response, delete
 from msgspec import Meta, Struct
 
-from waypost.domain.errors import ErrorCode
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
-from waypost.entrypoints.rest.answers import answer, speaks
+from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
@@ -34,9 +33,7 @@ class ErasureView(Struct, frozen=True):
     summary="Forget a user",
     operation_id="eraseUser",
     status_code=202,
-    opt=speaks(
-        {202: ErasureView}, ADMINISTERS, codes=(ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
-    ),
+    opt=speaks({202: ErasureView}, ADMINISTERS, codes=WRITE_CODES),
 )
 async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
     """Withdraws what is open, deletes devices and content, and takes the user out of what stays: nothing can bring
