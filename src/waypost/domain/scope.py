@@ -19,7 +19,7 @@ class Scope(StrEnum):
     READ = "read"
     """Read notifications, jobs, and what became of them."""
     ADMIN = "admin"
-    """What an operator does: API keys, dead letters replayed, windows ended."""
+    """What an operator does: API keys, dead letters replayed by the page, users forgotten, record and outbox read."""
 
 
 EVERY_SCOPE: Final = frozenset(Scope)
