@@ -20,7 +20,7 @@ BELIEVED_S: Final = 86_400.0
 """While the source is away, a key set is believed for a day."""
 
 
-class Keys(Protocol):
+class VerifyingKeys(Protocol):
     """The keys of one issuer."""
 
     async def start(self) -> None:
@@ -37,24 +37,24 @@ class Keys(Protocol):
 
 
 class SharedKeys:
-    """A secret (fulfils Keys)."""
+    """A secret (fulfils VerifyingKeys)."""
 
     def __init__(self, keys: KeySet) -> None:
         self._keys = keys
 
     async def start(self) -> None:
-        """See Keys."""
+        """See VerifyingKeys."""
 
     async def stop(self) -> None:
-        """See Keys."""
+        """See VerifyingKeys."""
 
     async def find(self, kid: str | None, algorithm: Algorithm) -> jwt.PyJWK | None:
-        """See Keys; the id is not looked at."""
+        """See VerifyingKeys; the id is not looked at."""
         return self._keys.get((None, algorithm))
 
 
 class FetchedKeys:
-    """A key set that is asked for again: in time, and where a token names a key that it has not (fulfils Keys).
+    """A key set asked for again: in time, and where a token names a key that it has not (fulfils VerifyingKeys).
 
     One question at a time, PAUSE_S apart. What was had last stays while there is no answer, or none that is a key set.
     """
@@ -80,17 +80,17 @@ class FetchedKeys:
         self._is_away = False
 
     async def start(self) -> None:
-        """See Keys."""
+        """See VerifyingKeys."""
         self._ask()
 
     async def stop(self) -> None:
-        """See Keys."""
+        """See VerifyingKeys."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
 
     async def find(self, kid: str | None, algorithm: Algorithm) -> jwt.PyJWK | None:
-        """See Keys."""
+        """See VerifyingKeys."""
         wanted, age_s = (kid, algorithm), self._age_s()
         if age_s >= BELIEVED_S or wanted not in self._keys:
             asking = self._ask()

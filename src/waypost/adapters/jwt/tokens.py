@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from waypost.adapters.jwt.claims import Denied, Issuer, audiences, bearer_of
 from waypost.adapters.jwt.key_set import shared
-from waypost.adapters.jwt.key_source import FetchedKeys, Keys, SharedKeys
+from waypost.adapters.jwt.key_source import FetchedKeys, SharedKeys, VerifyingKeys
 from waypost.adapters.jwt.settings import Algorithm
 from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.ports.clock import Clock
@@ -43,7 +43,7 @@ class IssuedTokens:
 
     def __init__(self, issuers: Iterable[Issuer], clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
-        self._known: Mapping[tuple[str, str], tuple[Issuer, Keys]] = {
+        self._known: Mapping[tuple[str, str], tuple[Issuer, VerifyingKeys]] = {
             (each.settings.issuer, each.settings.audience): (each, _keys_of(each, clock, telemetry)) for each in issuers
         }
 
@@ -73,7 +73,7 @@ class IssuedTokens:
             _refuse(bearer.why)
         return bearer
 
-    def _issuer_of(self, claims: Mapping[str, Any]) -> tuple[Issuer, Keys]:
+    def _issuer_of(self, claims: Mapping[str, Any]) -> tuple[Issuer, VerifyingKeys]:
         """Whose keys are to be asked, by what the token says; whether that is true, its signature will show."""
         issuer = claims.get("iss")
         named = {(issuer, each) for each in audiences(claims) if isinstance(issuer, str) and isinstance(each, str)}
@@ -105,7 +105,7 @@ def _refuse(why: str) -> NoReturn:
     raise WaypostError(why, ErrorCode.UNAUTHENTICATED)
 
 
-def _keys_of(issuer: Issuer, clock: Clock, telemetry: Telemetry) -> Keys:
+def _keys_of(issuer: Issuer, clock: Clock, telemetry: Telemetry) -> VerifyingKeys:
     settings = issuer.settings
     if settings.secret is not None:
         return SharedKeys(shared(settings.secret, settings.algorithms))
