@@ -1,0 +1,68 @@
+"""What a worker delivers with, and what it does beside."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from waypost.adapters.sql.store import Store
+from waypost.bootstrap.registry import channels_of, installed
+from waypost.bootstrap.stacks import Carrier
+from waypost.config import Config
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.ids import CredentialId
+from waypost.ports.clock import Clock
+from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Devices
+from waypost.ports.sender import Sender
+from waypost.runtime.crew import Crew
+from waypost.runtime.duties import Chores
+from waypost.runtime.gates import Gates
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.rates import RateGate
+from waypost.runtime.settler import Settler
+from waypost.telemetry import Telemetry
+
+HELD_OUTCOMES_LIMIT = 20_000
+"""Outcomes a worker holds in memory before it leases nothing more."""
+
+
+def crew_of(
+    config: Config,
+    carrier: Carrier,
+    devices: Devices,
+    senders: Mapping[CredentialId, Sender],
+    rates: Mapping[CredentialId, RateGate],
+    clock: Clock,
+    telemetry: Telemetry,
+    poison: PoisonWatch,
+) -> Crew:
+    """The senders of a worker, and all that its deliveries go by."""
+    capabilities = {name: sender.capabilities for name, sender in senders.items()}
+    budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
+    return Crew(
+        work=carrier.work,
+        devices=devices,
+        senders=senders,
+        channels=channels_of(installed()),
+        credentials={
+            app: {sender.capabilities.channel: name for name, sender in senders.items() if name.startswith(f"{app}/")}
+            for app in config.apps
+        },
+        rules={app: chosen.retry for app, chosen in config.apps.items()},
+        gates=gates,
+        settler=Settler(carrier.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
+        poison=poison,
+        clock=clock,
+        jitter=random.random,
+        telemetry=telemetry,
+        routes=carrier.routes,
+    )
+
+
+def chores_of(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
+    """What a worker does now and then beside its deliveries."""
+    keep_days = config.retention.notifications_days
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures, store.audit
+    return Chores(carrier.work, devices, *kept, keep_days, config.retention.audit_days, carrier.record)
