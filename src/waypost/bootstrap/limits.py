@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.adapters.memory.ahead import TakenAhead
 from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.adapters.memory.while_away import LocalWhileAway
 from waypost.bootstrap.places import run_dir_of
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
 from waypost.config.building import did_you_mean
 from waypost.config.settings import RateSettings
-from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
+from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.limits import Granted, Limit, Rate, TokenBucket, Wait
-from waypost.domain.time import SECOND_MS
+from waypost.domain.limits import Rate, TokenBucket
 from waypost.entrypoints.access import GRPC_ACCESS
 from waypost.entrypoints.limits import Bounds, Endpoint, Network
 from waypost.entrypoints.rest.app import served_routes
@@ -36,21 +36,6 @@ if TYPE_CHECKING:
 UNDER_WAY_S: Final = 0.5
 """What comes in so long is kept back of a provider's bucket: it counts what arrives, we count what leaves. So what was
 held up under way and what left after it may arrive together and still fit."""
-
-
-class LocalWhileAway:
-    """Counts in another limiter, and while that is away, in this process alone."""
-
-    def __init__(self, shared: Limiter, clock: Clock) -> None:
-        self._shared = shared
-        self._own = MemoryLimiter(clock)
-
-    async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
-        """See Limiter."""
-        try:
-            return await self._shared.take(name, limit, n)
-        except Unavailable:
-            return await self._own.take(name, limit, n)
 
 
 @contextmanager
@@ -125,32 +110,6 @@ def bounds_of(config: Config) -> Bounds:
 def for_doors(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
     """The same limiter as doors ask it: of what several processes count, ahead."""
     return limiter if counted_in(config) == "memory" else TakenAhead(limiter, clock)
-
-
-def explained(config: Config) -> dict[str, str]:
-    """Every limit that holds, by what it is of; a ConfigurationError as of ``bounds_of``."""
-    bounds_of(config)
-    chosen = config.limits
-    found = {"counted in": counted_in(config)}
-    found |= {name: str(getattr(chosen, name)) for name in ("caller", "user", "address", "failures")}
-    found |= {name: str(quota) for name, quota in chosen.endpoints.items()}
-    for app, each in config.apps.items():
-        if each.limits.all.limit:
-            found[app] = str(each.limits.all)
-        found |= {f"{app}/{name}": str(quota) for name, quota in each.limits.callers.items()}
-    for rates in rates_of(config).values():
-        found |= {name: _said(rate) for name, rate in rates.items()}
-    return found
-
-
-def _said(rate: Rate) -> str:
-    parts = ["unlimited"]
-    if rate.bucket is not None:
-        parts = [f"{rate.bucket.size:,} at once, {rate.bucket.refill_per_s:,g} a second"]
-        parts += [f"over a ramp of {rate.bucket.ramp_s:g} s"] if rate.bucket.ramp_s else []
-    if rate.per_device is not None:
-        parts.append(f"to one device {rate.per_device.limit} in {rate.per_device.window_ms // SECOND_MS} s")
-    return ", ".join(parts)
 
 
 def _known(name: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from waypost.cli.doors import config_option, read_config
 from waypost.cli.printing import as_json_option, console, plain, print_json
@@ -14,6 +15,23 @@ from waypost.cli.printing import as_json_option, console, plain, print_json
 if TYPE_CHECKING:
     from waypost.bootstrap.reach import Reached
     from waypost.config import Config
+    from waypost.domain.limits import Rate
+
+
+class Found(Struct, frozen=True):
+    """What a worker would start with; *problems* say why it could not."""
+
+    config: str | None
+    listen: str
+    workers: int
+    store: str
+    log: str | None
+    http2: str
+    reached: list[Reached]
+    limits: dict[str, str]
+    credentials: dict[str, str | None]
+    ends: dict[str, str]
+    problems: list[str]
 
 
 @click.command("check-config", short_help="Say whether the configuration can be used.")
@@ -37,9 +55,18 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         click.echo(markdown(installed()))
         return
     config, path = read_config(config_path)
+    found = _look(config, path, connects=connect)
+    if as_json:
+        _print_for_programs(found)
+    else:
+        _print_for_people(found)
+    if found.problems:
+        raise click.ClickException("; ".join(found.problems))
+
+
+def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
     from waypost.bootstrap.credentials import ends_of
     from waypost.bootstrap.doors import server_tls
-    from waypost.bootstrap.limits import explained
     from waypost.bootstrap.senders import http2_kernel
     from waypost.domain.time import isoformat
     from waypost.runtime.clock import SystemClock
@@ -49,42 +76,89 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
     ends = {name: isoformat(ends_at) for name, ends_at in ends_of(config, doors).items()}
     engine, log, credentials = asyncio.run(_try(config))
     credentials |= dict.fromkeys(doors)
-    reached = asyncio.run(_reach(config)) if connect else []
+    reached = asyncio.run(_reach(config)) if connects else []
     problems = [problem for problem in credentials.values() if problem is not None]
     problems += [server.problem for server in reached if server.problem is not None]
     problems += [f"{name} ended on {ends_on[:10]}" for name, ends_on in ends.items() if ends_on <= now]
-    if as_json:
-        found = {"config": None if path is None else str(path), "listen": str(config.listen), "store": engine}
-        found |= {"http2": kernel} | {server.name: server.what for server in reached}
-        if log is not None:
-            found["log"] = log
-        print_json(
-            {
-                **found,
-                "workers": config.workers,
-                "limits": limits,
-                "credentials": credentials,
-                "ends": ends,
-                "ok": not problems,
-            }
-        )
-    else:
-        out = console()
-        out.print(f"configuration  {plain(str(path or 'the environment'))}")
-        out.print(f"listen         {config.listen}, {config.workers} workers")
-        out.print(f"store          {engine}, opened")
-        if log is not None:
-            out.print(f"log            {log}")
-        for server in reached:
-            out.print(f"{server.name:<14} {plain(server.what)}")
-        out.print(f"http2          {kernel}")
-        for name, limit in limits.items():
-            out.print(f"limit          {plain(name)}: {limit}")
-        for name, problem in credentials.items():
-            ends_on = f", ends on {ends[name][:10]}" if name in ends else ""
-            out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}{ends_on}")
-    if problems:
-        raise click.ClickException("; ".join(problems))
+    return Found(
+        config=None if path is None else str(path),
+        listen=str(config.listen),
+        workers=config.workers,
+        store=engine,
+        log=log,
+        http2=kernel,
+        reached=reached,
+        limits=limits,
+        credentials=credentials,
+        ends=ends,
+        problems=problems,
+    )
+
+
+def _print_for_programs(found: Found) -> None:
+    log = {} if found.log is None else {"log": found.log}
+    print_json(
+        {
+            "config": found.config,
+            "listen": found.listen,
+            "store": found.store,
+            "http2": found.http2,
+            **{server.name: server.what for server in found.reached},
+            **log,
+            "workers": found.workers,
+            "limits": found.limits,
+            "credentials": found.credentials,
+            "ends": found.ends,
+            "ok": not found.problems,
+        }
+    )
+
+
+def _print_for_people(found: Found) -> None:
+    out = console()
+    out.print(f"configuration  {plain(found.config or 'the environment')}")
+    out.print(f"listen         {found.listen}, {found.workers} workers")
+    out.print(f"store          {found.store}, opened")
+    if found.log is not None:
+        out.print(f"log            {found.log}")
+    for server in found.reached:
+        out.print(f"{server.name:<14} {plain(server.what)}")
+    out.print(f"http2          {found.http2}")
+    for name, limit in found.limits.items():
+        out.print(f"limit          {plain(name)}: {limit}")
+    for name, problem in found.credentials.items():
+        ends_on = f", ends on {found.ends[name][:10]}" if name in found.ends else ""
+        out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}{ends_on}")
+
+
+def explained(config: Config) -> dict[str, str]:
+    """Every limit that holds, by what it is of; ConfigurationError where a route or a proxy is none."""
+    from waypost.bootstrap.limits import bounds_of, counted_in, rates_of
+
+    bounds_of(config)
+    chosen = config.limits
+    found = {"counted in": counted_in(config)}
+    found |= {name: str(getattr(chosen, name)) for name in ("caller", "user", "address", "failures")}
+    found |= {name: str(quota) for name, quota in chosen.endpoints.items()}
+    for app, each in config.apps.items():
+        if each.limits.all.limit:
+            found[app] = str(each.limits.all)
+        found |= {f"{app}/{name}": str(quota) for name, quota in each.limits.callers.items()}
+    for rates in rates_of(config).values():
+        found |= {name: _said(rate) for name, rate in rates.items()}
+    return found
+
+
+def _said(rate: Rate) -> str:
+    from waypost.domain.time import SECOND_MS
+
+    parts = ["unlimited"]
+    if rate.bucket is not None:
+        parts = [f"{rate.bucket.size:,} at once, {rate.bucket.refill_per_s:,g} a second"]
+        parts += [f"over a ramp of {rate.bucket.ramp_s:g} s"] if rate.bucket.ramp_s else []
+    if rate.per_device is not None:
+        parts.append(f"to one device {rate.per_device.limit} in {rate.per_device.window_ms // SECOND_MS} s")
+    return ", ".join(parts)
 
 
 async def _reach(config: Config) -> list[Reached]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from waypost.bootstrap.limits import bounds_of, explained, rates_of
+from waypost.bootstrap.limits import bounds_of, rates_of
 from waypost.bootstrap.registry import installed, load
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
@@ -101,21 +101,6 @@ def test_all_of_them_can_be_turned_off(tmp_path: Path) -> None:
     off = made(tmp_path, limits=dict.fromkeys(("caller", "user", "address", "failures"), "unlimited"))
     assert (off.caller, off.user, off.address, off.failures) == (None, None, None, None)
     assert (off.apps, off.callers, off.endpoints) == ({"demo": None}, {}, [])
-
-
-def test_check_config_can_say_what_holds(tmp_path: Path) -> None:
-    rate = {"capacity": 100, "refill_per_s": 2.5, "ramp_s": 0, "per_device": "3/h"}
-    app = {"fcm": FCM, "apns": APNS, "rates": {"fcm": rate}, "limits": {"callers": {"shop": "5/min"}}}
-    assert explained(configured(tmp_path, app, limits={"counted_in": "file", "user": "unlimited"})) == {
-        "counted in": "file",
-        "caller": "50000/s",
-        "user": "unlimited",
-        "address": "1000/h",
-        "failures": "100/15min",
-        "demo/shop": "5/min",
-        "demo/fcm": "99 at once, 2.5 a second, to one device 3 in 3600 s",
-        "demo/apns": "unlimited",
-    }
 
 
 def made(tmp_path: Path, *, app: dict[str, Any] | None = None, **settings: Any) -> Bounds:
