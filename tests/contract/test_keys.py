@@ -9,7 +9,7 @@ from tests.contract.stores import StoreUnderTest
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.scope import Scope
 from waypost.domain.time import Instant
-from waypost.ports.keys import ApiKey
+from waypost.ports.keys import ApiKey, made_for_ms
 
 pytestmark = pytest.mark.asyncio
 
@@ -73,8 +73,18 @@ async def test_a_replaced_key_expires_no_later_than_it_would_have(
     old = msgspec.structs.replace(key("wp_1"), expires_at=None if had is None else Instant(had))
     await store.keys.add(old)
     assert await store.keys.replace("wp_1", key("wp_2"), Instant(7))
-    assert await store.keys.find("wp_1") == msgspec.structs.replace(old, expires_at=Instant(has))
+    assert await store.keys.find("wp_1") == msgspec.structs.replace(old, expires_at=Instant(has), made_for_ms=0)
     assert await store.keys.find("wp_2") == key("wp_2")
+
+
+async def test_a_replaced_key_is_known_by_the_life_it_was_given(store: StoreUnderTest) -> None:
+    """However often it is replaced: the first answer may have been lost."""
+    await store.keys.add(msgspec.structs.replace(key("wp_1"), expires_at=Instant(9)))
+    for n, until in ((2, 7), (3, 5)):
+        old = await store.keys.find("wp_1")
+        assert old is not None and made_for_ms(old) == 8
+        new = msgspec.structs.replace(key(f"wp_{n}", at=n), expires_at=Instant(n + 8))
+        assert await store.keys.replace("wp_1", new, Instant(until))
 
 
 async def test_nothing_is_added_where_there_is_nothing_to_replace(store: StoreUnderTest) -> None:

@@ -29,6 +29,8 @@ class ApiKey(Struct, frozen=True):
     scopes: frozenset[Scope] = EVERY_SCOPE
     expires_at: Instant | None = None
     """From then on it is refused; None is never."""
+    made_for_ms: int | None = None
+    """Of a key that was replaced, which ends sooner than it was made for: how long that was; 0 is for ever."""
 
 
 class Keys(Protocol):
@@ -53,7 +55,8 @@ class Keys(Protocol):
     async def replace(self, prefix: str, key: ApiKey, until: Instant) -> bool:
         """Store *key*, and let the one with *prefix* expire at *until* or when it would have: both, or neither.
 
-        False if that one was revoked or does not exist; a prefix in use is a ValueError.
+        The life that one was given is kept, as *key* has it, so that it can be replaced again. False if that one was
+        revoked or does not exist; a prefix in use is a ValueError.
         """
         ...
 
@@ -84,6 +87,13 @@ def issued(
 
 def successor(old: ApiKey, made: NewKey, now: Instant) -> ApiKey:
     """The key that takes the place of *old*: the same caller and scopes, and as long a life."""
-    lifetime_ms = None if old.expires_at is None else old.expires_at - old.created_at
-    ends = None if lifetime_ms is None else later(now, lifetime_ms)
+    lifetime_ms = made_for_ms(old)
+    ends = later(now, lifetime_ms) if lifetime_ms else None
     return ApiKey(made.prefix, made.secret_hash, old.app, old.caller, now, scopes=old.scopes, expires_at=ends)
+
+
+def made_for_ms(key: ApiKey) -> int:
+    """How long a life a key was given; 0 is for ever."""
+    if key.made_for_ms is not None:
+        return key.made_for_ms
+    return 0 if key.expires_at is None else key.expires_at - key.created_at

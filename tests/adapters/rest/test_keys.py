@@ -93,6 +93,19 @@ async def test_the_successor_of_a_key_with_an_end_lives_as_long() -> None:
         assert rotated.json()["stored"]["expires_at"] == isoformat(Instant(service.clock.now() + 2 * HOUR_MS))
 
 
+@pytest.mark.parametrize(("lifetime", "lives_ms"), [({}, None), ({"expires_in": 7_200}, 2 * HOUR_MS)])
+async def test_a_key_whose_successor_was_lost_on_the_way_has_another_as_good(
+    lifetime: dict[str, int], lives_ms: int | None
+) -> None:
+    """Its own end, which came nearer by the first rotation, is not taken for the life it was given."""
+    async with served() as (service, client):
+        _, prefix = await made(client, Scope.READ, **lifetime)
+        ends = None if lives_ms is None else isoformat(Instant(service.clock.now() + lives_ms))
+        for _ in range(3):
+            rotated = await client.post(f"/v1/keys/{prefix}/rotate", json={"overlap": 60})
+            assert rotated.json()["stored"]["expires_at"] == ends
+
+
 async def test_a_revoked_key_dies_within_the_time_it_is_believed() -> None:
     async with served() as (service, client):
         key, prefix = await made(client, Scope.READ)

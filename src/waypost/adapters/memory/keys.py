@@ -9,7 +9,7 @@ import msgspec
 from waypost.adapters.memory.store import MemoryStore
 from waypost.domain.ids import AppId
 from waypost.domain.time import Instant
-from waypost.ports.keys import ApiKey
+from waypost.ports.keys import ApiKey, made_for_ms
 
 
 class MemoryKeys:
@@ -48,7 +48,7 @@ class MemoryKeys:
             return False
         await self.add(key)
         ends = until if old.expires_at is None else min(until, old.expires_at)
-        self._keys[prefix] = msgspec.structs.replace(old, expires_at=ends)
+        self._keys[prefix] = msgspec.structs.replace(old, expires_at=ends, made_for_ms=made_for_ms(key))
         return True
 
     async def touch(self, uses: Mapping[str, Instant]) -> None:

@@ -11,10 +11,11 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import AppId
 from waypost.domain.scope import EVERY_SCOPE, Scope
 from waypost.domain.time import Instant
-from waypost.ports.keys import ApiKey
+from waypost.ports.keys import ApiKey, made_for_ms
 
 _READ = """\
-SELECT k.prefix, k.secret_hash, k.app, k.caller, k.created_at, k.last_used_at, k.revoked_at, t.scopes, t.expires_at
+SELECT k.prefix, k.secret_hash, k.app, k.caller, k.created_at, k.last_used_at, k.revoked_at,
+t.scopes, t.expires_at, t.made_for_ms
 FROM api_key k LEFT JOIN key_terms t ON t.prefix = k.prefix
 """
 _ADD = "INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (prefix) DO NOTHING"
@@ -22,8 +23,9 @@ _ADD_TERMS = "INSERT INTO key_terms (prefix, scopes, expires_at) VALUES (?, ?, ?
 _REVOKE = "UPDATE api_key SET revoked_at = ? WHERE prefix = ? AND revoked_at IS NULL"
 _IS_LIVE = "SELECT 1 FROM api_key WHERE prefix = ? AND revoked_at IS NULL"
 _END = """\
-INSERT INTO key_terms (prefix, expires_at) VALUES (?, ?) ON CONFLICT (prefix) DO UPDATE SET expires_at =
-CASE WHEN key_terms.expires_at < excluded.expires_at THEN key_terms.expires_at ELSE excluded.expires_at END
+INSERT INTO key_terms (prefix, expires_at, made_for_ms) VALUES (?, ?, ?) ON CONFLICT (prefix) DO UPDATE SET expires_at =
+CASE WHEN key_terms.expires_at < excluded.expires_at THEN key_terms.expires_at ELSE excluded.expires_at END,
+made_for_ms = excluded.made_for_ms
 """
 _TOUCH = "UPDATE api_key SET last_used_at = ?1 WHERE prefix = ?2 AND coalesce(last_used_at, 0) < ?1"
 
@@ -63,7 +65,7 @@ class SqlKeys:
 
 def _fetch(connection: Connection, query: str, argument: str | None) -> list[ApiKey]:
     rows = connection.execute(query, (argument,)).fetchall()
-    return [ApiKey(*(*row[:7], _scopes_in(row[7]), row[8])) for row in rows]
+    return [ApiKey(*(*row[:7], _scopes_in(row[7]), *row[8:])) for row in rows]
 
 
 def _scopes_in(text: str | None) -> frozenset[Scope]:
@@ -101,7 +103,7 @@ def _replace_one(transaction: Transaction, prefix: str, key: ApiKey, until: Inst
     if transaction.connection.execute(_IS_LIVE, (prefix,)).fetchone() is None:
         return False
     _add(transaction, [key])
-    transaction.connection.execute(_END, (prefix, until))
+    transaction.connection.execute(_END, (prefix, until, made_for_ms(key)))
     return True
 
 

@@ -172,6 +172,7 @@ key_terms = Table(
     Column("prefix", Text, primary_key=True),  # of ``api_key``; without a row, a key may do everything, for ever
     Column("scopes", Text),  # separated by spaces; NULL: every scope
     Column("expires_at", Integer),
+    Column("made_for_ms", Integer),  # of a key that was replaced: the life it was given; 0: for ever
     sqlite_with_rowid=False,
 )
 
