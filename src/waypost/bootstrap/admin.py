@@ -16,8 +16,8 @@ from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.places import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
-from waypost.ports.audit import Act, Ordered
+from waypost.pipeline.keys import Record
+from waypost.ports.audit import Ordered
 from waypost.runtime.clock import SystemClock
 
 
@@ -31,13 +31,14 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def note(store: Store, app: AppId, act: Act, subject: str) -> None:
-    """Put on record what is ordered on this machine, before it is done."""
+def recording(store: Store) -> Record:
+    """What puts on record the orders that are given on this machine."""
     try:
         who = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as containers have them
         who = str(os.getuid())
-    await store.audit.record([Ordered(SystemClock().now(), app, f"cli:{who}", socket.gethostname(), act, subject)])
+    by, origin, clock = f"cli:{who}", socket.gethostname(), SystemClock()
+    return lambda act, key: store.audit.record([Ordered(clock.now(), key.app, by, origin, act, key.prefix)])
 
 
 def migrate_store(config: Config) -> tuple[str | None, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,31 +73,38 @@ def create(
     config, _ = read_config(config_path)
     if app not in config.apps:
         raise click.BadParameter(f"the configuration has only {', '.join(config.apps)}", param_hint="--app")
-    if not 1 <= len(caller) <= 128 or not caller.isprintable():
-        raise click.BadParameter("1 to 128 printable characters", param_hint="--caller")
+    if not _is_name(caller):
+        raise click.BadParameter("1 to 128 characters, none of them a control character", param_hint="--caller")
     text, stored = asyncio.run(make_key(config, app, caller, scopes, lifetime_s))
     _show_new(text, stored, as_json)
+
+
+def _is_name(caller: str) -> bool:
+    """Whether REST would take it, too."""
+    import msgspec
+
+    from waypost.domain.submission import Identity
+
+    try:
+        msgspec.convert(caller, Identity)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 async def make_key(
     config: Config, app: str, caller: str, scopes: Sequence[str] = SCOPES, lifetime_s: int | None = None
 ) -> tuple[str, ApiKey]:
     """Make and store a key: its text, which is known here alone, and what was stored."""
-    from waypost.bootstrap.admin import note, open_admin_store
-    from waypost.domain import api_key
+    from waypost.bootstrap.admin import open_admin_store, recording
     from waypost.domain.ids import AppId, CallerId
     from waypost.domain.time import SECOND_MS
-    from waypost.ports.audit import Act
-    from waypost.ports.keys import issued
+    from waypost.pipeline.keys import make_key as make
 
-    made = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES))
     chosen = frozenset(map(Scope, scopes or SCOPES))
     lifetime_ms = None if lifetime_s is None else lifetime_s * SECOND_MS
-    stored = issued(made, AppId(app), CallerId(caller), _now(), chosen, lifetime_ms)
     async with open_admin_store(config) as store:
-        await note(store, stored.app, Act.KEY_MADE, stored.prefix)
-        await store.keys.add(stored)
-    return made.text, stored
+        return await make(store.keys, recording(store), AppId(app), CallerId(caller), chosen, lifetime_ms, _now())
 
 
 @keys.command()
@@ -113,28 +120,18 @@ def rotate(prefix: str, overlap_s: int, config_path: Path | None, as_json: bool)
       waypost keys rotate wp_4k2h7x3a --overlap 24h
     """
     config, _ = read_config(config_path)
-    made = asyncio.run(_rotate(config, prefix, overlap_s))
-    if made is None:
-        raise click.ClickException(f"no live key begins with {prefix[:11]}")
+    with _told_of(prefix):
+        made = asyncio.run(_rotate(config, prefix, overlap_s))
     _show_new(*made, as_json)
 
 
-async def _rotate(config: Config, prefix: str, overlap_s: int) -> tuple[str, ApiKey] | None:
-    from waypost.bootstrap.admin import note, open_admin_store
-    from waypost.domain import api_key
-    from waypost.domain.time import SECOND_MS, later
-    from waypost.ports.audit import Act
-    from waypost.ports.keys import successor
+async def _rotate(config: Config, prefix: str, overlap_s: int) -> tuple[str, ApiKey]:
+    from waypost.bootstrap.admin import open_admin_store, recording
+    from waypost.domain.time import SECOND_MS
+    from waypost.pipeline.keys import rotate_key
 
-    made, now = api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES)), _now()
     async with open_admin_store(config) as store:
-        old = await store.keys.find(prefix)
-        if old is None:
-            return None
-        new = successor(old, made, now)
-        await note(store, old.app, Act.KEY_ROTATED, old.prefix)
-        done = await store.keys.replace(prefix, new, later(now, overlap_s * SECOND_MS))
-    return (made.text, new) if done else None
+        return await rotate_key(store.keys, recording(store), prefix, overlap_s * SECOND_MS, _now())
 
 
 def _show_new(text: str, stored: ApiKey, as_json: bool) -> None:
@@ -205,24 +202,31 @@ def revoke(prefix: str, config_path: Path | None, as_json: bool) -> None:
       waypost keys revoke wp_4k2h7x3a
     """
     config, _ = read_config(config_path)
-    if not asyncio.run(_revoke(config, prefix)):
-        raise click.ClickException(f"no live key begins with {prefix[:11]}")
+    with _told_of(prefix):
+        asyncio.run(_revoke(config, prefix))
     if as_json:
         print_json({"revoked": prefix})
     else:
         console().print(f"{prefix} revoked; running workers refuse it within seconds")
 
 
-async def _revoke(config: Config, prefix: str) -> bool:
-    from waypost.bootstrap.admin import note, open_admin_store
-    from waypost.ports.audit import Act
+async def _revoke(config: Config, prefix: str) -> None:
+    from waypost.bootstrap.admin import open_admin_store, recording
+    from waypost.pipeline.keys import revoke_key
 
     async with open_admin_store(config) as store:
-        known = await store.keys.find(prefix)
-        if known is None:
-            return False
-        await note(store, known.app, Act.KEY_REVOKED, prefix)
-        return await store.keys.revoke(prefix, _now())
+        await revoke_key(store.keys, recording(store), prefix, _now())
+
+
+@contextlib.contextmanager
+def _told_of(prefix: str) -> Iterator[None]:
+    """Say which key there is not; of what may be a whole key, no more than its beginning."""
+    from waypost.domain.errors import NotFound
+
+    try:
+        yield
+    except NotFound:
+        raise click.ClickException(f"no live key begins with {prefix[:11]}") from None
 
 
 def _now() -> Instant:

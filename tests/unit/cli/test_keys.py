@@ -57,6 +57,13 @@ def test_no_key_is_made_in_the_name_of_a_token(config: Path) -> None:
     assert said(config, "list")["items"] == []
 
 
+@pytest.mark.parametrize("caller", ["", "a" * 129, "a\n", "a\tb", "a\x7f"])
+def test_a_caller_is_named_as_by_rest(config: Path, caller: str) -> None:
+    words = ["keys", "create", "--app", "demo", "--config", str(config), "--caller"]
+    assert CliRunner().invoke(waypost, [*words, caller]).exit_code == 2
+    assert CliRunner().invoke(waypost, [*words, "Büro\u00a01 \U0001f4e6"]).exit_code == 0
+
+
 @pytest.mark.parametrize("span", ["90", "d", "-1d", "1.5h", "9999999d", "1w", ""])
 def test_a_span_that_makes_no_sense_is_wrong_usage(config: Path, span: str) -> None:
     words = ["keys", "create", "--app", "demo", "--caller", "shop", "--expires", span, "--config", str(config)]

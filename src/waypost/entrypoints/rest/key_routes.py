@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import Annotated
 
 import msgspec
@@ -10,20 +9,19 @@ from litestar import Response, delete, get, post
 from litestar.params import PathParameter, RawBody
 from msgspec import Meta, Struct
 
-from waypost.domain import api_key
-from waypost.domain.errors import ErrorCode, NotFound
+from waypost.domain.errors import ErrorCode
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Identity
-from waypost.domain.time import DAY_MS, SECOND_MS, isoformat, later
+from waypost.domain.time import DAY_MS, SECOND_MS, isoformat
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.views import Timestamp
-from waypost.ports.audit import Act
-from waypost.ports.keys import ApiKey, issued, successor
+from waypost.pipeline.keys import Record, make_key, revoke_key, rotate_key
+from waypost.ports.keys import ApiKey
 
 _YEAR_S = 366 * DAY_MS // SECOND_MS
 
@@ -92,13 +90,11 @@ _rotation = msgspec.json.Decoder(Rotation)
 )
 async def create(request: Call, body: RawBody) -> Response[bytes]:
     """The key is in the answer and nowhere else: what is stored is its hash."""
-    wanted, api, made = decode(_wanted, body), api_of(request), _new()
+    wanted, api = decode(_wanted, body), api_of(request)
+    app, caller, scopes = request.user.app, CallerId(wanted.caller), frozenset(wanted.scopes)
     lifetime_ms = None if wanted.expires_in is None else wanted.expires_in * SECOND_MS
-    now = api.clock.now()
-    stored = issued(made, request.user.app, CallerId(wanted.caller), now, frozenset(wanted.scopes), lifetime_ms)
-    await record(request, Act.KEY_MADE, [stored.prefix])
-    await api.keys.add(stored)
-    return _shown_once(made, stored)
+    made = await make_key(api.keys, _recording(request), app, caller, scopes, lifetime_ms, api.clock.now())
+    return _shown_once(*made)
 
 
 @get("/v1/keys", tags=["Keys"], summary="List keys", operation_id="listKeys", opt=speaks({200: KeyList}, ADMINISTERS))
@@ -125,12 +121,9 @@ async def listed(request: Call) -> Response[bytes]:
 async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[bytes]:
     """A new key for the same caller, with the same scopes and as long a life; the old one ends after the overlap."""
     wanted, api = decode(_rotation, body) if body else Rotation(), api_of(request)
-    made, now = _new(), api.clock.now()
-    new = successor(await _own(request, prefix), made, now)
-    await record(request, Act.KEY_ROTATED, [prefix])
-    if not await api.keys.replace(prefix, new, later(now, wanted.overlap * SECOND_MS)):
-        raise NotFound("no such live key")
-    return _shown_once(made, new)
+    overlap_ms, now = wanted.overlap * SECOND_MS, api.clock.now()
+    made = await rotate_key(api.keys, _recording(request), prefix, overlap_ms, now, request.user.app)
+    return _shown_once(*made)
 
 
 @delete(
@@ -143,26 +136,16 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
 )
 async def revoke(request: Call, prefix: PathPrefix) -> None:
     """Refused from now on, by every process within `rest.key_cache_s`."""
-    await _own(request, prefix)
-    await record(request, Act.KEY_REVOKED, [prefix])
-    if not await api_of(request).keys.revoke(prefix, api_of(request).clock.now()):
-        raise NotFound("no such live key")
+    api = api_of(request)
+    await revoke_key(api.keys, _recording(request), prefix, api.clock.now(), request.user.app)
 
 
-async def _own(request: Call, prefix: str) -> ApiKey:
-    """A key of the caller's own app; another's is as good as none."""
-    key = await api_of(request).keys.find(prefix)
-    if key is None or key.app != request.user.app:
-        raise NotFound("no such live key")
-    return key
+def _recording(request: Call) -> Record:
+    return lambda act, key: record(request, act, [key.prefix])
 
 
-def _new() -> api_key.NewKey:
-    return api_key.make(secrets.token_bytes(api_key.RANDOM_BYTES))
-
-
-def _shown_once(made: api_key.NewKey, stored: ApiKey) -> Response[bytes]:
-    shown = answer(201, MadeKey(made.text, _view(stored)))
+def _shown_once(text: str, stored: ApiKey) -> Response[bytes]:
+    shown = answer(201, MadeKey(text, _view(stored)))
     shown.headers["cache-control"] = "no-store"
     return shown
 
