@@ -195,9 +195,7 @@ def _check_engines(config: Config) -> None:
     if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
         raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
     if config.stack is Stack.RELAYED and config.store.durability is not Durability.POWER:
-        raise ConfigurationError(
-            "store.durability", "where `stack` is relayed leases are on record, and what ends them"
-        )
+        raise ConfigurationError("store.durability", "must be power where `stack` is relayed: its leases are on record")
     if config.dedup and config.stack is not Stack.LOG:
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
     if config.handoff is Handoff.QUEUE and config.stack is not Stack.RELAYED:

@@ -261,6 +261,12 @@ def test_only_a_stack_that_keeps_what_is_handed_over_has_a_queue_for_it(tmp_path
         assert str(wrong) == "handoff: `queue` is of the relayed stack alone: what is handed over waits in its outbox"
 
 
+def test_a_stack_that_keeps_its_leases_on_record_survives_the_loss_of_power(tmp_path: Path) -> None:
+    """A settle that the server forgets would leave its lease there for ever."""
+    wrong = refusal(tmp_path, RELAYED, WAYPOST_STORE__DURABILITY="process")
+    assert str(wrong) == "store.durability: must be power where `stack` is relayed: its leases are on record"
+
+
 def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path) -> None:
     fcm = "fcm: {service_account_file: fcm.json}"
     config = read(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{fcm: 2027-03-01}}}}}}")
