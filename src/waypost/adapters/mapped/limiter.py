@@ -101,7 +101,7 @@ class MappedLimiter:
                 try:
                     fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, row)
                 except BlockingIOError:
-                    time.sleep(PAUSE_S)
+                    time.sleep(PAUSE_S)  # nothing tells when a lock of another process is free
                 else:
                     self._away.pop(row, None)
                     return

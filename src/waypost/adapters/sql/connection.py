@@ -80,11 +80,8 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
 
     def lists(self, sql: str, keys: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
         """See Connection: lists of four sizes, filled up with their last key, so that few statements serve all."""
-        for start in range(0, len(keys), _LIST_SIZES[-1]):
-            chunk = list(keys[start : start + _LIST_SIZES[-1]])
-            size = next(size for size in _LIST_SIZES if len(chunk) <= size)
-            chunk += [chunk[-1]] * (size - len(chunk))
-            yield sql.format(keys=",".join("?" * size), rows=",".join(["(?)"] * size)), chunk
+        for chunk in _chunks(keys):
+            yield sql.format(keys=",".join("?" * len(chunk))), chunk
 
     def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Iterator[Row]:
         """See Connection: the keys are rows to join with, bound once; a list in IN is sorted anew for each table."""
@@ -92,8 +89,9 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
             f"SELECT {columns} FROM asked CROSS JOIN {table} ON {table}.key = asked.its"  # noqa: S608 - names of ours
             for table in tables
         )
-        for sql, chunk in self.lists(f"WITH asked (its) AS MATERIALIZED (VALUES {{rows}}) {each}", keys):
-            yield from self.execute(sql, chunk).fetchall()
+        for chunk in _chunks(keys):
+            rows = ",".join(["(?)"] * len(chunk))
+            yield from self.execute(f"WITH asked (its) AS MATERIALIZED (VALUES {rows}) {each}", chunk).fetchall()
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
         """See Connection."""
@@ -105,6 +103,14 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
                 start += count
         if start < len(rows):
             self.executemany(insert + values, rows[start:])
+
+
+def _chunks(keys: Sequence[Any]) -> Iterator[list[Any]]:
+    """*keys* in lists of few sizes, each filled up with its last key."""
+    for start in range(0, len(keys), _LIST_SIZES[-1]):
+        chunk = list(keys[start : start + _LIST_SIZES[-1]])
+        size = next(size for size in _LIST_SIZES if len(chunk) <= size)
+        yield chunk + [chunk[-1]] * (size - len(chunk))
 
 
 SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
