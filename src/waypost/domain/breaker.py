@@ -64,6 +64,15 @@ def failed(breaker: Breaker, now_s: float, *, at_once: bool = False) -> Breaker:
     return msgspec.structs.replace(counted, state=BreakerState.OPEN, opened_at=now_s, wait_s=longer)
 
 
+def late(breaker: Breaker, now_s: float, jitter: float) -> Breaker:
+    """After an answer that is overdue: open, as after a failure that needs no second one. *jitter* is chance, 0 to 1.
+
+    The wait is up to 30 % longer by chance, so that processes which found out together do not probe together.
+    """
+    opened = failed(breaker, now_s, at_once=True)
+    return msgspec.structs.replace(opened, wait_s=opened.wait_s * (1 + 0.3 * jitter))
+
+
 def held(breaker: Breaker, now_s: float, wait_s: float) -> Breaker:
     """After the provider asked for a pause of the whole credential: open for as long."""
     return msgspec.structs.replace(breaker, state=BreakerState.OPEN, opened_at=now_s, wait_s=wait_s)

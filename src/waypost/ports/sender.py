@@ -31,6 +31,11 @@ class Capabilities(Struct, frozen=True):
     Each has a breaker of its own then, and only ``Denied`` speaks of the credential. None: the provider is one.
     """
 
+    @property
+    def late_after_s(self) -> float:
+        """When an answer is overdue: it may still come until the request times out, but the provider is congested."""
+        return self.request_timeout_ms / 2000
+
 
 class Health(Struct, frozen=True):
     """Whether a sender could send now, and why not."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
-from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, probing, succeeded
+from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, late, probing, succeeded
 from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
+from waypost.ports.clock import Jitter
+from waypost.runtime.concurrency import Concurrency
 from waypost.telemetry import Event, Metric, Telemetry
 
 REST_PER_WAIT = 1.5
@@ -25,8 +29,16 @@ class Circuit:
     """The breaker of one credential, or of one *scope* of it, with a ramp after it closes."""
 
     def __init__(
-        self, credential: CredentialId, rules: BreakerRules, telemetry: Telemetry, scope: str = "", place: str = ""
+        self,
+        credential: CredentialId,
+        rules: BreakerRules,
+        telemetry: Telemetry,
+        concurrency: Concurrency,
+        scope: str = "",
+        place: str = "",
+        jitter: Jitter = random.random,
     ) -> None:
+        """*concurrency* counts what goes to this part of the provider alone: nothing where scopes are beneath."""
         self.place = place
         """Where it stands among the scopes of its credential; "" is the credential itself."""
         self.condition = f"breaker:{credential}{place}"
@@ -40,6 +52,10 @@ class Circuit:
         self._show(0.0)
         self._came_through = 0
         self._throttled = 0
+        self._stuck = 0
+        """In flight since before the breaker went half-open: none of them is the probe."""
+        self.concurrency = concurrency
+        self._jitter = jitter
 
     @property
     def state(self) -> BreakerState:
@@ -68,19 +84,50 @@ class Circuit:
         if self.state is BreakerState.OPEN:
             return 0
         if self.state is BreakerState.HALF_OPEN:
-            return max(0, 1 - self.in_flight)
+            return max(0, self._stuck + 1 - self.in_flight)
         return 1 << 30 if self.ramp is None else max(0, self.ramp - self.in_flight)
 
-    def tick(self, now_s: float) -> None:
-        """Let a probe through once the wait is over."""
+    def has_room(self, lane: Lane) -> bool:
+        """Tell whether one more of *lane* may go; what is told that it may not waits under the condition."""
+        if self.room() <= 0:
+            return False
+        if self.concurrency.room(lane) <= 0:
+            self.concurrency.refused(lane)
+            return False
+        return True
+
+    def room_for_parked(self) -> int:
+        """How many may come back of what waits under the condition, whatever lane they are of."""
+        return min(self.room(), self.concurrency.room_for_parked())
+
+    def tick(self, now_s: float, stalled_s: float) -> None:
+        """Let a probe through once the wait is over, and pause where answers are overdue.
+
+        For *stalled_s* this process stood still since the last tick: that is not the provider's lateness.
+        """
         before = self.state
         self._breaker = probing(self._breaker, now_s)
         if self.state is not before:
+            self._stuck = self.in_flight
             self._telemetry.event(Event.BREAKER_PROBING, credential=self._credential, **self._scope)
+        self.concurrency.tick(now_s, stalled_s)
+        if self.state is not BreakerState.OPEN and self.concurrency.is_late(now_s):
+            self._pause(now_s)
+
+    def _pause(self, now_s: float) -> None:
+        """Send nothing for a while: what was sent may have been taken, and its answer may still come."""
+        before = self.state
+        self._breaker = late(self._breaker, now_s, self._jitter())
+        self.ramp = self._breaker.rules.ramp_start
+        self.concurrency.slow_down(now_s)
+        self._show(1.0)
+        if before is BreakerState.CLOSED:
+            self._telemetry.event(Event.BREAKER_OPENED, credential=self._credential, **self._scope)
 
     def left(self) -> None:
         """One in flight is back and says nothing; the count may be lost where the place was another scope's since."""
         self.in_flight = max(0, self.in_flight - 1)
+        self._stuck = min(self._stuck, self.in_flight)
 
     def done(self, outcome: Outcome, now_s: float, capacity: int) -> float | None:
         """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
@@ -150,7 +197,10 @@ class Scopes:
         rules: BreakerRules,
         telemetry: Telemetry,
         scope_of: Callable[[Device], str],
+        concurrency: Callable[[], Concurrency],
     ) -> None:
+        """*concurrency* makes that of a new scope."""
+        self._concurrency = concurrency
         self._credential = credential
         self._rules = rules
         self._telemetry = telemetry
@@ -165,19 +215,21 @@ class Scopes:
         circuit = self._circuits.get(scope)
         if circuit is None:
             place = self._free_place()
-            circuit = self._circuits[scope] = Circuit(self._credential, self._rules, self._telemetry, scope, place)
+            circuit = self._circuits[scope] = Circuit(
+                self._credential, self._rules, self._telemetry, self._concurrency(), scope, place
+            )
         else:
             self._circuits.move_to_end(scope)
         return circuit
 
-    def tick(self, now_s: float) -> None:
-        """Move open breakers on."""
+    def tick(self, now_s: float, stalled_s: float) -> None:
+        """Move open breakers on, and adjust limits."""
         for circuit in self._circuits.values():
-            circuit.tick(now_s)
+            circuit.tick(now_s, stalled_s)
 
     def lifted(self, room: int) -> Iterator[tuple[str, int]]:
         """How many of what is parked under each condition may come back, *room* at most."""
-        rooms = {circuit.condition: circuit.room() for circuit in self._circuits.values()}
+        rooms = {circuit.condition: circuit.room_for_parked() for circuit in self._circuits.values()}
         for condition in self._may_have_parked:
             least = min(room, rooms.get(condition, room))
             if least > 0:

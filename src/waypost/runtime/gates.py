@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from waypost.domain.breaker import BreakerRules
@@ -15,6 +16,7 @@ from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
 from waypost.ports.work import Work
 from waypost.runtime.circuits import Circuit, Scopes
+from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.rates import LANE_SHARES, Key, RateGate
 from waypost.telemetry import Telemetry
 
@@ -36,10 +38,11 @@ class LaneGate:
         lane: Lane,
         credential: CredentialId,
         circuit: Circuit,
-        limit: int,
+        budget: int,
         scopes: Scopes | None,
         rate: RateGate | None,
     ) -> None:
+        """*budget* is the most that the lane may have in flight; answers that take long make it less."""
         self.condition = f"room:{lane}/{credential}"
         self.circuit = circuit
         self.rate = rate
@@ -49,13 +52,16 @@ class LaneGate:
         self._scopes = scopes
         self.may_have_parked = True
         """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
-        self._limit = limit
-        self._slack = max(1, limit // 4)
-        self._enough = max(1, limit // 8)
+        self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0
         self._took_s = 0.0
         self._per_item = 1.0
+
+    @property
+    def _limit(self) -> int:
+        """How many of the lane may be in flight now; with scopes, each of them has a limit of its own beneath it."""
+        return self._budget if self._scopes is not None else self.circuit.concurrency.most(self._lane)
 
     def room(self) -> int:
         """How many more may go."""
@@ -68,7 +74,7 @@ class LaneGate:
 
     async def ask(self, rate: RateGate, deliveries: Sequence[tuple[Delivery, bool]]) -> None:
         """Ask the limits about what is let in next; with each comes whether it is new."""
-        room = min(self._limit + self._slack - self._in_flight, self.circuit.room())
+        room = min(_with_slack(self._limit) - self._in_flight, self.circuit.room())
         self._over = await rate.over(self._lane, deliveries, room, self.condition)
 
     def heed(self, deliveries: int, items: int) -> None:
@@ -78,52 +84,65 @@ class LaneGate:
     @property
     def is_tight(self) -> bool:
         """It is about full."""
-        return self.room() < self._enough
+        return self.room() < max(1, self._limit // 8)
 
     def is_moving(self, now_s: float) -> bool:
         """Deliveries land quickly, and one has just now: what it has no room for, it will have in a moment."""
         return self._took_s < SLOW_S and now_s - self._landed_s < SOON_S
 
+    def part_of(self, delivery: Delivery) -> Circuit:
+        """The circuit of the part of the provider that *delivery* goes to: its scope, or all there is."""
+        return self.circuit if self._scopes is None else self._scopes.of(delivery.device)
+
     def admit(self, delivery: Delivery) -> str | Pause | None:
         """Take a place, or say what to wait for; a batch may overshoot the limit by a quarter."""
         if self.circuit.room() <= 0:
             return self.circuit.condition
-        if self._in_flight >= self._limit + self._slack:
+        if self._in_flight >= _with_slack(self._limit):
             return self.condition
-        scope = None if self._scopes is None else self._scopes.of(delivery.device)
-        if scope is not None and scope.room() <= 0:
-            return scope.condition
+        part = self.part_of(delivery)
+        if part is not self.circuit and not part.has_room(self._lane):
+            return part.condition
         if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
             return over
-        if scope is not None:
-            scope.in_flight += 1
+        if part is not self.circuit:
+            part.in_flight += 1
+        part.concurrency.take(self._lane)
         self._in_flight += 1
         self.circuit.in_flight += 1
         return None
 
-    def done(self, delivery: Delivery, outcome: Outcome, now_s: float, took_s: float) -> float | None:
+    def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> float | None:
         """Give the place back and learn from the outcome; seconds to rest where the provider is known to be away."""
         self._in_flight -= 1
         self._landed_s = now_s
-        self._took_s += (took_s - self._took_s) / 16
-        if self._scopes is None:
-            return self.circuit.done(outcome, now_s, self._limit)
-        scope = self._scopes.of(delivery.device)
+        self._took_s += (now_s - batch.at_s - self._took_s) / 16
+        part = self.part_of(delivery)
+        part.concurrency.give_back(self._lane)
+        part.concurrency.landed(outcome, batch, now_s)
+        if part is self.circuit:
+            return part.done(outcome, now_s, self._budget)
         if isinstance(outcome, Denied):
-            scope.left()
-            return self.circuit.done(outcome, now_s, self._limit)
+            part.left()
+            return self.circuit.done(outcome, now_s, self._budget)
         if isinstance(outcome, Taken):
-            self.circuit.done(outcome, now_s, self._limit)
+            self.circuit.done(outcome, now_s, self._budget)
         else:
             self.circuit.left()
-        return scope.done(outcome, now_s, self._limit)
+        return part.done(outcome, now_s, self._budget)
 
     def forfeit(self, delivery: Delivery) -> None:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
-        if self._scopes is not None:
-            self._scopes.of(delivery.device).left()
+        part = self.part_of(delivery)
+        part.concurrency.give_back(self._lane)
+        if part is not self.circuit:
+            part.left()
+
+
+def _with_slack(limit: int) -> int:
+    return limit + max(1, limit // 4)
 
 
 class Gates:
@@ -142,19 +161,23 @@ class Gates:
         *rates* are of those whose provider is to get only so much in a time.
         """
         self._rates = rates
-        self._circuits = {each: Circuit(each, rules, telemetry) for each in senders}
-        self._scopes = {
-            each: Scopes(each, rules, telemetry, sender.scope_of)
-            for each, sender in senders.items()
-            if sender.scope_of is not None
-        }
+        self._circuits: dict[CredentialId, Circuit] = {}
+        self._scopes: dict[CredentialId, Scopes] = {}
         self._gates: dict[Lane, dict[CredentialId, LaneGate]] = {lane: {} for lane in LANE_SHARES}
-        for lane, share in LANE_SHARES.items():
-            for credential, circuit in self._circuits.items():
-                budget = budgets.get(lane) or max(1, round(senders[credential].max_in_flight * share))
-                scopes = self._scopes.get(credential)
+        for credential, sender in senders.items():
+            of_lanes = {lane: budgets.get(lane) or max(1, round(sender.max_in_flight * LANE_SHARES[lane])) for lane in Lane}
+            new = partial(Concurrency, of_lanes, sender.late_after_s)
+            self._circuits[credential] = Circuit(credential, rules, telemetry, new())
+            if sender.scope_of is not None:
+                self._scopes[credential] = Scopes(credential, rules, telemetry, sender.scope_of, new)
+            for lane, budget in of_lanes.items():
                 self._gates[lane][credential] = LaneGate(
-                    lane, credential, circuit, budget, scopes, rates.get(credential)
+                    lane,
+                    credential,
+                    self._circuits[credential],
+                    budget,
+                    self._scopes.get(credential),
+                    rates.get(credential),
                 )
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
@@ -179,12 +202,12 @@ class Gates:
         for credential, gate in self._gates[lane].items():
             gate.heed(deliveries.get(credential, 0), items)
 
-    def tick(self, now_s: float) -> None:
-        """Move open breakers on."""
+    def tick(self, now_s: float, stalled_s: float = 0.0) -> None:
+        """Move open breakers on and adjust limits; for *stalled_s* this process stood still since the last tick."""
         for circuit in self._circuits.values():
-            circuit.tick(now_s)
+            circuit.tick(now_s, stalled_s)
         for scopes in self._scopes.values():
-            scopes.tick(now_s)
+            scopes.tick(now_s, stalled_s)
 
     def lifted(self) -> dict[str, int]:
         """How many of what is parked under each condition may come back now; nothing where nothing may be parked."""
@@ -237,6 +260,10 @@ class Gates:
             scopes.expect_parked()
         for rate in self._rates.values():
             rate.waiting.expect_parked()
+
+    def limits(self) -> dict[CredentialId, int]:
+        """How many deliveries may be in flight with each credential whose provider is one; scopes have their own."""
+        return {name: circuit.concurrency.limit for name, circuit in self._circuits.items() if name not in self._scopes}
 
     def in_flight(self) -> dict[CredentialId, int]:
         """Deliveries handed to each sender."""

@@ -16,6 +16,7 @@ from waypost.domain.time import Instant
 from waypost.pipeline.deliver import admit, intent_for, needs_intent
 from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
+from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.crew import Crew
 from waypost.runtime.flight import Flight
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
@@ -133,20 +134,23 @@ class LaneLoop(LeaseLoop):
         return Settled(flight.plan.item.notification, changes, flight.plan.targets)
 
     def _send(self, deliveries: Sequence[Delivery]) -> None:
-        """Hand deliveries to their senders, those of one credential together and in order."""
-        by_credential: dict[CredentialId, list[Delivery]] = {}
+        """Hand deliveries to their senders, those for one part of a provider together and in order."""
+        by_part: dict[tuple[CredentialId, Concurrency], list[Delivery]] = {}
         for delivery in deliveries:
-            by_credential.setdefault(delivery.credential, []).append(delivery)
-        for credential, batch in by_credential.items():
-            handed = _Handed(self._crew.clock.now(), self._crew.clock.monotonic(), len(batch))
+            credential = delivery.credential
+            by_part.setdefault((credential, self._gates[credential].part_of(delivery).concurrency), []).append(delivery)
+        for (credential, concurrency), batch in by_part.items():
+            handed = Handed(self._crew.clock.now(), self._crew.clock.monotonic(), len(batch))
+            concurrency.handed(handed)
             self._crew.senders[credential].send(batch, partial(self._land, handed))
 
-    def _land(self, handed: _Handed, delivery: Delivery, outcome: Outcome) -> None:
+    def _land(self, handed: Handed, delivery: Delivery, outcome: Outcome) -> None:
         """Settle one outcome; senders call it on the event loop."""
         crew = self._crew
         flight = self._take_out(delivery)
         now_s = crew.clock.monotonic()
-        rest_s = self._gates[delivery.credential].done(delivery, outcome, now_s, now_s - handed.at_s)
+        handed.left -= 1
+        rest_s = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
         self._attempts[app, delivery.channel, type(outcome)] += 1
@@ -154,7 +158,6 @@ class LaneLoop(LeaseLoop):
         flight.taken += isinstance(outcome, Taken)
         if flight.is_due:
             crew.settler.add(flight)
-        handed.left -= 1
         if handed.left == 0:
             crew.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.channel)
         if flight.waiting == 0 and self._tells_rounds:
@@ -185,18 +188,6 @@ class LaneLoop(LeaseLoop):
         if not self._flights:
             self._all_landed.set()
         return flight
-
-
-class _Handed:
-    """A batch with a sender."""
-
-    __slots__ = ("at", "at_s", "left")
-
-    def __init__(self, at: Instant, at_s: float, left: int) -> None:
-        self.at = at
-        self.at_s = at_s
-        self.left = left
-        """Deliveries without an outcome."""
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:

@@ -73,6 +73,12 @@ class Metric(Enum):
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
     IN_FLIGHT = ("waypost_in_flight", MetricKind.GAUGE, ("credential",), "Deliveries handed to a sender")
+    IN_FLIGHT_LIMIT = (
+        "waypost_in_flight_limit",
+        MetricKind.GAUGE,
+        ("credential",),
+        "Deliveries that may be in flight at once, as the provider's answers allow",
+    )
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     CREDENTIAL_ENDS = (

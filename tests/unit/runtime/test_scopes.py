@@ -16,8 +16,10 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Denied, Outcome, Throttled
 from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant
 from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import PLACES
+from waypost.runtime.concurrency import Handed
 from waypost.runtime.gates import Gates
 from waypost.telemetry import Silent
 
@@ -113,6 +115,9 @@ async def test_what_another_process_parked_comes_back(bench: ScopedBench) -> Non
         assert (await bench.receipt(told[0], Channel("fcm"))).status is DeliveryStatus.SENT
 
 
+BATCH = Handed(Instant(0), 0.0, 1)
+
+
 def _to(part: str) -> Delivery:
     return delivery(Platform("android"), f"token-{part}")
 
@@ -123,16 +128,16 @@ def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
     gate = gates.of(Lane.NORMAL)[_to("x").credential]
     for _ in range(3):
         assert gate.admit(_to("dead")) is None
-        gate.done(_to("dead"), AWAY, 0.0, 0.0)
+        gate.done(_to("dead"), AWAY, BATCH, 0.0)
     assert gate.admit(_to("dead")) == f"{gate.circuit.condition}{PLACES[0]}"
     for n in range(1_000):
         assert gate.admit(_to(f"well{n}")) is None
-        gate.done(_to(f"well{n}"), TAKEN, 0.0, 0.0)
+        gate.done(_to(f"well{n}"), TAKEN, BATCH, 0.0)
     assert gate.admit(_to("dead")) is not None
     for n in range(1_000):
         for _ in range(3):
             assert gate.admit(_to(f"bad{n}")) is None
-            gate.done(_to(f"bad{n}"), AWAY, 0.0, 0.0)
+            gate.done(_to(f"bad{n}"), AWAY, BATCH, 0.0)
     assert gate.admit(_to("dead")) is None, "forgotten: it is tried again"
     conditions = [each for each in gates.lifted() if each.startswith("breaker")]
     assert len(conditions) <= 1 + len(PLACES)
@@ -146,6 +151,6 @@ def test_a_place_that_changed_hands_while_in_flight_does_not_miscount() -> None:
     for part in parts:
         assert gate.admit(_to(part)) is None
     for part in parts:
-        gate.done(_to(part), TAKEN, 0.0, 0.0)
+        gate.done(_to(part), TAKEN, BATCH, 0.0)
     assert gates.in_flight() == {_to("x").credential: 0}
     assert gate.admit(_to("part0")) is None

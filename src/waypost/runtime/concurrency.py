@@ -1,0 +1,130 @@
+"""Concurrency: what one provider, or one part of it, has in flight, by lane, under a limit that follows its answers."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+
+from waypost.domain.congestion import CongestionRules, Seen, adjusted, fallen, fresh
+from waypost.domain.notification import Lane
+from waypost.domain.outcome import Gone, Outcome, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.time import Instant
+
+ROUND_S = 0.05
+"""The shortest round."""
+
+
+class Handed:
+    """A batch that a sender was given at one time; *left* of it have no outcome yet."""
+
+    __slots__ = ("at", "at_s", "left")
+
+    def __init__(self, at: Instant, at_s: float, left: int) -> None:
+        """*at* is wall time, *at_s* monotonic."""
+        self.at = at
+        self.at_s = at_s
+        self.left = left
+
+
+class Concurrency:
+    """Counts what is in flight and says how much more may go; learns from every answer, acts once a round.
+
+    Each lane may fill its share of the limit and no more, so that lanes never wait for each other.
+    """
+
+    def __init__(self, budgets: Mapping[Lane, int], late_after_s: float) -> None:
+        """*budgets* are what each lane may have at the most; an answer is late after *late_after_s*."""
+        most = sum(budgets.values())
+        self._shares = {lane: budget / most for lane, budget in budgets.items()}
+        self._lanes = dict.fromkeys(budgets, 0)
+        self._flow = fresh(CongestionRules(most, late_after_s))
+        self._share_out()
+        self._refused: set[Lane] = set()
+        self._seen = Seen()
+        self._round_began_s = 0.0
+        self._waiting: deque[Handed] = deque()
+        """Handed over, and nothing that was handed over as late or later has been answered."""
+        self._answered_s = -math.inf
+        """When the latest that was answered had been handed over."""
+
+    @property
+    def limit(self) -> int:
+        """How many may be in flight, all lanes together."""
+        return int(self._flow.limit)
+
+    def most(self, lane: Lane) -> int:
+        """How many *lane* may have in flight."""
+        return self._most[lane]
+
+    def room(self, lane: Lane) -> int:
+        """How many more of *lane* may go."""
+        return max(0, self._most[lane] - self._lanes[lane])
+
+    def take(self, lane: Lane) -> None:
+        """Count one more of *lane* in flight."""
+        in_flight = self._lanes[lane] = self._lanes[lane] + 1
+        if in_flight >= self._most[lane]:
+            self._seen.is_limited = True
+
+    def give_back(self, lane: Lane) -> None:
+        """Count one less; the count may be lost where the place was somebody else's since."""
+        self._lanes[lane] = max(0, self._lanes[lane] - 1)
+
+    def refused(self, lane: Lane) -> None:
+        """Something of *lane* is parked because of the limit, among what others of the same provider wait under."""
+        self._refused.add(lane)
+
+    def room_for_parked(self) -> int:
+        """How many of what was refused may come back: as many as the roomiest of its lanes has room for."""
+        return max(self.room(lane) for lane in self._refused or self._lanes)
+
+    def handed(self, batch: Handed) -> None:
+        """The sender has *batch*."""
+        self._waiting.append(batch)
+
+    def landed(self, outcome: Outcome, batch: Handed, now_s: float) -> None:
+        """Learn from the outcome of one of *batch*."""
+        if isinstance(outcome, (Taken, Gone)):
+            seen = self._seen
+            seen.answers += 1
+            seen.quickest_s = min(seen.quickest_s, now_s - batch.at_s)
+        elif isinstance(outcome, (Unanswered, Unreachable)) or (isinstance(outcome, Throttled) and outcome.whole):
+            self._seen.overloads += 1
+            return
+        self._answered_s = max(self._answered_s, batch.at_s)
+
+    def tick(self, now_s: float, stalled_s: float) -> None:
+        """Adjust the limit where a round is over; for *stalled_s* this process stood still since the last tick."""
+        seen = self._seen
+        if stalled_s:
+            seen.stalled_s += stalled_s
+            for batch in self._waiting:
+                batch.at_s += stalled_s
+        used = max(in_flight / self._shares[lane] for lane, in_flight in self._lanes.items())
+        seen.most_used = max(seen.most_used, used)
+        shortest_s = seen.quickest_s if seen.answers else 0.0
+        if now_s - self._round_began_s >= max(ROUND_S, shortest_s):
+            self._flow = adjusted(self._flow, seen, now_s)
+            self._share_out()
+            self._seen = Seen()
+            self._round_began_s = now_s
+
+    def is_late(self, now_s: float) -> bool:
+        """Tell whether an answer is overdue, and nothing that was handed over afterwards was answered.
+
+        Where later ones are answered it is that message's own misfortune and says nothing of the others.
+        """
+        waiting = self._waiting
+        while waiting and (not waiting[0].left or waiting[0].at_s <= self._answered_s):
+            waiting.popleft()
+        return bool(waiting) and now_s - waiting[0].at_s >= self._flow.rules.late_after_s
+
+    def slow_down(self, now_s: float) -> None:
+        """An answer is overdue: that is congestion for all that goes this way. From now on the next are watched."""
+        self._waiting.clear()
+        self._flow = fallen(self._flow, now_s)
+        self._share_out()
+
+    def _share_out(self) -> None:
+        self._most = {lane: max(1, round(self._flow.limit * share)) for lane, share in self._shares.items()}
