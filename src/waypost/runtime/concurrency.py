@@ -13,6 +13,8 @@ from waypost.domain.time import Instant
 
 ROUND_S = 0.05
 """The shortest round."""
+IDLE_ROUND_S = 1.0
+"""A round in which nothing is in flight; otherwise it lasts until there is an answer."""
 
 
 class Handed:
@@ -103,8 +105,13 @@ class Concurrency:
                 batch.at_s += stalled_s
         used = max(in_flight / self._shares[lane] for lane, in_flight in self._lanes.items())
         seen.most_used = max(seen.most_used, used)
-        shortest_s = seen.quickest_s if seen.answers else 0.0
-        if now_s - self._round_began_s >= max(ROUND_S, shortest_s):
+        if seen.answers:
+            least_s = max(ROUND_S, seen.quickest_s)
+        elif seen.overloads:
+            least_s = ROUND_S
+        else:
+            least_s = math.inf if used else IDLE_ROUND_S
+        if now_s - self._round_began_s >= least_s:
             self._flow = adjusted(self._flow, seen, now_s)
             self._share_out()
             self._seen = Seen()

@@ -165,7 +165,9 @@ class Gates:
         self._scopes: dict[CredentialId, Scopes] = {}
         self._gates: dict[Lane, dict[CredentialId, LaneGate]] = {lane: {} for lane in LANE_SHARES}
         for credential, sender in senders.items():
-            of_lanes = {lane: budgets.get(lane) or max(1, round(sender.max_in_flight * LANE_SHARES[lane])) for lane in Lane}
+            of_lanes = {
+                lane: budgets.get(lane) or max(1, round(sender.max_in_flight * LANE_SHARES[lane])) for lane in Lane
+            }
             new = partial(Concurrency, of_lanes, sender.late_after_s)
             self._circuits[credential] = Circuit(credential, rules, telemetry, new())
             if sender.scope_of is not None:

@@ -109,7 +109,9 @@ def test_a_slow_provider_is_kept_busy_and_answers_far_below_the_deadline(per_s: 
     provider = Provider(lambda now_s: per_s)
     crew = simulated(provider, workers=workers, for_s=60)
     assert provider.idle_steps * STEP_S < 0.05 * 60
-    assert max(took_s for worker in crew for took_s in worker.answer_times) < max(3.0, 1.5 * workers * RULES.start / per_s)
+    assert max(took_s for worker in crew for took_s in worker.answer_times) < max(
+        3.0, 1.5 * workers * RULES.start / per_s
+    )
     assert max(took_s for worker in crew for took_s in worker.later_answer_times) < 5.0
 
 

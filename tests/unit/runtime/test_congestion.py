@@ -1,0 +1,149 @@
+"""A provider that is slow to answer: it gets less at once, and nothing is sent again that it may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.runtime.bench import until
+from tests.unit.runtime.timed import TAKEN, TimedBench
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.outcome import Outcome, Refused, Throttled, Unanswered
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant
+from waypost.runtime.concurrency import Concurrency, Handed
+from waypost.runtime.lane import LaneLoop
+
+BUDGETS = dict.fromkeys(Lane, 100)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> TimedBench:
+    """A lane on an empty store."""
+    bench = TimedBench(tmp_path / "board")
+    bench.rules = BreakerRules(ramp_start=2)
+    return bench
+
+
+async def _pass(bench: TimedBench, loop: LaneLoop, span_s: int, stalled_s: float = 0.0) -> None:
+    """Let time go by at once, with deliveries still in flight."""
+    bench.clock.advance(span_s * 1_000)
+    bench.made.gates.tick(bench.clock.monotonic(), stalled_s)
+    await bench.work.release(bench.clock.now(), 100, bench.made.gates.lifted())
+    await _leased(bench, loop)
+
+
+async def _leased(bench: TimedBench, loop: LaneLoop) -> None:
+    loop.wake()
+    await until(lambda: loop.is_idle)
+    await bench.made.settler.drained()
+
+
+@pytest.mark.asyncio
+async def test_an_overdue_answer_pauses_all_that_goes_the_same_way(bench: TimedBench) -> None:
+    """Nothing but one probe follows while the answer may still come; when it comes the rest goes on, each once."""
+    for user in ("ann", "bob", "cyd"):
+        await bench.register(user, Channel("apns"))
+    bench.apns.answer = lambda delivery: None
+    async with bench.running() as loop:
+        told = [await bench.accept("ann")]
+        await _leased(bench, loop)
+        await _pass(bench, loop, 5)
+        told += [await bench.accept("bob"), await bench.accept("cyd")]
+        await _leased(bench, loop)
+        assert len(bench.apns.sent) == 1
+        await _pass(bench, loop, 7)
+        assert len(bench.apns.sent) == 2, "a probe, although the first is still unanswered"
+        await _pass(bench, loop, 1)
+        assert len(bench.apns.sent) == 2
+        bench.apns.answer = lambda delivery: TAKEN
+        bench.apns.finish(TAKEN)
+        await bench.pass_time(loop, 5)
+        assert {(await bench.receipt(each)).status for each in told} == {DeliveryStatus.SENT}
+    assert len(bench.apns.sent) == 3
+
+
+@pytest.mark.asyncio
+async def test_one_that_stays_unanswered_among_others_pauses_nobody(bench: TimedBench) -> None:
+    """Later ones are answered: it is that message's own misfortune."""
+    bench.apns.answer = lambda delivery: None if delivery.notification.user_id == "ann" else TAKEN
+    await bench.register("ann", Channel("apns"))
+    await bench.register("bob", Channel("apns"))
+    async with bench.running() as loop:
+        await bench.accept("ann")
+        await _leased(bench, loop)
+        for _ in range(8):
+            told = await bench.accept("bob")
+            await _pass(bench, loop, 1)
+            await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})  # noqa: B023 - of this round
+
+
+@pytest.mark.asyncio
+async def test_time_in_which_the_process_stood_still_makes_no_answer_late(bench: TimedBench) -> None:
+    """It was stopped for half a minute: what came meanwhile is not read yet."""
+    bench.apns.answer = lambda delivery: None
+    await bench.register("ann", Channel("apns"))
+    async with bench.running() as loop:
+        await bench.accept("ann")
+        await _leased(bench, loop)
+        await _pass(bench, loop, 30, stalled_s=30.0)
+        await bench.accept("ann")
+        await _leased(bench, loop)
+        assert len(bench.apns.sent) == 2
+
+
+def _round(one: Concurrency, lane: Lane, at_s: float, took_s: float, outcome: Outcome = TAKEN) -> None:
+    """Fill the lane, let all of it land, and end the round."""
+    batch = Handed(Instant(0), at_s, one.room(lane))
+    one.handed(batch)
+    n = batch.left
+    for _ in range(n):
+        one.take(lane)
+    one.tick(at_s, 0.0)
+    for _ in range(n):
+        batch.left -= 1
+        one.give_back(lane)
+        one.landed(outcome, batch, at_s + took_s)
+    one.tick(at_s + took_s + 1, 0.0)
+
+
+def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    assert one.most(Lane.NORMAL) < 100
+    for n in range(20):
+        _round(one, Lane.NORMAL, 10.0 * n, 0.1)
+    assert (one.most(Lane.NORMAL), one.limit) == (100, 600)
+    for n in range(20, 24):
+        _round(one, Lane.NORMAL, 10.0 * n, 4.0)
+    assert one.most(Lane.NORMAL) < 20
+
+
+@pytest.mark.parametrize("outcome", [Unanswered("timeout", "no answer"), Throttled("QUOTA_EXCEEDED", None, whole=True)])
+def test_signs_of_overload_lower_the_limit(outcome: Outcome) -> None:
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    before = one.limit
+    _round(one, Lane.NORMAL, 10.0, 0.1, outcome)
+    assert one.limit == pytest.approx(0.7 * before, abs=1)
+
+
+@pytest.mark.parametrize("outcome", [Refused("PayloadTooLarge", "large"), Throttled("TooManyRequests", 1_000)])
+def test_what_is_said_of_one_message_does_not(outcome: Outcome) -> None:
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    before = one.limit
+    _round(one, Lane.NORMAL, 10.0, 0.1, outcome)
+    assert one.limit == before
+
+
+def test_a_lane_at_its_share_leaves_the_others_theirs() -> None:
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    while one.room(Lane.BULK):
+        one.take(Lane.BULK)
+    assert one.room(Lane.CRITICAL) == one.most(Lane.CRITICAL) > 0
+
+
+def test_a_count_that_was_lost_never_goes_below_nothing() -> None:
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    one.give_back(Lane.LOW)
+    assert one.room(Lane.LOW) == one.most(Lane.LOW)
