@@ -1,5 +1,6 @@
 """One connection against a scripted server: answers, flow control, settings, and how streams end."""
 
+import pytest
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
@@ -26,7 +27,7 @@ from tests.unit.http2.peer import (
     settings,
     window,
 )
-from waypost.http2 import Answer, Lost, Unknown
+from waypost.http2 import Answer, Lost, Unknown, encode_headers
 from waypost.http2.connection import Connection
 from waypost.http2.frames import CANCEL, ENHANCE_YOUR_CALM, LARGEST_STREAM_ID, PREFACE, REFUSED_STREAM
 from waypost.http2.opening import RECEIVE_WINDOW, Limits
@@ -100,6 +101,50 @@ def test_continuation_padding_priority_and_unknown_frames() -> None:
         data(1, end=True),
     )
     assert driven.ended() == [Answer(200, ((b"a", b"b" * 100),), b"")]
+
+
+@pytest.mark.parametrize("size", [16, 100, 1000])
+def test_a_long_head_may_come_in_many_small_frames(size: int) -> None:
+    """12 KB of header list, within the limit, as a server with small buffers sends it."""
+    driven = Driven(limits=Limits(1, 1000, 1000, 16_384))
+    driven.send(b"x")
+    fields = [(b"x-%d" % number, b"\x7f" * 83) for number in range(100)]
+    encoded = encode_headers([(b":status", b"200"), *fields])
+    first, *rest = [encoded[at : at + size] for at in range(0, len(encoded), size)]
+    driven.hear(raw(1, 1, 1, first), *[raw(9, 0, 1, part) for part in rest[:-1]], raw(9, 4, 1, rest[-1]))
+    assert driven.ended() == [Answer(200, tuple(fields), b"")]
+
+
+@pytest.mark.parametrize("status", [b"204", b"304"])
+def test_a_status_without_a_body_may_announce_a_length(status: bytes) -> None:
+    """RFC 9113, 8.1.1: it is that of a body which does not come."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.hear(head(1, status, (b"content-length", b"10"), end=True))
+    assert driven.ended() == [Answer(int(status), ((b"content-length", b"10"),), b"")]
+
+
+@pytest.mark.parametrize("length", [[], [(b"content-length", b"0")]])
+def test_an_answer_may_be_nothing_but_a_head_or_trailers(length: list[tuple[bytes, bytes]]) -> None:
+    """Of no length, or of zero."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.send(b"x")
+    trailers = raw(1, 5, 3, block([(b"grpc-status", b"0")]))
+    driven.hear(head(1, b"200", *length, end=True), head(3, b"200", *length), trailers)
+    assert driven.ended() == [
+        Answer(200, tuple(length), b""),
+        Answer(200, tuple(length), b"", ((b"grpc-status", b"0"),)),
+    ]
+
+
+def test_as_many_interim_answers_as_are_sensible_are_skipped() -> None:
+    """On each stream anew."""
+    driven = Driven()
+    for stream_id in (1, 3):
+        driven.send(b"x")
+        driven.hear(*[head(stream_id, b"103")] * 16, answer(stream_id))
+    assert driven.ended() == [Answer(200, (), b"ok")] * 2
 
 
 def test_our_own_long_head_is_continued() -> None:
@@ -179,6 +224,39 @@ def test_a_lowered_initial_window_makes_windows_negative() -> None:
     assert sizes(driven) == [1]
     driven.hear(settings(INITIAL_WINDOW_SIZE=59))
     assert sizes(driven) == [49]
+
+
+def test_of_several_initial_windows_the_last_counts() -> None:
+    """In one SETTINGS frame, and in one read; what goes out comes once, after the acknowledgements."""
+    driven = Driven(settings(INITIAL_WINDOW_SIZE=5))
+    driven.send(b"x" * 100)
+    windows = [b"\0\4" + size.to_bytes(4, "big") for size in (90, 0, 20, 30)]
+    driven.hear(raw(4, 0, 0, windows[0] + windows[1] + windows[2]) + raw(4, 0, 0, windows[3]))
+    assert [type(frame) for frame in driven.written] == [SettingsFrame, SettingsFrame, DataFrame]
+    assert sizes(driven) == [25]
+
+
+def test_an_initial_window_may_rise_where_the_stream_with_the_largest_is_over() -> None:
+    """RFC 9113, 6.9.2 speaks of streams that are open, and of what they have left."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.send(b"x")
+    driven.hear(window(1, 2**31 - 1 - 65_535), answer(1), settings(INITIAL_WINDOW_SIZE=2**31 - 1))
+    assert not driven.connection.failure
+
+
+def test_bodies_that_wait_for_the_connection_go_on_in_turn() -> None:
+    """The one that came first is served first; one whose own window is closed keeps nobody waiting."""
+    driven = Driven(settings(INITIAL_WINDOW_SIZE=30_000, MAX_CONCURRENT_STREAMS=100))
+    for size in (40_000, 30_000, 20_000, 10_000):
+        driven.send(b"x" * size, flush=False)
+    driven.hear(window(0, 15_000))
+    sent = [(frame.stream_id, len(frame.data)) for frame in driven.written if isinstance(frame, DataFrame)]
+    assert sum(size for stream_id, size in sent if stream_id == 1) == 30_000
+    assert sent[-1] == (7, 535) and sum(size for _, size in sent) == 65_535 + 15_000
+    driven.hear(window(1, 5000), window(0, 9466), window(1, 5000))
+    sent = [(frame.stream_id, len(frame.data)) for frame in driven.written if isinstance(frame, DataFrame)]
+    assert sent == [(7, 9465), (1, 1)]
 
 
 def test_new_settings_are_acknowledged_before_they_are_used() -> None:

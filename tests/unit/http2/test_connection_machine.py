@@ -191,6 +191,8 @@ class ConnectionLife(RuleBasedStateMachine):
             stream_id for stream_id, stream in connection.streams.items() if not stream.all_framed
         }
         assert out.waiting.keys().isdisjoint(out.stalled)
+        for stream in (*out.waiting.values(), *out.stalled.values()):
+            assert out.window <= 0 or out.initial_window + stream.credit <= 0
 
     @invariant()
     def keeps_little(self) -> None:
