@@ -1,6 +1,8 @@
 """The head of an answer: its fields decoded and held to the rules of RFC 9113, section 8."""
 
 import contextlib
+import operator
+from collections.abc import Callable
 from typing import Final
 
 from .hpack import Field, HeaderDecoder, HeaderListTooLarge
@@ -18,6 +20,7 @@ _NOT_IN_A_NAME: Final = frozenset(range(0x21)) | frozenset(range(0x41, 0x5B)) | 
 # Short names that were found proper are not looked through again. Bounded: emptied when full.
 _REMEMBERED_NAMES: Final = 256
 _REMEMBERED_NAME_BYTES: Final = 64
+_VALUE: Final[Callable[[Field], bytes]] = operator.itemgetter(1)
 
 
 class MalformedAnswer(Exception):
@@ -87,12 +90,13 @@ class HeadReader:
 
     def _content_length(self, fields: tuple[Field, ...]) -> int:
         """The body length that *fields* announce, or -1, once each field is found proper."""
+        values = b"".join(map(_VALUE, fields))
+        if b"\0" in values or b"\r" in values or b"\n" in values:
+            raise MalformedAnswer("field value with a line break or NUL")
         announced = -1
         for name, value in fields:
             if name not in self._proper_names:
                 self._check_name(name)
-            if b"\0" in value or b"\r" in value or b"\n" in value:
-                raise MalformedAnswer("field value with a line break or NUL")
             if name == b"content-length":
                 if not value.isdigit() or len(value) > 15 or announced not in (-1, int(value)):
                     raise MalformedAnswer("content-length is no number, or two")

@@ -159,8 +159,12 @@ class HeaderDecoder:
 
     def _literal(self, block: bytes, at: int) -> tuple[Field, int]:
         """The literal field at *at* (6.2), and where it ends."""
-        first = block[at]
-        index, at = _number(block, at, 0x3F if first & 0x40 else 0x0F)
+        mask = 0x3F if block[at] & 0x40 else 0x0F
+        index = block[at] & mask
+        if index < mask:  # as in `_number`, without the call: most are small
+            at += 1
+        else:
+            index, at = _number(block, at, mask)
         if index:
             name = self._indexed(index)[0]
         else:
@@ -191,7 +195,7 @@ class HeaderDecoder:
         """The string at *at*, and where it ends."""
         coded = block[at] >= 0x80
         length = block[at] & 0x7F
-        if length < 0x7F:  # as `_number` does: most strings are short
+        if length < 0x7F:  # as above
             at += 1
         else:
             length, at = _number(block, at, 0x7F)

@@ -75,7 +75,6 @@ OF_THE_CONNECTION = (
     Fault("CONTINUATION flood", [raw(1, 0, 1, b"\x88"), *[raw(9, 0, 1, b"")] * 65], "endless"),
     Fault("CONTINUATION flood of a byte each", [raw(1, 0, 1, b"\x88"), *[raw(9, 0, 1, b"\x88")] * 80], "endless"),
     Fault("header block above 64 KiB", [raw(1, 0, 1, b""), *[raw(9, 0, 1, b"\x88" * 16_384)] * 5], "endless"),
-    Fault("heads without end on a reset stream", [rst(1, 8), *[head(1, b"103")] * 19], "endless heads"),
     Fault("index behind the dynamic table", [raw(1, 4, 1, b"\x88\x40\1a\1b\xbf")], "COMPRESSION_ERROR"),
     Fault("header table size above 4096", [raw(1, 4, 1, b"\x3f\xe2\x1f\x88")], "COMPRESSION_ERROR"),
     Fault("header block cut", [raw(1, 4, 1, b"\xff")], "COMPRESSION_ERROR"),

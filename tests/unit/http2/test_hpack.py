@@ -95,8 +95,8 @@ def test_a_list_above_the_limit_leaves_the_table_whole() -> None:
 
 
 def test_every_symbol_has_its_huffman_code() -> None:
-    """Each of the 256 after and before each other one."""
-    text = bytes([byte for first in range(256) for second in range(256) for byte in (first, second)])
+    """Each of the 256 at every offset of bits."""
+    text = b"".join([b"0" * shift + bytes(range(256)) for shift in range(8)])
     assert decode_headers(judge().encode([(b"x-a", text)]), NO_LIMIT) == ((b"x-a", text),)
 
 
