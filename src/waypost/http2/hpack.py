@@ -215,7 +215,7 @@ class HeaderDecoder:
         return known, end
 
     def _add(self, field: Field) -> None:
-        """Put a field into the table, which the oldest leave for it; one above all of its room just empties it (4.4)."""
+        """Put a field into the table, for which the oldest leave; one larger than the table just empties it (4.4)."""
         size = len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
         self._shrink(self._most_table_bytes - size)
         if size <= self._most_table_bytes:

@@ -19,7 +19,9 @@ VALUES = st.one_of(st.sampled_from([field[1] for field in STATIC_TABLE]), st.bin
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=12)
 # What servers say again and again, so that they refer to it, and enough of it to push the oldest out.
 REPEATED = st.lists(
-    st.tuples(st.sampled_from([b"server", b"x-a", b"x-b"]), st.sampled_from([b"h2o", b"a" * 700, b"b" * 1500, b"c" * 5000])),
+    st.tuples(
+        st.sampled_from([b"server", b"x-a", b"x-b"]), st.sampled_from([b"h2o", b"a" * 700, b"b" * 1500, b"c" * 5000])
+    ),
     max_size=8,
 )
 
