@@ -1,7 +1,6 @@
 """HTTP/2 servers that others wrote: what each needs, how it is built and started."""
 
 import contextlib
-import getpass
 import hashlib
 import os
 import shutil
@@ -161,7 +160,7 @@ def _haproxy(site: Site) -> Iterator[int]:
 def _h2o(site: Site) -> Iterator[int]:
     with _backend() as backend:
         port = _free_port()
-        names = {"CERT": site.cert_file, "KEY": site.key_file, "USER": getpass.getuser()}
+        names = {"CERT": site.cert_file, "KEY": site.key_file}
         file = _filled("h2o.conf", site, PORT=port, BACKEND=backend, **names)
         with running([command("h2o"), "-c", file], port) as listening:
             yield listening
