@@ -35,7 +35,7 @@ bench: install ## measure the whole path and its parts, ten to fifteen minutes (
 bench-peers: install ## measure what other clients, and a Celery worker, need for the same work
 	@ONLY=peers,more_peers,celery,drop_in $(BIN)/python -m benchmarks
 
-interop: install ## send 100,000 requests to each of eight HTTP/2 servers and judge every answer
+interop: install ## send 100,000 requests to each of nine HTTP/2 servers and judge every answer
 	@$(PYTHON) -m scripts.interop $(ARGS)
 
 fuzz: install ## look for bytes that break the HTTP/2 reader and header decoder, or a door (SECONDS=60 each; SEED=… repeats the doors' mutants)

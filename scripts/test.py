@@ -26,6 +26,7 @@ PROGRAMS = {
     "nghttpd": "nghttp2-server",
     "h2load": "nghttp2-client",
     "nginx": "nginx",
+    "h2o": "h2o",
     "node": "nodejs",
     "npm": "npm",
     "go": "golang-go",

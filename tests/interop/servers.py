@@ -156,6 +156,16 @@ def _haproxy(site: Site) -> Iterator[int]:
             yield listening
 
 
+@contextlib.contextmanager
+def _h2o(site: Site) -> Iterator[int]:
+    with _backend() as backend:
+        port = _free_port()
+        names = {"CERT": site.cert_file, "KEY": site.key_file}
+        file = _filled("h2o.conf", site, PORT=port, BACKEND=backend, **names)
+        with running([command("h2o"), "-c", file], port) as listening:
+            yield listening
+
+
 def _build_hyper() -> None:
     subprocess.run(
         [command("cargo"), "build", "--release", "--quiet", "--locked", "--target-dir", BUILT / "hyper"],
@@ -197,6 +207,7 @@ ORDINARY = (
     Server("nghttpd", ("nghttpd",), _nghttpd, answer=bytes),
     Server("Go net/http", ("go",), _go, build=_build_go),
     Server("nginx", ("nginx",), _nginx),
+    Server("h2o", ("h2o",), _h2o),
     Server("Node http2", ("node",), _node),
     Server("Python h2", (), _python),
 )

@@ -1,10 +1,13 @@
 """The head of an answer: its fields decoded and held to the rules of RFC 9113, section 8."""
 
+import contextlib
+import operator
+from collections.abc import Callable
 from typing import Final
 
-from .hpack import Field, HeaderListTooLarge, decode_headers
+from .hpack import Field, HeaderDecoder, HeaderListTooLarge
 
-# Blocks are decoded without state, so one that was seen before is not decoded again. Bounded: emptied when full.
+# A block that was seen before is not decoded again unless the dynamic table has changed. Bounded: emptied when full.
 _REMEMBERED_BLOCKS: Final = 256
 _REMEMBERED_BYTES: Final = 1024
 
@@ -12,7 +15,12 @@ _REMEMBERED_BYTES: Final = 1024
 _OF_THE_CONNECTION: Final = frozenset(
     {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"}
 )
-_NOT_IN_A_NAME: Final = frozenset(range(0x21)) | frozenset(range(0x41, 0x5B)) | frozenset(range(0x7F, 0x100))
+# RFC 9113, 8.2.1: control characters, space, upper case, and bytes above ASCII; the colon is for pseudo fields.
+_NOT_IN_A_NAME: Final = frozenset(range(0x21)) | frozenset(range(0x41, 0x5B)) | frozenset(range(0x7F, 0x100)) | {0x3A}
+# Short names that were found proper are not looked through again. Bounded: emptied when full.
+_REMEMBERED_NAMES: Final = 256
+_REMEMBERED_NAME_BYTES: Final = 64
+_VALUE: Final[Callable[[Field], bytes]] = operator.itemgetter(1)
 
 
 class MalformedAnswer(Exception):
@@ -29,18 +37,21 @@ class AnswerHead:
 
 
 class HeadReader:
-    """Reads the header blocks of one connection."""
+    """Reads the header blocks of one connection; none may be left out, since the next may refer to it."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
+        self._decoder = HeaderDecoder()
         self._seen: dict[bytes, AnswerHead] = {}
+        self._proper_names: set[bytes] = set()
 
     def read(self, block: bytes) -> AnswerHead:
         """The head in *block*; MalformedAnswer, or ConnectionFault where the block cannot be decoded."""
         head = self._seen.get(block)
         if head is None:
-            head = _head(self._decoded(block))
-            if len(block) <= _REMEMBERED_BYTES:
+            changes = self._decoder.changes
+            head = self._head(self._decoded(block))
+            if self._decoder.changes == changes and len(block) <= _REMEMBERED_BYTES:
                 if len(self._seen) >= _REMEMBERED_BLOCKS:
                     self._seen.clear()
                 self._seen[block] = head
@@ -49,38 +60,55 @@ class HeadReader:
     def read_trailers(self, block: bytes) -> tuple[Field, ...]:
         """The trailer fields in *block*; raises as `read` does."""
         fields = self._decoded(block)
-        for name, value in fields:
-            _check(name, value)
+        self._content_length(fields)
         return fields
 
+    def pass_over(self, block: bytes) -> None:
+        """Take in what *block* does to the table, for an answer that nobody waits for."""
+        if block not in self._seen:
+            with contextlib.suppress(MalformedAnswer):
+                self._decoded(block)
+
     def _decoded(self, block: bytes) -> tuple[Field, ...]:
+        changes = self._decoder.changes
         try:
-            return decode_headers(block, self._limit_bytes)
+            return self._decoder.decode(block, self._limit_bytes)
         except HeaderListTooLarge:
             raise MalformedAnswer(f"header list above {self._limit_bytes} bytes") from None
+        finally:
+            if self._decoder.changes != changes:
+                self._seen.clear()
 
+    def _head(self, fields: tuple[Field, ...]) -> AnswerHead:
+        if not fields or fields[0][0] != b":status":
+            raise MalformedAnswer("answer without :status first")
+        status = fields[0][1]
+        if len(status) != 3 or not status.isdigit() or status < b"100":
+            raise MalformedAnswer("status is no number of three digits")
+        regular = fields[1:]
+        return AnswerHead(int(status), regular, self._content_length(regular))
 
-def _head(fields: tuple[Field, ...]) -> AnswerHead:
-    if not fields or fields[0][0] != b":status":
-        raise MalformedAnswer("answer without :status first")
-    status = fields[0][1]
-    if len(status) != 3 or not status.isdigit() or status < b"100":
-        raise MalformedAnswer("status is no number of three digits")
-    regular = fields[1:]
-    content_length = -1
-    for name, value in regular:
-        _check(name, value)
-        if name == b"content-length":
-            if not value.isdigit() or len(value) > 15 or content_length not in (-1, int(value)):
-                raise MalformedAnswer("content-length is no number, or two")
-            content_length = int(value)
-    return AnswerHead(int(status), regular, content_length)
+    def _content_length(self, fields: tuple[Field, ...]) -> int:
+        """The body length that *fields* announce, or -1, once each field is found proper."""
+        values = b"".join(map(_VALUE, fields))
+        if b"\0" in values or b"\r" in values or b"\n" in values:
+            raise MalformedAnswer("field value with a line break or NUL")
+        announced = -1
+        for name, value in fields:
+            if name not in self._proper_names:
+                self._check_name(name)
+            if name == b"content-length":
+                if not value.isdigit() or len(value) > 15 or announced not in (-1, int(value)):
+                    raise MalformedAnswer("content-length is no number, or two")
+                announced = int(value)
+        return announced
 
-
-def _check(name: bytes, value: bytes) -> None:
-    if not name or not _NOT_IN_A_NAME.isdisjoint(name) or b":" in name:
-        raise MalformedAnswer("field name that is empty, upper-case, misplaced or no name at all")
-    if name in _OF_THE_CONNECTION:
-        raise MalformedAnswer("connection-specific field")
-    if b"\0" in value or b"\r" in value or b"\n" in value:
-        raise MalformedAnswer("field value with a line break or NUL")
+    def _check_name(self, name: bytes) -> None:
+        if not name or not _NOT_IN_A_NAME.isdisjoint(name):
+            raise MalformedAnswer("field name that is empty, upper-case, misplaced or no name at all")
+        if name in _OF_THE_CONNECTION:
+            raise MalformedAnswer("connection-specific field")
+        if len(name) <= _REMEMBERED_NAME_BYTES:
+            if len(self._proper_names) >= _REMEMBERED_NAMES:
+                self._proper_names.clear()
+            self._proper_names.add(name)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from . import control, frames
-from .abandoned import Abandoned
+from .abandoned import Abandoned, must_have_been
 from .answer_head import HeadReader, MalformedAnswer
 from .control import GoAway
 from .frames import END_STREAM, PROTOCOL_ERROR, ConnectionFault
@@ -13,6 +13,8 @@ from .reader import FrameReader
 from .results import Answer, Lost, Result, Unknown
 from .stream import Stream
 
+# Their answers have no body, whatever length it would have (RFC 9110, 8.6 and 15.4.5).
+_WITHOUT_BODY: Final = (204, 304)
 # Answers to PING and SETTINGS that wait because the server does not read.
 _MOST_UNREAD_REPLIES: Final = 1000
 
@@ -35,7 +37,6 @@ class Connection:
         self.pong_awaited = b""
         self.stream_limit = limits.first_streams
         self._limits = limits
-        self._last_stream_id = frames.LARGEST_STREAM_ID
         self._next_id = 1
         self._flushed_below = 1
         self._abandoned = Abandoned()
@@ -102,7 +103,7 @@ class Connection:
                 stream.result = Unknown(reason)
                 self.ended.append(stream)
         self.streams.clear()
-        self._out.blocked.clear()
+        self._out.forget_all()
 
     # What the server says
 
@@ -112,6 +113,7 @@ class Connection:
             return
         try:
             self._reader.read(data)
+            self._out.resume()
         except ConnectionFault as fault:
             # Instead of what still waits to be written: its requests are given back.
             self._out.pieces = [frames.goaway(0, fault.code)]
@@ -125,7 +127,7 @@ class Connection:
             self._unacknowledged = 0
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_be_abandoned(stream_id)
+            self._abandoned.check(stream_id, self._next_id)
         elif stream.answer_head is None:
             self._broken(stream, PROTOCOL_ERROR, "body before the head of the answer")
         elif stream.received + len(payload) > self._limits.max_response_bytes:
@@ -142,7 +144,8 @@ class Connection:
         """Read the head of an answer, an interim one, or trailers."""
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_be_abandoned(stream_id)
+            self._abandoned.check_header_block(stream_id, self._next_id)
+            self._heads.pass_over(block)
             return
         try:
             if stream.answer_head is None:
@@ -151,9 +154,12 @@ class Connection:
                     stream.answer_head = head
                 elif flags & END_STREAM or head.status == 101:
                     raise MalformedAnswer("interim answer that ends the stream or switches protocols")
+                else:
+                    stream.count_interim()
             elif flags & END_STREAM:
                 stream.trailers = self._heads.read_trailers(block)
             else:
+                self._heads.pass_over(block)
                 raise MalformedAnswer("trailers that do not end the stream")
         except MalformedAnswer as malformed:
             self._broken(stream, PROTOCOL_ERROR, f"malformed answer: {malformed}")
@@ -188,11 +194,11 @@ class Connection:
     def _reset(self, stream_id: int, code: int) -> None:
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_have_been(stream_id)
+            must_have_been(stream_id, self._next_id)
             return
         reason = f"the server reset the stream: {frames.error_name(code)}"
         del self.streams[stream_id]
-        self._out.blocked.pop(stream_id, None)
+        self._out.forget(stream_id)
         self._abandoned.add(stream_id, self._next_id)
         if code == frames.REFUSED_STREAM and stream.answer_head is None:
             self._refuse(stream, reason)
@@ -207,14 +213,11 @@ class Connection:
             return
         stream = self.streams.get(stream_id)
         if stream is None:
-            self._must_have_been(stream_id)
+            must_have_been(stream_id, self._next_id)
         elif increment == 0:
             self._broken(stream, PROTOCOL_ERROR, "WINDOW_UPDATE of nothing")
-        elif stream.window + increment > frames.LARGEST_WINDOW:
+        elif not self._out.widen_stream(stream, increment):
             self._broken(stream, frames.FLOW_CONTROL_ERROR, "stream window above 2^31-1")
-        else:
-            stream.window += increment
-            self._out.pump()
 
     def _settings(self, values: list[tuple[int, int]]) -> None:
         if not self.greeted:
@@ -227,9 +230,8 @@ class Connection:
                 self._out.set_initial_window(value, self.streams)
             elif name == frames.MAX_FRAME_SIZE:
                 self._out.frame_size = value
-        # First the acknowledgement, then what the new values allow: some servers hold us to the old ones until it came.
+        # What the new values allow comes after the acknowledgement: some servers hold us to the old ones until then.
         self._reply(frames.SETTINGS_ACK)
-        self._out.pump()
 
     def _reply(self, frame: bytes) -> None:
         self._replies += 1
@@ -240,11 +242,15 @@ class Connection:
     def _goaway(self, goaway: GoAway) -> None:
         self.finished = True
         self.goaways = [*self.goaways[-7:], goaway]
-        # It must not rise; where it does, what was given back already stays given back.
-        self._last_stream_id = min(self._last_stream_id, goaway.last_stream_id)
-        for stream in [stream for stream in self.streams.values() if stream.stream_id > self._last_stream_id]:
+        above: list[Stream] = []
+        for stream_id in reversed(self.streams):  # their ids rise: no other is looked at
+            if stream_id <= goaway.last_stream_id:
+                break
+            above.append(self.streams[stream_id])
+        for stream in reversed(above):
             del self.streams[stream.stream_id]
-            self._out.blocked.pop(stream.stream_id, None)
+            self._out.forget(stream.stream_id)
+            self._abandoned.add(stream.stream_id, self._next_id)
             reason = f"the server went away before this request: {frames.error_name(goaway.code)}"
             if stream.answer_head is None:
                 self._refuse(stream, reason)
@@ -256,13 +262,14 @@ class Connection:
     def _answered(self, stream: Stream) -> None:
         head = stream.answer_head
         assert head is not None
-        if stream.received and head.content_length not in (-1, stream.received):
+        length = head.content_length
+        if length not in (-1, stream.received) and (stream.received or head.status not in _WITHOUT_BODY):
             self._broken(stream, PROTOCOL_ERROR, "malformed answer: body shorter or longer than its content-length")
             return
         del self.streams[stream.stream_id]
         if not stream.all_framed:
             # The server answered without waiting for the rest (RFC 9113, 8.1): it does not want it.
-            del self._out.blocked[stream.stream_id]
+            self._out.forget(stream.stream_id)
             self._abandon(stream.stream_id, frames.CANCEL)
         self._end(stream, Answer(head.status, head.fields, stream.answer_body(), stream.trailers))
 
@@ -271,7 +278,7 @@ class Connection:
 
     def _break(self, stream: Stream, code: int, result: Result) -> None:
         del self.streams[stream.stream_id]
-        self._out.blocked.pop(stream.stream_id, None)
+        self._out.forget(stream.stream_id)
         self._abandon(stream.stream_id, code)
         self._end(stream, result)
 
@@ -286,14 +293,3 @@ class Connection:
     def _refuse(self, stream: Stream, reason: str) -> None:
         stream.refusal = reason
         self.refused.append(stream)
-
-    def _must_have_been(self, stream_id: int) -> None:
-        """A stream that never was is a fault (RFC 9113, 5.1)."""
-        if stream_id == 0 or stream_id % 2 == 0 or stream_id >= self._next_id:
-            raise ConnectionFault(PROTOCOL_ERROR, "frame on a stream that was never opened")
-
-    def _must_be_abandoned(self, stream_id: int) -> None:
-        """An answer may still come on a stream that was reset or given back, no second one (RFC 9113, 5.1)."""
-        self._must_have_been(stream_id)
-        if stream_id not in self._abandoned and stream_id <= self._last_stream_id:
-            raise ConnectionFault(frames.STREAM_CLOSED, "answer on a stream that was over")

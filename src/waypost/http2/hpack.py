@@ -1,8 +1,8 @@
-"""Header compression without state (RFC 7541): the static table, literals, Huffman strings, size updates.
+"""Header compression (RFC 7541): blocks are written without state, and read with all of it.
 
-We advertise SETTINGS_HEADER_TABLE_SIZE 0 before anything is asked, so an answer's block can refer to the static table
-alone, and a block means the same whenever and wherever it is read. What we send uses the static table alone, too:
-blocks can be encoded ahead, stored, and concatenated.
+What we send uses the static table alone: blocks can be encoded ahead, stored, and concatenated. We advertise
+SETTINGS_HEADER_TABLE_SIZE 0, and most servers then answer so, too. Some index all the same (h2o 2.2), so the dynamic
+table is kept as if nothing had been advertised.
 """
 
 from collections.abc import Iterable
@@ -45,6 +45,7 @@ STATIC_TABLE: Final[tuple[Field, ...]] = (
     ],
 )
 
+_STATIC_FIELDS: Final = len(STATIC_TABLE)
 # Read backwards so that of equal names the first index stays.
 _INDEX_OF_NAME: Final[dict[bytes, int]] = {
     field[0]: index for index, field in reversed(list(enumerate(STATIC_TABLE, start=1)))
@@ -56,9 +57,15 @@ NEVER_INDEXED: Final = frozenset({b"authorization", b"proxy-authorization", b"co
 # Emitted once before the first block of a connection: our dynamic table has no room (RFC 7541, 4.2).
 TABLE_SIZE_ZERO: Final = b"\x20"
 
+# SETTINGS_HEADER_TABLE_SIZE as it is where nobody says otherwise (RFC 9113, 6.5.2).
+LARGEST_TABLE_BYTES: Final = 4096
+# A Huffman string that came before is not decoded again: names, and values that do not change. Emptied when full.
+_REMEMBERED_TEXTS: Final = 128
+_REMEMBERED_TEXT_BYTES: Final = 128
+
 # A number above this is no length or index of an honest peer.
 _LARGEST_NUMBER: Final = 1 << 24
-# What RFC 9113, 6.5.2 counts for each field beside its bytes.
+# What is counted for each field beside its bytes, in a list (RFC 9113, 6.5.2) and in a table (RFC 7541, 4.1).
 _FIELD_OVERHEAD: Final = 32
 
 
@@ -105,81 +112,142 @@ def _put_string(block: bytearray, text: bytes) -> None:
     block += text
 
 
-class _Reader:
-    """A position in one header block."""
+class HeaderDecoder:
+    """Reads the header blocks of one connection, all of them and in their order: one may refer to those before it."""
 
-    def __init__(self, block: bytes) -> None:
-        self.block = block
-        self.at = 0
+    def __init__(self) -> None:
+        self.changes = 0
+        """How often a block changed the table; one that did not means the same until the next change."""
+        self._table: list[Field] = []  # the newest last
+        self._table_bytes = 0
+        self._most_table_bytes = LARGEST_TABLE_BYTES
+        self._texts: dict[bytes, bytes] = {}
 
-    def number(self, prefix_bits: int) -> int:
-        largest = (1 << prefix_bits) - 1
-        number = self.block[self.at] & largest
-        self.at += 1
-        if number < largest:
-            return number
-        shift = 0
-        while True:
-            byte = self.block[self.at]
-            self.at += 1
-            number += (byte & 0x7F) << shift
-            if number > _LARGEST_NUMBER or shift > 28:
-                raise ConnectionFault(COMPRESSION_ERROR, "number too large in a header block")
-            if byte < 0x80:
-                return number
-            shift += 7
+    def decode(self, block: bytes, limit_bytes: int) -> tuple[Field, ...]:
+        """The fields of a whole header block.
 
-    def string(self) -> bytes:
-        coded = self.block[self.at] >= 0x80
-        length = self.number(7)
-        end = self.at + length
-        if end > len(self.block):
+        Raises HeaderListTooLarge above *limit_bytes* (RFC 9113, 6.5.2), when all of the block has been taken in;
+        ConnectionFault(COMPRESSION_ERROR) if it is no block, or refers to what is in no table.
+        """
+        fields: list[Field] = []
+        size = 0
+        at = 0
+        end = len(block)
+        try:
+            while at < end:
+                first = block[at]
+                if first >= 0x80:
+                    index, at = _number(block, at, 0x7F)
+                    field = STATIC_TABLE[index - 1] if 0 < index <= _STATIC_FIELDS else self._indexed(index)
+                elif first & 0xE0 == 0x20:
+                    at = self._size_update(block, at, first_of_block=not size)
+                    continue
+                else:
+                    field, at = self._literal(block, at)
+                    if first & 0x40 and self._most_table_bytes:
+                        self._add(field)
+                size += len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
+                if size <= limit_bytes:
+                    fields.append(field)
+        except IndexError:
+            raise ConnectionFault(COMPRESSION_ERROR, "header block ends inside a field") from None
+        except HuffmanError as error:
+            raise ConnectionFault(COMPRESSION_ERROR, f"header string: {error}") from None
+        if size > limit_bytes:
+            raise HeaderListTooLarge
+        return tuple(fields)
+
+    def _literal(self, block: bytes, at: int) -> tuple[Field, int]:
+        """The literal field at *at* (6.2), and where it ends."""
+        mask = 0x3F if block[at] & 0x40 else 0x0F
+        index = block[at] & mask
+        if index < mask:  # as in `_number`, without the call: most are small
+            at += 1
+        else:
+            index, at = _number(block, at, mask)
+        if index:
+            name = self._indexed(index)[0]
+        else:
+            name, at = self._text(block, at)
+        value, at = self._text(block, at)
+        return (name, value), at
+
+    def _size_update(self, block: bytes, at: int, *, first_of_block: bool) -> int:
+        """Give the table another size (4.2, 4.3, 6.3); where the update ends."""
+        most_bytes, at = _number(block, at, 0x1F)
+        if most_bytes > LARGEST_TABLE_BYTES or not first_of_block:
+            raise ConnectionFault(COMPRESSION_ERROR, "dynamic table size update out of place or too large")
+        if most_bytes != self._most_table_bytes:
+            self._most_table_bytes = most_bytes
+            self.changes += 1
+            self._shrink(most_bytes)
+        return at
+
+    def _indexed(self, index: int) -> Field:
+        if 0 < index <= _STATIC_FIELDS:
+            return STATIC_TABLE[index - 1]
+        age = index - _STATIC_FIELDS
+        if not 0 < age <= len(self._table):
+            raise ConnectionFault(COMPRESSION_ERROR, "index outside the static and the dynamic table")
+        return self._table[-age]
+
+    def _text(self, block: bytes, at: int) -> tuple[bytes, int]:
+        """The string at *at*, and where it ends."""
+        coded = block[at] >= 0x80
+        length = block[at] & 0x7F
+        if length < 0x7F:  # as above
+            at += 1
+        else:
+            length, at = _number(block, at, 0x7F)
+        end = at + length
+        if end > len(block):
             raise IndexError
-        text = self.block[self.at : end]
-        self.at = end
-        return huffman_decode(text) if coded else text
+        text = block[at:end]
+        if not coded:
+            return text, end
+        known = self._texts.get(text)
+        if known is None:
+            known = huffman_decode(text)
+            if length <= _REMEMBERED_TEXT_BYTES:
+                if len(self._texts) >= _REMEMBERED_TEXTS:
+                    self._texts.clear()
+                self._texts[text] = known
+        return known, end
+
+    def _add(self, field: Field) -> None:
+        """Put a field into the table, for which the oldest leave; one larger than the table just empties it (4.4)."""
+        size = len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
+        self._shrink(self._most_table_bytes - size)
+        if size <= self._most_table_bytes:
+            self._table.append(field)
+            self._table_bytes += size
+            self.changes += 1
+
+    def _shrink(self, most_bytes: int) -> None:
+        while self._table and self._table_bytes > most_bytes:
+            name, value = self._table.pop(0)
+            self._table_bytes -= len(name) + len(value) + _FIELD_OVERHEAD
+            self.changes += 1
 
 
 def decode_headers(block: bytes, limit_bytes: int) -> tuple[Field, ...]:
-    """The fields of a whole header block.
-
-    Raises HeaderListTooLarge above *limit_bytes* (RFC 9113, 6.5.2), ConnectionFault(COMPRESSION_ERROR) if it is no
-    block, or one that needs a dynamic table.
-    """
-    try:
-        return _decode(_Reader(block), limit_bytes)
-    except IndexError:
-        raise ConnectionFault(COMPRESSION_ERROR, "header block ends inside a field") from None
-    except HuffmanError as error:
-        raise ConnectionFault(COMPRESSION_ERROR, f"header string: {error}") from None
+    """The fields of the first header block of a connection; raises as `HeaderDecoder.decode` does."""
+    return HeaderDecoder().decode(block, limit_bytes)
 
 
-def _decode(reader: _Reader, limit_bytes: int) -> tuple[Field, ...]:
-    fields: list[Field] = []
-    size = 0
-    block = reader.block
-    end = len(block)
-    while reader.at < end:
-        first = block[reader.at]
-        if first >= 0x80:
-            field = _static(reader.number(7))
-        elif first & 0xE0 == 0x20:
-            if fields or reader.number(5):
-                raise ConnectionFault(COMPRESSION_ERROR, "dynamic table size update out of place or above zero")
-            continue
-        else:
-            # With incremental indexing (6 bits) the field goes to a table of no size: it is only read.
-            index = reader.number(6 if first & 0x40 else 4)
-            name = _static(index)[0] if index else reader.string()
-            field = (name, reader.string())
-        size += len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
-        if size > limit_bytes:
-            raise HeaderListTooLarge
-        fields.append(field)
-    return tuple(fields)
-
-
-def _static(index: int) -> Field:
-    if not 0 < index <= len(STATIC_TABLE):
-        raise ConnectionFault(COMPRESSION_ERROR, "index outside the static table")
-    return STATIC_TABLE[index - 1]
+def _number(block: bytes, at: int, mask: int) -> tuple[int, int]:
+    """The number whose first bits are those of *mask* at *at*, and where it ends (5.1)."""
+    number = block[at] & mask
+    at += 1
+    if number < mask:
+        return number, at
+    shift = 0
+    while True:
+        byte = block[at]
+        at += 1
+        number += (byte & 0x7F) << shift
+        if number > _LARGEST_NUMBER or shift > 28:
+            raise ConnectionFault(COMPRESSION_ERROR, "number too large in a header block")
+        if byte < 0x80:
+            return number, at
+        shift += 7

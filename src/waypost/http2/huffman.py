@@ -1,8 +1,9 @@
 """The Huffman code of header strings, decoded a byte at a time (RFC 7541, section 5.2 and appendix B).
 
 The code of the appendix is canonical: among codes of one length a larger symbol has a larger code, and a longer code
-continues after all shorter ones. So the lengths alone give the code. The decoder is an automaton over whole bytes; its
-states are the inner nodes of the code tree, its transitions are worked out when they are first taken.
+continues after all shorter ones. So the lengths alone give the code. The decoder is an automaton over whole bytes whose
+states are the inner nodes of the code tree. A state's row says for each byte which row is next and which symbols are
+complete by then; it is worked out when a string first needs it.
 """
 
 from typing import Final
@@ -45,6 +46,9 @@ def _code_tree() -> list[_Node]:
         length = bits
         _plant(tree, code, bits, symbol)
         code += 1
+    failed = _Node(False, 0)
+    failed.children = [len(tree), len(tree)]
+    tree.append(failed)
     return tree
 
 
@@ -59,39 +63,43 @@ def _plant(tree: list[_Node], code: int, bits: int, symbol: int) -> None:
     tree[at].children[code & 1] = ~symbol
 
 
+_Row = list[tuple["_Row", bytes]]
+
 _TREE: Final = _code_tree()
-# (state << 8 | byte) -> (next state, symbols completed on the way)
-_STEPS: Final[list[tuple[int, bytes] | None]] = [None] * (len(_TREE) << 8)
+# Where the end mark leads; there is no way out.
+_FAILED: Final = len(_TREE) - 1
+# Rows refer to each other, so each stays the same list for ever, empty until it is needed.
+_ROWS: Final[list[_Row]] = [[] for _ in _TREE]
+_NODE_OF: Final[dict[int, int]] = {id(row): node for node, row in enumerate(_ROWS)}
 
 
-def _step(state: int, byte: int) -> tuple[int, bytes]:
-    """Work out and remember where *byte* leads from *state*."""
-    completed = bytearray()
-    at = state
-    for shift in range(7, -1, -1):
-        child = _TREE[at].children[(byte >> shift) & 1]
-        if child >= 0:
-            at = child
-            continue
-        if ~child == _END:
-            raise HuffmanError("end mark inside a string")
-        completed.append(~child)
-        at = 0
-    step = (at, bytes(completed))
-    _STEPS[state << 8 | byte] = step
-    return step
+def _fill(row: _Row) -> None:
+    """Work out where each byte leads from the state of *row*."""
+    ways = [(_NODE_OF[id(row)], b"")]
+    for _ in range(8):
+        ways = [_step(node, symbols, bit) for node, symbols in ways for bit in (0, 1)]
+    row += [(_ROWS[node], symbols) for node, symbols in ways]
+
+
+def _step(node: int, symbols: bytes, bit: int) -> tuple[int, bytes]:
+    child = _TREE[node].children[bit]
+    if child >= 0:
+        return child, symbols
+    return (_FAILED, symbols) if ~child == _END else (0, symbols + bytes([~child]))
 
 
 def decode(coded: bytes) -> bytes:
     """The string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
-    state = 0
-    symbols: list[bytes] = []
-    for byte in coded:
-        step = _STEPS[state << 8 | byte]
-        if step is None:
-            step = _step(state, byte)
-        state = step[0]
-        symbols.append(step[1])
-    if not _TREE[state].may_end:
-        raise HuffmanError("wrong padding")
-    return b"".join(symbols)
+    while True:
+        row = _ROWS[0]
+        symbols: list[bytes] = []
+        try:
+            for byte in coded:
+                row, completed = row[byte]
+                symbols.append(completed)
+        except IndexError:
+            _fill(row)
+            continue
+        if not _TREE[_NODE_OF[id(row)]].may_end:
+            raise HuffmanError("wrong padding, or the end mark inside")
+        return b"".join(symbols)

@@ -1,4 +1,8 @@
-"""The sending half of a connection: framing of requests under the peer's flow control (RFC 9113, section 5.2)."""
+"""The sending half of a connection: framing of requests under the peer's flow control (RFC 9113, section 5.2).
+
+A frame of the peer makes as much work as it lets us send, however many streams are open. A stream's window is kept as
+the initial window, which all share, and a credit of its own, so that a change of the first touches no stream.
+"""
 
 from .frames import (
     CONTINUATION,
@@ -26,13 +30,17 @@ class Outbound:
         self.window = DEFAULT_WINDOW
         self.initial_window = DEFAULT_WINDOW
         self.frame_size = DEFAULT_FRAME_SIZE
-        # In the order of their requests; each is served as far as its own and the connection's window go.
-        self.blocked: dict[int, Stream] = {}
+        # Bodies that wait for the connection's window, in the order in which they came to that, and for their stream's.
+        self.waiting: dict[int, Stream] = {}
+        self.stalled: dict[int, Stream] = {}
+        self._initial_window_raised = False
+        # No open stream has more.
+        self._most_credit = 0
         self._said_table_size = False
 
     def request(self, stream: Stream, stream_id: int) -> None:
         """Frame a whole request, or as much of its body as the windows let through; the rest follows by itself."""
-        stream.begin(stream_id, self.initial_window)
+        stream.begin(stream_id)
         pieces = self.pieces
         head = stream.head
         if not self._said_table_size:
@@ -49,15 +57,14 @@ class Outbound:
         size = len(body)
         if not size:
             stream.all_framed = True
-        elif size <= self.window and size <= stream.window and size <= self.frame_size:
+        elif size <= self.window and size <= self.initial_window and size <= self.frame_size:
             pieces.append(HEADER.pack(size << 8 | DATA, END_STREAM, stream_id))
             pieces.append(body)
             self.window -= size
-            stream.window -= size
+            stream.credit = -size
             stream.all_framed = True
         else:
-            self.blocked[stream_id] = stream
-            self.pump()
+            self._continue(stream)
 
     def _long_head(self, head: bytes, stream_id: int, ends: bool) -> None:
         step = self.frame_size
@@ -67,45 +74,76 @@ class Outbound:
             flags = END_HEADERS if start + step >= len(head) else 0
             self.pieces.append(frame_header(len(part), CONTINUATION, flags, stream_id) + part)
 
-    def pump(self) -> None:
-        """Frame what the windows let through of the waiting bodies, oldest request first."""
-        for stream in list(self.blocked.values()):
-            if self.window <= 0:
-                return
-            self._continue(stream)
-            if stream.all_framed:
-                del self.blocked[stream.stream_id]
+    def forget(self, stream_id: int) -> None:
+        """The rest of a body is not to be sent any more."""
+        self.waiting.pop(stream_id, None)
+        self.stalled.pop(stream_id, None)
 
     def _continue(self, stream: Stream) -> None:
+        """Frame what the windows let through of a body, and note what its rest waits for."""
         body = stream.body
+        stream_id = stream.stream_id
         while not stream.all_framed:
-            size = min(len(body) - stream.framed, self.window, stream.window, self.frame_size)
-            if size <= 0:
+            own = self.initial_window + stream.credit
+            if own <= 0:
+                self.waiting.pop(stream_id, None)
+                self.stalled[stream_id] = stream
+                return
+            if self.window <= 0:
+                self.stalled.pop(stream_id, None)
+                self.waiting[stream_id] = stream
                 return
             start = stream.framed
+            size = min(len(body) - start, self.window, own, self.frame_size)
             stream.framed = start + size
             stream.all_framed = stream.framed == len(body)
             flags = END_STREAM if stream.all_framed else 0
-            self.pieces.append(frame_header(size, DATA, flags, stream.stream_id))
+            self.pieces.append(frame_header(size, DATA, flags, stream_id))
             self.pieces.append(body[start : start + size])
             self.window -= size
-            stream.window -= size
+            stream.credit -= size
+        self.forget(stream_id)
 
     def widen(self, increment: int) -> None:
-        """The peer opened the connection's window."""
+        """The peer opened the connection's window: whoever waits for it goes on, in turn."""
         self.window += increment
         if self.window > LARGEST_WINDOW:
             raise ConnectionFault(FLOW_CONTROL_ERROR, "connection window above 2^31-1")
-        self.pump()
+        while self.window > 0 and self.waiting:
+            self._continue(next(iter(self.waiting.values())))
+
+    def widen_stream(self, stream: Stream, increment: int) -> bool:
+        """The peer opened one stream's window; False if by too much."""
+        stream.credit += increment
+        if self.initial_window + stream.credit > LARGEST_WINDOW:
+            return False
+        self._most_credit = max(self._most_credit, stream.credit)
+        if stream.stream_id in self.stalled:
+            self._continue(stream)
+        return True
 
     def set_initial_window(self, size: int, streams: dict[int, Stream]) -> None:
         """The peer changed its initial window: every open stream's moves by the difference (RFC 9113, 6.9.2).
 
-        What that allows is left to `pump`.
+        What that allows is left to `resume`.
         """
-        difference = size - self.initial_window
-        self.initial_window = size
-        for stream in streams.values():
-            stream.window += difference
-            if stream.window > LARGEST_WINDOW:
+        if size + self._most_credit > LARGEST_WINDOW:
+            # Perhaps whoever had that much has used it, or is closed.
+            self._most_credit = max([0, *[stream.credit for stream in streams.values()]])
+            if size + self._most_credit > LARGEST_WINDOW:
                 raise ConnectionFault(FLOW_CONTROL_ERROR, "stream window above 2^31-1")
+        self._initial_window_raised |= size > self.initial_window
+        self.initial_window = size
+
+    def forget_all(self) -> None:
+        """Nothing more is to be sent."""
+        self.waiting.clear()
+        self.stalled.clear()
+
+    def resume(self) -> None:
+        """Go on with the streams to which raised initial windows gave room; called once for all that was read."""
+        if self._initial_window_raised:
+            self._initial_window_raised = False
+            for stream in list(self.stalled.values()):
+                if self.initial_window + stream.credit > 0:
+                    self._continue(stream)

@@ -19,7 +19,9 @@ from .frames import (
 
 # A header block's encoded size may exceed its list's size only by silly encodings.
 _LONGEST_BLOCK_BYTES: Final = 1 << 16
-_MOST_CONTINUATIONS: Final = 64
+# A block may come in so many frames, and in one more for each few bytes that it has: empty and tiny ones are a flood.
+_FREE_CONTINUATIONS: Final = 64
+_BYTES_A_CONTINUATION: Final = 8
 _ANY: Final = -1
 _STREAM_ID: Final = 0x7FFF_FFFF
 
@@ -118,7 +120,8 @@ class FrameReader:
             raise ConnectionFault(PROTOCOL_ERROR, "CONTINUATION of no header block")
         self._block += payload
         self._continuations += 1
-        if len(self._block) > _LONGEST_BLOCK_BYTES or self._continuations > _MOST_CONTINUATIONS:
+        size = len(self._block)
+        if size > _LONGEST_BLOCK_BYTES or self._continuations > _FREE_CONTINUATIONS + size // _BYTES_A_CONTINUATION:
             raise ConnectionFault(frames.ENHANCE_YOUR_CALM, "endless header block")
         if flags & END_HEADERS:
             self._only = _ANY

@@ -1,10 +1,14 @@
 """One request and what came back of it so far."""
 
 from collections.abc import Callable
+from typing import Final
 
-from .answer_head import AnswerHead
+from .answer_head import AnswerHead, MalformedAnswer
 from .hpack import Field
 from .results import Result
+
+# More (1xx) than this before the answer is a server that does not mean to answer.
+MOST_INTERIM_ANSWERS: Final = 16
 
 
 class Stream:
@@ -14,9 +18,10 @@ class Stream:
     """
 
     stream_id: int = 0
-    window: int = 0  # body bytes that the peer still lets this stream send; below zero after a lowered setting
+    credit: int = 0  # what the peer let this stream send beyond its initial window, less what was sent
     framed: int = 0  # body bytes already framed
     all_framed: bool = False
+    interim_answers: int = 0
     answer_head: AnswerHead | None = None
     first_chunk: bytes = b""
     more: bytearray | None = None  # the whole body, once it came in several frames
@@ -34,19 +39,26 @@ class Stream:
         self.on_result = on_result
         self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
-    def begin(self, stream_id: int, window: int) -> None:
+    def begin(self, stream_id: int) -> None:
         """Start (again) as stream *stream_id*, with nothing framed and nothing received."""
         began_before = self.stream_id != 0
         self.stream_id = stream_id
-        self.window = window
         if began_before:
+            self.credit = 0
             self.framed = 0
             self.all_framed = False
+            self.interim_answers = 0
             self.answer_head = None
             self.first_chunk = b""
             self.more = None
             self.received = 0
             self.trailers = ()
+
+    def count_interim(self) -> None:
+        """Note an interim answer; MalformedAnswer if it is one too many."""
+        self.interim_answers += 1
+        if self.interim_answers > MOST_INTERIM_ANSWERS:
+            raise MalformedAnswer(f"more than {MOST_INTERIM_ANSWERS} interim answers")
 
     def append(self, chunk: bytes) -> None:
         """Keep a piece of the answer's body."""

@@ -7,12 +7,14 @@ from tests.unit.http2.faults import OF_A_STREAM, OF_THE_CONNECTION, Fault
 from tests.unit.http2.peer import (
     Driven,
     answer,
+    goaway,
+    head,
     raw,
     rst,
     window,
 )
 from waypost.http2 import Answer, Lost, Unknown
-from waypost.http2.frames import CANCEL
+from waypost.http2.frames import CANCEL, ENHANCE_YOUR_CALM
 
 
 @pytest.mark.parametrize("fault", OF_A_STREAM, ids=lambda fault: fault.name)
@@ -66,6 +68,20 @@ def test_what_comes_late_on_a_stream_that_was_reset_is_let_pass() -> None:
             driven.hear(rst(stream.stream_id, CANCEL))
     driven.hear(*[answer(stream_id) for stream_id in range(1, 3000, 2)])
     assert not driven.connection.failure and len(driven.ended()) == 1500
+
+
+@pytest.mark.parametrize("how", ["reset", "given back"])
+def test_heads_that_come_late_are_let_pass_as_far_as_one_answer_goes(how: str) -> None:
+    """Sixteen interim ones, its own, and trailers for each stream; a server that goes on is told to calm down."""
+    driven = Driven()
+    for _ in range(3):
+        driven.send(b"x")
+    driven.hear(rst(1, CANCEL) + rst(3, CANCEL) if how == "reset" else goaway(0))
+    late = 36 if how == "reset" else 54
+    driven.hear(*[head(1, b"103")] * late)
+    assert not driven.connection.failure
+    driven.hear(head(3, b"103"))
+    assert driven.written[-1].error_code == ENHANCE_YOUR_CALM and "endless heads" in driven.connection.failure
 
 
 def test_what_may_follow_the_end_of_a_stream_is_let_pass() -> None:

@@ -186,7 +186,13 @@ class ConnectionLife(RuleBasedStateMachine):
         opened = {id(stream) for stream in connection.streams.values()}
         assert opened.isdisjoint(ended)
         assert opened | set(ended) == {id(stream) for stream in self.sent}
-        assert connection._out.blocked.keys() <= connection.streams.keys()
+        out = connection._out
+        assert out.waiting.keys() | out.stalled.keys() == {
+            stream_id for stream_id, stream in connection.streams.items() if not stream.all_framed
+        }
+        assert out.waiting.keys().isdisjoint(out.stalled)
+        for stream in (*out.waiting.values(), *out.stalled.values()):
+            assert out.window <= 0 or out.initial_window + stream.credit <= 0
 
     @invariant()
     def keeps_little(self) -> None:
