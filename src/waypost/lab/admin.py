@@ -14,6 +14,7 @@ from waypost.lab.credentials import pem
 from waypost.lab.faults import Faults, Rule, parse_rules
 from waypost.lab.jose import from_base64url
 from waypost.lab.oauth import OAuthGateway
+from waypost.lab.pace import Queue
 from waypost.lab.push_services import SERVICES, subscription_id
 from waypost.lab.received import counts, page, summary
 from waypost.lab.records import Records
@@ -68,6 +69,7 @@ class Controls(Protocol):
     settings: LabSettings
     urls: LabUrls
     faults: Faults
+    queues: dict[str, Queue]
     records: Records
     tokens: Tokens
     oauth: OAuthGateway
@@ -100,6 +102,7 @@ class Admin:
                 web.get("/faults", self._show_faults),
                 web.post("/faults", self._set_faults),
                 web.delete("/faults", self._clear_faults),
+                web.get("/queues", self._queues),
                 web.get("/received", self._received),
                 web.get("/screen", self._screen),
                 web.get("/counts", self._counts),
@@ -198,6 +201,9 @@ class Admin:
         await self._lab.script([])
         return await self._show_faults(request)
 
+    async def _queues(self, _request: web.Request) -> web.Response:
+        return _json({name: queue.state for name, queue in self._lab.queues.items()})
+
     async def _received(self, request: web.Request) -> web.Response:
         query = request.query
         records = self._lab.records
@@ -223,9 +229,11 @@ class Admin:
 
     async def _reset(self, _request: web.Request) -> web.Response:
         """Forget what arrived, the fault script and the deaths; devices, tokens and connections stay."""
+        await self._lab.script([])  # first: what waits in a queue arrives by it
+        for queue in self._lab.queues.values():
+            queue.reset()
         self._lab.records.reset()
         self._lab.tokens.deaths.clear()
-        await self._lab.script([])
         return _json({"reset": True})
 
 

@@ -50,6 +50,13 @@ class Request(msgspec.Struct, kw_only=True):
     """Names that came more than once (`headers` has the last value)."""
     body: bytes
     connection: Connection
+    given_up: bool = False
+    """Its stream was reset before it was answered."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody still waits for the answer."""
+        return not self.given_up and self.connection.closed_at is None
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -114,6 +114,20 @@ class ErrorBudget(_Part, frozen=True):
     """A `BadDeviceToken` weighs more than other errors."""
 
 
+class Pace(_Part, frozen=True):
+    """Work off so many requests a second, one queue for the whole gateway; the others wait, however long."""
+
+    per_s: float
+    queue: int = 10_000
+    """How many may wait."""
+    when_full: AnswerFault | None = None
+    """What a request is answered that finds the queue full; absent: 503 in the gateway's own words."""
+
+    def __post_init__(self) -> None:
+        if self.per_s <= 0 or self.queue < 1:
+            raise ValueError("a pace needs per_s above 0 and a queue of at least 1")
+
+
 class Do(_Part, frozen=True):
     """Exactly one action; one that does not decide lets the next rule act as well."""
 
@@ -128,6 +142,7 @@ class Do(_Part, frozen=True):
     settings: SettingsChange | None = None
     slow_reader: SlowReader | None = None
     error_budget: ErrorBudget | None = None
+    pace: Pace | None = None
     refuse_connections: Literal[True] | None = None
     tls_fail: Literal[True] | None = None
 
@@ -138,7 +153,7 @@ class Do(_Part, frozen=True):
     @property
     def decides(self) -> bool:
         """Whether it settles what becomes of the request, so that no further rule is asked."""
-        return not (self.latency_ms or self.settings or self.slow_reader or self.error_budget)
+        return not (self.latency_ms or self.settings or self.slow_reader or self.error_budget or self.pace)
 
 
 class Rule(_Part, frozen=True):
@@ -206,6 +221,10 @@ class Faults:
                     break
         return chosen
 
+    def pace(self, gateway: str) -> Pace | None:
+        """At which *gateway* works requests off."""
+        return next((a.rule.do.pace for a in self._requests.get(gateway, ()) if a.rule.do.pace), None)
+
     def refuses_connections(self, gateway: str) -> bool:
         """Whether *gateway*'s port is to be closed."""
         return any(a.rule.do.refuse_connections and a.rule.where in (None, gateway) for a in self._armed)
@@ -237,8 +256,12 @@ class Faults:
 
 
 def parse_rules(document: Any) -> list[Rule]:
-    """Check a decoded JSON or YAML list. Raises msgspec.ValidationError naming the path of what is wrong."""
-    return msgspec.convert(document or [], type=list[Rule])
+    """Check a decoded JSON or YAML list. Raises ValueError (msgspec's names the path) for what is wrong."""
+    rules = msgspec.convert(document or [], type=list[Rule])
+    paced = [name for rule in rules if rule.do.pace for name in ([rule.where] if rule.where else gateway_names())]
+    if len(paced) > len(set(paced)):
+        raise ValueError("a gateway has one queue, and so one pace")
+    return rules
 
 
 def read_rules(path: Path) -> list[Rule]:

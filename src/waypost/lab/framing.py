@@ -27,6 +27,25 @@ class WireRules(msgspec.Struct, frozen=True):
     max_age_s: float | None = None
 
 
+class Incoming(msgspec.Struct):
+    """A request whose body is still arriving, or that waits for its answer."""
+
+    headers: list[tuple[bytes, bytes]]
+    body: bytearray
+    ended: bool = False
+    _request: Request | None = None
+
+    def as_request(self, connection: Connection) -> Request:
+        """Read it, now that it is complete."""
+        self._request = read_request(self.headers, bytes(self.body), connection)
+        return self._request
+
+    def give_up(self) -> None:
+        """Note that its stream was reset."""
+        if self._request is not None:
+            self._request.given_up = True
+
+
 class LenientHttp2(H2Connection):
     """h2, except that the lab judges stream limit and headers itself: by resetting the stream, not by hanging up."""
 

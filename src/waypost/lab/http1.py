@@ -51,7 +51,12 @@ class Http1Service:
             connection=connection,
         )  # fmt: skip
         reply = self._reception.receive(request)
-        pause_s = sum(change.pause_ms / 1000 for change in reply.first if isinstance(change, SlowReader))
+        first = reply.first
+        if reply.turn is not None:
+            come = asyncio.get_running_loop().create_future()
+            reply.turn.then = come.set_result
+            reply = await come
+        pause_s = sum(change.pause_ms / 1000 for change in first if isinstance(change, SlowReader))
         if reply.delay_s + pause_s:
             await asyncio.sleep(reply.delay_s + pause_s)
         if reply.answer is None:

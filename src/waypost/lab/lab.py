@@ -13,7 +13,7 @@ from waypost.lab.apns_broadcast import BroadcastGateway
 from waypost.lab.apns_channels import Channels, ChannelsGateway
 from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
 from waypost.lab.client_certificates import CLIENT_CA
-from waypost.lab.counterparts import FurtherGateway, Place, counterparts
+from waypost.lab.counterparts import FurtherGateway, Place, counterparts, gateway_names
 from waypost.lab.exchange import Gateway
 from waypost.lab.faults import Faults, Rule, read_rules
 from waypost.lab.fcm import FcmGateway
@@ -21,6 +21,7 @@ from waypost.lab.framing import WireRules
 from waypost.lab.listeners import Listener
 from waypost.lab.metadata import MetadataGateway
 from waypost.lab.oauth import TOKEN_PATH, OAuthGateway, ServiceAccount
+from waypost.lab.pace import Queue
 from waypost.lab.reception import Reception
 from waypost.lab.records import Records
 from waypost.lab.settings import LabSettings, LabUrls
@@ -47,6 +48,7 @@ class Lab:
         self.settings = settings
         self.faults = Faults()
         self.tokens = Tokens(accept_any=settings.accept_any_token)
+        self.queues = {name: Queue() for name in gateway_names()}
         self._listeners: dict[str, Listener] = {}
         self._flusher: asyncio.Task[None] | None = None
 
@@ -57,7 +59,7 @@ class Lab:
         journal = settings.directory / "received.ndjson" if settings.journal else None
         self.records = Records(max_records=settings.max_records, max_bodies=settings.max_bodies, journal=journal)
         if settings.faults is not None:
-            self.faults.replace(read_rules(settings.faults))
+            self._follow(read_rules(settings.faults))
         self._make_gateways(credentials.write_missing(settings.directory, settings.project_id, settings.topics))
         self.urls = await self._open_gateways()
         self._flusher = asyncio.create_task(self._flush_journal())
@@ -133,6 +135,8 @@ class Lab:
         if self._flusher is not None:
             self._flusher.cancel()
         await self._admin.close()
+        for queue in self.queues.values():
+            queue.close()
         for listener in self._listeners.values():
             await listener.stop()
         self.records.close()
@@ -144,13 +148,18 @@ class Lab:
 
     async def script(self, rules: list[Rule]) -> None:
         """Put fault rules in force, closing and opening ports as they say."""
-        self.faults.replace(rules)
+        self._follow(rules)
         for listener in self._listeners.values():
             await listener.follow_script()
 
+    def _follow(self, rules: list[Rule]) -> None:
+        self.faults.replace(rules)
+        for name, queue in self.queues.items():
+            queue.follow(self.faults.pace(name))
+
     async def _open(self, name: str, gateway: Gateway, rules: WireRules, port: int, alpn: list[str]) -> str:
         """Open one port; with nothing to negotiate it is a plain one."""
-        reception = Reception(gateway, self.faults, self.records, self.settings.clock)
+        reception = Reception(gateway, self.faults, self.records, self.settings.clock, self.queues[gateway.name])
         directory = self.settings.directory
         senders_ca = directory / CLIENT_CA if name.startswith("apns") else None
         context = credentials.tls_context(directory, alpn, senders_ca=senders_ca) if alpn else None

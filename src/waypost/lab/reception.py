@@ -1,12 +1,25 @@
 """Between the wire and a gateway: apply the fault script, have the request judged, keep the record."""
 
+import asyncio
 import email.utils
 from collections.abc import Callable
 
 import msgspec
 
 from waypost.lab.exchange import Answer, Connection, Gateway, Refusal, Request, Verdict
-from waypost.lab.faults import AnswerFault, BlackHole, Do, ErrorBudget, Faults, Goaway, Rst, SettingsChange, SlowReader
+from waypost.lab.faults import (
+    AnswerFault,
+    BlackHole,
+    Do,
+    ErrorBudget,
+    Faults,
+    Goaway,
+    Pace,
+    Rst,
+    SettingsChange,
+    SlowReader,
+)
+from waypost.lab.pace import Queue
 from waypost.lab.records import Records
 
 
@@ -16,6 +29,12 @@ class Drop(msgspec.Struct, frozen=True):
 
 Instead = BlackHole | Drop | Goaway | Rst
 """What can happen to a request in place of an answer."""
+
+
+class Turn:
+    """A request in the queue of a gateway; the wire says what to do *then*, when its turn has come."""
+
+    then: "Callable[[Reply], None]"
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -28,13 +47,18 @@ class Reply(msgspec.Struct, frozen=True):
     """Done to the connection before the answer."""
     ends: bool = False
     """Close the connection behind the answer."""
+    turn: Turn | None = None
+    """Nothing yet: what to do comes by this, unless the request is given up before."""
 
 
 class Reception:
     """Receives the requests of one gateway, whatever HTTP version they came by."""
 
-    def __init__(self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float]) -> None:
-        self.gateway, self.faults, self.records, self.clock = gateway, faults, records, clock
+    def __init__(
+        self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float], queue: Queue
+    ) -> None:
+        """*queue* belongs to the whole of *gateway*, of however many ports."""
+        self.gateway, self.faults, self.records, self.clock, self._queue = gateway, faults, records, clock, queue
 
     def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> Connection:
         """Register a connection whose TLS handshake is done."""
@@ -53,13 +77,41 @@ class Reception:
             return Reply(self._judge(request))
         token = self.gateway.token_of(request)
         actions = self.faults.choose(self.gateway.name, token)
-        delay_s = sum(action.latency_ms or 0 for action in actions) / 1000
         first = tuple(change for action in actions if (change := action.settings or action.slow_reader))
-        final = self._final(request, token, actions[-1]) if actions else None
-        reply = final or Reply(self._judge(request))
+        pace = next((action.pace for action in actions if action.pace), None)
+        reply = self._act(request, token, actions) if pace is None else self._enqueue(request, token, actions, pace)
+        return msgspec.structs.replace(reply, first=first)
+
+    def _act(self, request: Request, token: str, actions: list[Do], verdict: Verdict | None = None) -> Reply:
+        """Carry the script out; a request that it leaves to the gateway may have its *verdict* already."""
+        reply = self._final(request, token, actions[-1]) if actions else None
+        reply = reply or Reply(self._judge(request, verdict))
+        delay_s = sum(action.latency_ms or 0 for action in actions) / 1000
         budget = next((action.error_budget for action in actions if action.error_budget), None)
         ends = budget is not None and reply.answer is not None and _charge(request.connection, reply.answer, budget)
-        return msgspec.structs.replace(reply, delay_s=delay_s, first=first, ends=ends)
+        return msgspec.structs.replace(reply, delay_s=delay_s, ends=ends)
+
+    def _enqueue(self, request: Request, token: str, actions: list[Do], pace: Pace) -> Reply:
+        """Have a request wait for its turn, if it is one to wait: a front end refuses what is wrong at once."""
+        verdict = None if actions[-1].decides else self.gateway.judge(request)
+        if verdict is not None and verdict.answer.status >= 400:
+            return self._act(request, token, actions, verdict)
+        turn = Turn()
+
+        def take() -> bool:
+            awaited = request.is_awaited
+            reply = self._act(request, token, actions, verdict)
+            if awaited and reply.delay_s:
+                prompt = msgspec.structs.replace(reply, delay_s=0.0)
+                asyncio.get_running_loop().call_later(reply.delay_s, turn.then, prompt)
+            elif awaited:
+                turn.then(reply)
+            return awaited
+
+        if self._queue.offer(take):
+            return Reply(turn=turn)
+        reason = "UNAVAILABLE" if self.gateway.name == "fcm" else "ServiceUnavailable"
+        return Reply(self._scripted_answer(request, token, pace.when_full or AnswerFault(503, reason)))
 
     def _final(self, request: Request, token: str, action: Do) -> Reply | None:
         """Carry out a rule that decides; None when it leaves the request to the gateway."""
@@ -99,8 +151,8 @@ class Reception:
         self._record(request, verdict, status=fault.status)
         return answer
 
-    def _judge(self, request: Request) -> Answer:
-        verdict = self.gateway.judge(request)
+    def _judge(self, request: Request, verdict: Verdict | None = None) -> Answer:
+        verdict = verdict or self.gateway.judge(request)
         self._record(request, verdict)
         return verdict.answer
 
@@ -111,7 +163,7 @@ class Reception:
     def _record(self, request: Request, verdict: Verdict, status: int | None = None) -> None:
         if verdict.keep:
             answered = verdict.answer.status if status is None else status
-            self.records.add(request, verdict, answered, self.clock())
+            self.records.add(request, verdict, answered if request.is_awaited else 0, self.clock())
 
 
 def _charge(connection: Connection, answer: Answer, budget: ErrorBudget) -> bool:

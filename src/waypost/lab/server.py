@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
+from functools import partial
 from typing import assert_never, cast
 
-import msgspec
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
@@ -23,7 +23,7 @@ from h2.settings import SettingCodes
 from waypost.lab.departure import LAST_POSSIBLE_STREAM, Departure, debug_data, goaway
 from waypost.lab.exchange import Answer
 from waypost.lab.faults import BlackHole, Goaway, Rst, SettingsChange, SlowReader
-from waypost.lab.framing import LenientHttp2, WireRules, malformed, read_request, setting_values
+from waypost.lab.framing import Incoming, LenientHttp2, WireRules, malformed, setting_values
 from waypost.lab.lifetime import Lifetime
 from waypost.lab.reception import Drop, Reception, Reply
 
@@ -32,27 +32,19 @@ _CONNECTION_WINDOW = 2**24
 _SWEEP_EVERY = 64
 
 
-class _Incoming(msgspec.Struct):
-    """A request whose body is still arriving, or that waits for its answer."""
-
-    headers: list[tuple[bytes, bytes]]
-    body: bytearray
-    ended: bool = False
-
-
 class Http2Connection(asyncio.Protocol):
     """Serves one connection: collects requests, hands each to the reception, does what it replies."""
 
     def __init__(self, reception: Reception, rules: WireRules) -> None:
         self._reception, self._rules = reception, rules
         self._loop = asyncio.get_running_loop()
-        self._open: dict[int, _Incoming] = {}
+        self._open: dict[int, Incoming] = {}
         self._unsent: dict[int, bytes] = {}
         self._departure = Departure()
         self._limit = self._acknowledged_limit = rules.max_streams
         self._limit_acknowledged = False
         self._received = 0
-        self._silent = False
+        self._silent = self._flushes_soon = False
         self._timers: list[asyncio.TimerHandle] = []
 
     # -- the transport's calls
@@ -119,9 +111,7 @@ class Http2Connection(asyncio.Protocol):
                     incoming.ended = True
                     self._complete(event.stream_id)
             case StreamReset():
-                self._open.pop(event.stream_id, None)
-                self._unsent.pop(event.stream_id, None)
-                self._close_when_drained()
+                self._give_up(event.stream_id)
             case SettingsAcknowledged():
                 if SettingCodes.MAX_CONCURRENT_STREAMS in event.changed_settings or not self._limit_acknowledged:
                     self._acknowledged_limit, self._limit_acknowledged = self._limit, True
@@ -134,6 +124,12 @@ class Http2Connection(asyncio.Protocol):
                 self._transport.close()
             case _:
                 pass
+
+    def _give_up(self, stream_id: int) -> None:
+        if (incoming := self._open.pop(stream_id, None)) is not None:
+            incoming.give_up()
+        self._unsent.pop(stream_id, None)
+        self._close_when_drained()
 
     def _begin(self, stream_id: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._received += 1
@@ -151,7 +147,7 @@ class Http2Connection(asyncio.Protocol):
             self._violation(why)
             self._h2.reset_stream(stream_id, ErrorCodes.PROTOCOL_ERROR)
             return
-        self._open[stream_id] = _Incoming(headers, bytearray())
+        self._open[stream_id] = Incoming(headers, bytearray())
         self._connection.peak_streams = max(self._connection.peak_streams, len(self._open))
 
     def _complete(self, stream_id: int) -> None:
@@ -162,14 +158,14 @@ class Http2Connection(asyncio.Protocol):
 
     def _process(self, stream_id: int, *, scripted: bool) -> None:
         incoming = self._open[stream_id]
-        reply = self._reception.receive(
-            read_request(incoming.headers, bytes(incoming.body), self._connection), scripted=scripted
-        )
+        reply = self._reception.receive(incoming.as_request(self._connection), scripted=scripted)
         for change in reply.first:
             self._change(change)
         if not isinstance(reply.instead, Goaway):
             self._departure.last_processed = max(self._departure.last_processed, stream_id)
-        if reply.delay_s:
+        if reply.turn is not None:
+            reply.turn.then = partial(self._carry_out_late, stream_id)
+        elif reply.delay_s:
             self._loop.call_later(reply.delay_s, self._carry_out_late, stream_id, reply)
         else:
             self._carry_out(stream_id, reply)
@@ -179,7 +175,13 @@ class Http2Connection(asyncio.Protocol):
     def _carry_out_late(self, stream_id: int, reply: Reply) -> None:
         if stream_id in self._open and not self._transport.is_closing():
             self._carry_out(stream_id, reply)
-            self._flush()
+            if not self._flushes_soon:
+                self._flushes_soon = True
+                self._loop.call_soon(self._flush_together)
+
+    def _flush_together(self) -> None:
+        self._flushes_soon = False
+        self._flush()
 
     def _carry_out(self, stream_id: int, reply: Reply) -> None:
         if reply.answer is not None:
