@@ -35,7 +35,7 @@ class Run:
     """By gateway, with ``per_s``."""
 
     def took_of_ideal(self, gateway: str) -> float:
-        """From the first turn to the last, by what one turn for each device takes; time in which the lab stood counts."""
+        """From the first turn to the last, by what a turn for each device takes and the time in which the lab stood."""
         queue = self.queues[gateway]
         return float(queue["lasted_s"] / (self.accepted / queue["per_s"] + queue["stood_s"]))
 
@@ -57,12 +57,11 @@ class Run:
 
 
 async def overloaded(
-    service: Service, load: Load, per_s: dict[str, float], count: int, *, stop_after: float = 0.5, stop_s: float = 0.0,
-    deadline_s: float = 300.0,
-) -> Run:  # fmt: skip
+    service: Service, load: Load, per_s: dict[str, float], count: int, *, stop_s: float = 0.0, deadline_s: float = 300.0
+) -> Run:
     """Accept *count* notifications at once, for gateways with these paces, and wait for the end of all.
 
-    With *stop_s* the lab stands still for so long once *stop_after* of the work is done.
+    With *stop_s* the lab stands still for so long in the middle of the work.
     """
     lab = service.lab
     await lab.script(
@@ -73,10 +72,11 @@ async def overloaded(
     batches = [bodies[n : n + BATCH] for n in range(0, count, BATCH)]
     await asyncio.gather(*(load.submit_together(batch) for batch in batches))
     if stop_s:
-        await until(lambda: _taken(service, per_s, stop_after * count), "some of it is taken", deadline_s)
+        await until(lambda: _taken(service, per_s, count / 2), "half of it is taken", deadline_s)
         async with stopped(service):
             await asyncio.sleep(stop_s)  # what is tried is that time passes
-    await until(lambda: _all_ended(service), "everything has ended", deadline_s)
+    await until(lambda: _taken(service, per_s, count), "each device was pushed to", deadline_s)
+    await until(lambda: _none_open(service), "everything has ended", deadline_s)
     stories = await final_stories(service, load.ledger)
     await compare_with_lab(service, list(load.ledger.entries.values()), stories)
     return await _counted(service, per_s, Counter(story["status"] for story in stories.values()))
@@ -104,9 +104,9 @@ async def _taken(service: Service, per_s: dict[str, float], least: float) -> boo
     return all(queues[gateway]["taken"] >= least for gateway in per_s)
 
 
-async def _all_ended(service: Service) -> bool:
-    """Nothing is open; the order is that in which a notification moves."""
-    for status in sorted(OPEN, key=["scheduled", "pending", "processing"].index):
+async def _none_open(service: Service) -> bool:
+    """Whether nothing is open just now, asked for cheaply."""
+    for status in OPEN:
         _, page = await service.ask("GET", f"/v1/notifications?limit=1&status={status}")
         if page["items"]:
             return False
