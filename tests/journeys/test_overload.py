@@ -35,6 +35,7 @@ async def test_what_a_slow_provider_holds_is_not_sent_again(
         run = await overloaded(service, await _callers(service, rng), SLOW, 1_500, stop_s=stop_s)
     table("overload", provider="stops once" if stop_s else "goes on", **run.row())
     _each_once(run)
+    _kept_busy(run)
 
 
 @pytest.mark.survives("a provider of 200 a second", on="embedded", so="20,000 once each, its time used, none lost")
@@ -47,6 +48,7 @@ async def test_twenty_thousand_wait_for_a_slow_provider(tmp_path: Path, rng: ran
         run = await overloaded(service, await _callers(service, rng), SLOW, MANY, deadline_s=600)
     survived(**run.row())
     _each_once(run)
+    _kept_busy(run)
 
 
 @pytest.mark.survives("a provider of 200 a second, stopped for 15 s", on="embedded", so="20,000 once each, none lost")
@@ -61,6 +63,7 @@ async def test_twenty_thousand_outlast_a_stop_of_a_slow_provider(
         run = await overloaded(service, await _callers(service, rng), SLOW, MANY, stop_s=15, deadline_s=600)
     survived(**run.row())
     _each_once(run)
+    _kept_busy(run)
 
 
 @pytest.mark.survives(
@@ -74,12 +77,23 @@ async def test_full_speed_makes_no_copies_and_opens_no_breaker(
 ) -> None:
     """Both providers at once for each user, one of them four times as fast as the other."""
     async with running(tmp_path, workers=2) as service:
-        run = await overloaded(service, await _callers(service, rng), FULL_SPEED, MANY, deadline_s=300)
+        run = await overloaded(service, await _callers(service, rng), FULL_SPEED, MANY)
     survived(**run.row())
-    assert run.statuses == {"sent": MANY}
-    assert run.twice.total() <= TWICE * 2 * MANY, run
-    assert not run.opened, run
+    _each_once(run)
     assert run.idle_share("fcm") < IDLE, run
+    assert not run.opened, run
+
+
+@pytest.mark.survives("20,000 at full speed, providers stopped for 12 s", on="embedded", so="once each, none lost")
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.asyncio
+async def test_a_stop_at_full_speed_makes_no_copies(tmp_path: Path, rng: random.Random, survived: Survived) -> None:
+    """As on a machine that stands still for longer than an answer is waited for: much is in flight just then."""
+    async with running(tmp_path, workers=2) as service:
+        run = await overloaded(service, await _callers(service, rng), FULL_SPEED, MANY, stop_s=12)
+    survived(**run.row())
+    _each_once(run)
 
 
 async def _callers(service: Service, rng: random.Random) -> Load:
@@ -89,6 +103,8 @@ async def _callers(service: Service, rng: random.Random) -> Load:
 
 def _each_once(run: Run) -> None:
     assert run.statuses == {"sent": run.accepted}
-    for gateway in SLOW:
-        assert run.twice[gateway] <= TWICE * run.accepted, run
-        assert run.idle_share(gateway) < IDLE, run
+    assert all(run.twice[gateway] <= TWICE * run.accepted for gateway in run.queues), run
+
+
+def _kept_busy(run: Run) -> None:
+    assert all(run.idle_share(gateway) < IDLE for gateway in run.queues), run
