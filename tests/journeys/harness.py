@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import signal
@@ -75,13 +76,20 @@ class Lab:
             command += [f"--{name}-port", port]
         self._process, self.urls = await _started(command, self.directory.with_name("lab.log"), self.python_path)
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def end(self) -> None:
         """Kill it: what arrived is forgotten."""
         _killed(self._process)
 
     async def ask(self, method: str, path: str, body: Any = None) -> Any:
         """One call of its admin API."""
-        async with self._session.request(method, self.urls["admin"] + path, json=body) as answer:
+        sent = None if body is None else io.BytesIO(json.dumps(body).encode())  # what is long goes by pieces
+        async with self._session.request(method, self.urls["admin"] + path, data=sent) as answer:
             said = await answer.json()
             assert answer.status < 300, said
             return said

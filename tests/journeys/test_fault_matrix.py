@@ -65,6 +65,7 @@ THROTTLES = (
     Fault(
         "429, Retry-After a date", ({"answer": {"status": 429, "reason": "TooManyRequests", "retry_after_date_s": 2}},)
     ),
+    Fault("one a second, a queue of one", ({"pace": {"per_s": 1, "queue": 1}},)),
 )
 HOLES = (
     Fault("black hole", ({"black_hole": {}},)),
