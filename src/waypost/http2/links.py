@@ -14,6 +14,7 @@ from .opening import Limits
 from .results import Answer
 from .settings import Origin, PoolSettings
 from .sockets import Sockets
+from .stream import Stream
 from .upkeep import UpkeepRules
 
 # A lifetime is shortened by up to this fraction, so that connections opened together do not end together.
@@ -133,6 +134,13 @@ class Links:
         return sum([len(link.connection.streams) for link in self.ready]) + sum(
             [len(link.connection.streams) for link in self.leaving]
         )
+
+    def carrying(self, stream: Stream) -> Link | None:
+        """The connection that *stream* is in flight on."""
+        for link in [*self.ready, *self.leaving]:
+            if link.connection.streams.get(stream.stream_id) is stream:
+                return link
+        return None
 
     def next_attempt_at(self) -> float:
         """When there can be a connection at the earliest, by the loop's clock; 0 unless one must be waited for."""

@@ -61,14 +61,22 @@ class Pool:
         """Begin to connect, in the background; a server that is away is no error."""
         self._links.start()
 
-    def request(self, head: bytes, body: bytes, deadline: float, on_result: Callable[[Result], None]) -> None:
+    def request(
+        self,
+        head: bytes,
+        body: bytes,
+        deadline: float,
+        on_result: Callable[[Result], None],
+        answer_by: float = 0.0,
+    ) -> None:
         """Send a request, now or when a stream is free.
 
-        *head* is a whole header block (`encode_headers`), *deadline* an instant of the loop's clock that covers
-        everything from here to the answer. *on_result* is called exactly once, never before this returns.
+        *head* is a whole header block (`encode_headers`). *deadline* and *answer_by* are instants of the loop's clock:
+        what still waits to be sent at the first is Unsent; what was sent is waited for until the second (the deadline,
+        where none is given) and is Unknown then. *on_result* is called exactly once, never before this returns.
         """
         self._requests_total += 1
-        stream = Stream(head, body, deadline, on_result)
+        stream = Stream(head, body, deadline, on_result, answer_by)
         if not self._queue and not self._closed and deadline > self._loop.time():
             link = self._links.pick()
             if link is not None:
@@ -182,7 +190,7 @@ class Pool:
         self._links.fill()
 
     def _send_again(self, stream: Stream, refused_by: Connection) -> None:
-        if stream.resent or self._closed == "the pool is closed":
+        if stream.resent or stream.overdue or self._closed == "the pool is closed":
             self._conclude(stream, Unsent(stream.refusal))
             return
         stream.resent = True
@@ -196,11 +204,15 @@ class Pool:
             del self._queue[stream]
             self._conclude(stream, Unsent("deadline passed while queued"))
             return
-        for link in [*self._links.ready, *self._links.leaving]:
-            if link.connection.streams.get(stream.stream_id) is stream:
-                link.cancel(stream, "no answer before the deadline")
-                self._links.progressed(link)
-                return
+        link = self._links.carrying(stream)
+        if link is None:
+            return
+        if stream.overdue or stream.answer_by <= stream.deadline:
+            link.cancel(stream, "no answer before the deadline")
+            self._links.progressed(link)
+        else:
+            stream.overdue = True
+            self._deadlines.extend(stream)
 
     def _refuse_queued(self, reason: str) -> None:
         queued = list(self._queue)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
+from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
 from tests.unit.http2 import peer
 from waypost.http2 import Answer, GoAwayReceived, Lost, Origin, Pool, PoolEvent, PoolSettings, Result, Unknown, Unsent
@@ -59,6 +59,7 @@ class Server:
 
     streams: int = 100
     latency_s: float = 0.05
+    takes_s: float = 0.0  # from a request to its answer, beside latency
     idle_s: float | None = None
     max_age_s: float | None = None
     pings_allowed: int | None = None
@@ -101,6 +102,8 @@ class Served(asyncio.Transport):
         self.refused_above = LARGEST_STREAM_ID
         self.idle_pings = 0
         self.silent = False  # this connection alone: nothing arrives any more, either way
+        self.wedged = False  # this connection alone: PINGs are answered, requests are not
+        self.resets: list[int] = []  # streams that the client gave up
         self._loop = asyncio.get_running_loop()
         self._dead = False
         # Timers of the same moment fire in any order: these keep it.
@@ -182,6 +185,8 @@ class Served(asyncio.Transport):
                     self._bodies[frame.stream_id] = b"" if isinstance(frame, HeadersFrame) else frame.data
                     if "END_STREAM" in frame.flags:
                         self._request(frame.stream_id, self._bodies.pop(frame.stream_id))
+                case RstStreamFrame():
+                    self.resets.append(frame.stream_id)
                 case GoAwayFrame():
                     pass  # the client closes
                 case _:
@@ -207,8 +212,8 @@ class Served(asyncio.Transport):
         server.executed[body] += 1
         if server.resets:
             self.say(peer.rst(stream_id, 2))
-        elif server.answers:
-            self.say(peer.answer(stream_id))
+        elif server.answers and not self.wedged:
+            self._loop.call_later(server.takes_s, self.say, peer.answer(stream_id))
 
 
 class Bench:
@@ -222,8 +227,8 @@ class Bench:
         self.loop = asyncio.get_running_loop()
         self.pool = Pool(ORIGIN, settings, on_event=self.events.append, jitter=lambda: 0.5, dial=server.dial)
 
-    def ask(self, deadline_s: float = 10.0) -> bytes:
-        """A request; its body, which no other has."""
+    def ask(self, deadline_s: float = 10.0, answer_by_s: float = 0.0) -> bytes:
+        """A request; its body, which no other has. A late answer is waited for where *answer_by_s* says so."""
         body = b"%d" % self.asked
         self.asked += 1
 
@@ -231,7 +236,8 @@ class Bench:
             assert body not in self.results, "ended twice"
             self.results[body] = result
 
-        self.pool.request(peer.HEAD, body, self.loop.time() + deadline_s, on_result)
+        now = self.loop.time()
+        self.pool.request(peer.HEAD, body, now + deadline_s, on_result, now + answer_by_s if answer_by_s else 0.0)
         return body
 
     def goaways(self) -> list[GoAwayReceived]:

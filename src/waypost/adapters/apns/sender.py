@@ -27,6 +27,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.origin import origin_of
+from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
@@ -39,7 +40,6 @@ from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
-TIMEOUT_S = 10.0
 USEFUL_STREAMS = 500
 """Deliveries in flight per connection beyond which more of them only wait."""
 
@@ -72,16 +72,16 @@ class _Shared:
 class _Sending:
     """One delivery on its way: where it is tried, and what was tried before."""
 
-    __slots__ = ("deadline", "delivery", "foreign", "jwt", "renewed", "report", "shared", "turned")
+    __slots__ = ("delivery", "foreign", "jwt", "renewed", "report", "shared", "turned", "until")
 
     def __init__(
-        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, deadline: float, *, foreign: bool
+        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until, *, foreign: bool
     ) -> None:
         self.delivery = delivery
         self.report = report
         self.shared = shared
         self.jwt = jwt
-        self.deadline = deadline
+        self.until = until
         self.foreign = foreign
         """Tried at the environment that is not the app's own."""
         self.turned = False
@@ -110,7 +110,7 @@ class ApnsSender:
         self.credential: Final = CredentialId(f"{app}/{APNS}")
         self.capabilities: Final = Capabilities(
             channel=APNS,
-            request_timeout_ms=int(TIMEOUT_S * 1000),
+            request_timeout_ms=request_timeout_ms(),
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
             payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
         )
@@ -148,7 +148,7 @@ class ApnsSender:
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
-        deadline = self._loop.time() + TIMEOUT_S
+        patience = until(self._loop.time())
         jwt = self._identity.jwt_at(now)
         shared: _Shared | None = None
         for delivery in batch:
@@ -160,7 +160,7 @@ class ApnsSender:
                 self._loop.call_soon(report, delivery, refusal)
             else:
                 foreign = self._heals and token in self._foreign
-                self._request(_Sending(delivery, report, shared, jwt, deadline, foreign=foreign))
+                self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
@@ -209,7 +209,7 @@ class ApnsSender:
         else:
             assert self._broadcasts is not None
             gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
-        gateway.request(shared.notification.kind, path, head, shared.body, one.deadline, ended)
+        gateway.request(shared.notification.kind, path, head, shared.body, one.until, ended)
 
     def _every_gateway(self) -> list[Gateway]:
         return [*self._gateways.values(), *([self._broadcasts] if self._broadcasts is not None else [])]
