@@ -1,7 +1,8 @@
 """Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
 
-They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile before
-it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S` at most.
+They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile
+before it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S`
+at most.
 """
 
 import asyncio

@@ -85,6 +85,10 @@ class Pool:
                 return
         self._enqueue(stream)
 
+    def give_back(self, reason: str) -> None:
+        """End what is queued as Unsent: the caller knows that the server would take none of it."""
+        self._refuse_queued(reason)
+
     def room(self) -> int:
         """How many requests would go out now without queueing."""
         if self._queue or self._closed:
@@ -97,6 +101,7 @@ class Pool:
         links = self._links
         return PoolStats(
             connections=len(links.ready) + len(links.leaving),
+            ready=len(links.ready),
             connecting=len(links.attempts.running),
             in_flight=links.in_flight(),
             queued=len(self._queue),
@@ -180,6 +185,8 @@ class Pool:
             reason = "deadline passed before it was sent"
         if not reason and len(self._queue) >= self._max_queue:
             reason = "queue full"
+        if not reason:
+            self._links.attempts.hurry()
         if not reason and self._links.next_attempt_at() >= stream.deadline:
             reason = f"no connection before the deadline: {self._links.attempts.last_failure}"
         if reason:
@@ -190,29 +197,30 @@ class Pool:
         self._links.fill()
 
     def _send_again(self, stream: Stream, refused_by: Connection) -> None:
-        if stream.resent or stream.overdue or self._closed == "the pool is closed":
+        if stream.overdue or self._closed == "the pool is closed":
             self._conclude(stream, Unsent(stream.refusal))
             return
-        stream.resent = True
         stream.refused_by = refused_by
         self._resent_total += 1
         self._queue[stream] = None
         self._queue.move_to_end(stream, last=False)
+        self._links.attempts.hurry()
 
     def _deadline_passed(self, stream: Stream) -> None:
         if stream in self._queue:
             del self._queue[stream]
-            self._conclude(stream, Unsent("deadline passed while queued"))
+            self._conclude(stream, Unsent(stream.refusal or "deadline passed while queued"))
             return
         link = self._links.carrying(stream)
         if link is None:
             return
-        if stream.overdue or stream.answer_by <= stream.deadline:
-            link.cancel(stream, "no answer before the deadline")
-            self._links.progressed(link)
-        else:
+        if not stream.overdue:
             stream.overdue = True
-            self._deadlines.extend(stream)
+            self._links.overdue(link, stream)
+            if stream.answer_by > stream.deadline:
+                self._deadlines.extend(stream)
+                return
+        self._links.give_up(link, stream)
 
     def _refuse_queued(self, reason: str) -> None:
         queued = list(self._queue)

@@ -23,7 +23,6 @@ class Stream:
     received: int = 0
     trailers: tuple[Field, ...] = ()
     refusal: str = ""  # why the peer, or our side, took nothing of it
-    resent: bool = False
     refused_by: object = None  # the connection that refused it
     tick: int = 0
     overdue: bool = False  # its deadline passed in flight; a late answer is waited for

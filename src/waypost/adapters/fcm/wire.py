@@ -23,8 +23,8 @@ MAX_AGE_S = 59 * 60.0
 PING_AFTER_SILENCE_S = 11.0
 """A connection that answers nothing is asked for life, and given up 5 s later; never one that is idle.
 
-More than half of the time that an answer is waited for: of any two requests that follow each other, both unanswered, no more than two
-PINGs lie between.
+More than half of the time that an answer is waited for: of any two requests that follow each other, both unanswered, no
+more than two PINGs lie between.
 """
 
 
@@ -83,7 +83,7 @@ class Wire:
         await asyncio.gather(self._main.close(), self._reserve.close())
 
     def _room_for_urgent(self) -> int:
-        if self._reserve.stats.connections:
+        if self._reserve.stats.ready:
             return self._main.room() + self._reserve.room()
         # Nothing goes out before the reserve is connected, and nothing makes it connect but a request.
         return self._main.room() or int(not self._reserve.stats.queued)
