@@ -2,7 +2,9 @@
 
 HURRIED = """
 from waypost.adapters.fcm import errors
+from waypost.adapters.push import patience
 
 errors.FIRST_WAIT_MS, errors.FIRST_WAITS_MS = 300, {}
+patience.EXPECTED_S, patience.ANSWER_BY_S = 3.0, 6.0
 """
-"""As ``sitecustomize``. Nothing but what FCM asks for, 10 s before a retry, is changed."""
+"""As ``sitecustomize``. What FCM asks for, 10 s before a retry, and how long an answer is waited for; nothing else."""

@@ -61,6 +61,11 @@ class Reception:
         ends = budget is not None and reply.answer is not None and _charge(request.connection, reply.answer, budget)
         return msgspec.structs.replace(reply, delay_s=delay_s, first=first, ends=ends)
 
+    def swallow(self, request: Request, hole: BlackHole) -> None:
+        """Take *request*, which came on a connection where nothing is answered any more."""
+        request.connection.requests += 1
+        self._unanswered(request, accept=hole.accept)
+
     def _final(self, request: Request, token: str, action: Do) -> Reply | None:
         """Carry out a rule that decides; None when it leaves the request to the gateway."""
         if action.answer:
