@@ -1,6 +1,7 @@
 """The pool against connections that fail, fall silent, or are none: over TLS on loopback."""
 
 import asyncio
+import ssl
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hyperframe.frame import PingFrame
 
 from tests.adapters.http2.client import Tls, client
 from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.strict_tls import refusing
 from tests.unit.http2 import peer
 from waypost.http2 import (
     Answer,
@@ -139,3 +141,24 @@ async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
     async with scripted(None, speaks_http1) as port, client(port, None) as one:
         result = await one.ask()
         assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_client_certificate_that_is_refused_is_told_by_its_alert(tls: Tls, version: ssl.TLSVersion) -> None:
+    """In TLS 1.3 after the client's part of the handshake: what was written by then was not taken, so it is Unsent."""
+    strict = tls.server("h2")
+    strict.verify_mode = ssl.CERT_REQUIRED
+    strict.load_verify_locations(tls.cert_file)
+    strict.maximum_version = version
+    with refusing(strict) as port:
+        async with client(port, tls) as one:
+            result = await one.ask(deadline_s=0.5)
+            assert isinstance(result, Unsent)
+            told: ConnectFailed | ConnectionClosed
+            if version is ssl.TLSVersion.TLSv1_3:
+                told = await one.saw(ConnectionClosed)
+                assert told.alert == "certificate_required"
+            else:
+                told = await one.saw(ConnectFailed)
+                assert told.alert == "handshake_failure"

@@ -45,6 +45,11 @@ class Gateway:
         named = encode_headers(((b":path", path.encode()),))
         self._pools[kind].request(b"".join((self._head, named, head)), body, until.deadline, ended, until.answer_by)
 
+    def give_back(self, why: str) -> None:
+        """End what waits to be sent as not sent: Apple would take none of it."""
+        for pool in self._distinct():
+            pool.give_back(why)
+
     @property
     def connections(self) -> int:
         """Open now."""
