@@ -2,17 +2,16 @@
 
 HURRIED = """
 from waypost.adapters.fcm import errors
+from waypost.adapters.push import patience
 
 errors.FIRST_WAIT_MS, errors.FIRST_WAITS_MS = 300, {}
+patience.EXPECTED_S, patience.ANSWER_BY_S = 3.0, 6.0
 """
-"""As ``sitecustomize``. Nothing but what FCM asks for, 10 s before a retry, is changed."""
+"""As ``sitecustomize``. What FCM asks for, 10 s before a retry, and how long an answer is waited for; nothing else."""
 
 IMPATIENT_S = 2.0
 
 IMPATIENT = f"""{HURRIED}
-from waypost.adapters.apns import sender as apns
-from waypost.adapters.fcm import sender as fcm
-
-apns.TIMEOUT_S = fcm.TIMEOUT_S = {IMPATIENT_S}
+patience.EXPECTED_S, patience.ANSWER_BY_S = {IMPATIENT_S}, {2 * IMPATIENT_S}
 """
-"""As ``sitecustomize``. An answer is waited for as many seconds as this says, not 10."""
+"""As ``sitecustomize``. An answer is late after as many seconds as this says, and waited for twice as long."""

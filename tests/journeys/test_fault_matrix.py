@@ -87,6 +87,7 @@ CONNECTIONS = (
     Fault(
         "OAuth invalid_grant", ({"answer": {"status": 400, "reason": "invalid_grant"}},), where="oauth", revokes=True
     ),
+    Fault("silent streams, PING answered", ({"black_hole": {"scope": "streams"}},)),
     Fault("silent connection", ({"black_hole": {"scope": "connection"}},)),
 )
 PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((each,) for each in CONNECTIONS))

@@ -11,7 +11,7 @@ from .sockets import Sockets
 
 
 class Attempts:
-    """Opens links on demand and tells what came of it: `on_open` with the link, or `on_failure` with a reason."""
+    """Opens links on demand and tells what came of it: `on_open` with the link, or `on_failure` with why and alert."""
 
     def __init__(
         self,
@@ -20,18 +20,20 @@ class Attempts:
         loop: asyncio.AbstractEventLoop,
         sockets: Sockets,
         jitter: Callable[[], float],
+        waiting: Callable[[], int],
     ) -> None:
         self.running: set[asyncio.Task[None]] = set()
         self.total = 0
         self.last_failure = ""
         self.on_open: Callable[[Link], None]
-        self.on_failure: Callable[[str], None]
+        self.on_failure: Callable[[str, str], None]
         self.on_retry: Callable[[], None]
         self._connect = connect
         self._settings = settings
         self._loop = loop
         self._sockets = sockets
         self._jitter = jitter
+        self._waiting = waiting
         self._failures = 0
         self._retry: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -62,11 +64,21 @@ class Attempts:
         """A connection could not be made or was of no use: plan the next attempt; seconds until then."""
         settings = self._settings
         delay_s = min(settings.backoff_cap_s, settings.backoff_base_s * 2.0 ** min(self._failures, 30))
+        if self._waiting():
+            delay_s = min(delay_s, settings.backoff_waiting_cap_s)
         delay_s *= 0.5 + 0.5 * self._jitter()
         self._failures += 1
         if self.may_begin():
             self._retry = self._loop.call_later(delay_s, self._try_again)
         return delay_s
+
+    def hurry(self) -> None:
+        """A request waits for a connection: bring the next attempt forward."""
+        if self._retry is not None:
+            at = self._loop.time() + self._settings.backoff_waiting_cap_s * (0.5 + 0.5 * self._jitter())
+            if at < self._retry.when():
+                self._retry.cancel()
+                self._retry = self._loop.call_at(at, self._try_again)
 
     async def stop(self) -> None:
         """Give up what is being tried, and try no more."""
@@ -82,18 +94,18 @@ class Attempts:
     async def _attempt(self) -> None:
         task = asyncio.current_task()
         assert task is not None
-        failure = ""
+        failure = alert = ""
         try:
             link = await self._connect()
-            failure = link.start()
+            failure, alert = link.start(), link.alert
         except DialError as error:
-            failure = str(error)
+            failure, alert = str(error), error.alert
         finally:
             self.running.discard(task)
         if failure:
             self._sockets.give_back()
             self.last_failure = failure
-            self.on_failure(failure)
+            self.on_failure(failure, alert)
         else:
             self.on_open(link)
 
@@ -105,7 +117,7 @@ class Attempts:
             self._sockets.give_back()
         if error is not None:
             self._loop.call_exception_handler({"message": "connecting raised", "exception": error})
-            self.on_failure(f"connecting raised {type(error).__name__}")
+            self.on_failure(f"connecting raised {type(error).__name__}", "")
 
     def _try_again(self) -> None:
         self._retry = None

@@ -92,12 +92,12 @@ class Connection:
         self._replies = 0
         return b"".join(pieces)
 
-    def lost(self, reason: str) -> None:
-        """The connection is no more: what was written ends as Unknown, the rest is refused."""
+    def lost(self, reason: str, *, nothing_taken: bool = False) -> None:
+        """The connection is no more: what was written is Unknown, unless nothing was taken; the rest is refused."""
         self.failure = self.failure or reason
         self.finished = True
         for stream in self.streams.values():
-            if stream.stream_id >= self._flushed_below:
+            if nothing_taken or stream.stream_id >= self._flushed_below:
                 self._refuse(stream, reason)
             else:
                 stream.result = Unknown(reason)

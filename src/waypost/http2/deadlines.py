@@ -1,4 +1,9 @@
-"""Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer."""
+"""Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
+
+They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile
+before it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S`
+at most.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -9,10 +14,15 @@ from .stream import Stream
 
 # A deadline is noticed at most this much too late, never too early.
 TICKS_PER_S: Final = 40
+BEAT_S: Final = 0.25
+LONGEST_GAP_S: Final = 0.5
 
 
 class Deadlines:
-    """The requests that have not ended, by the tick in which they must have."""
+    """The requests that have not ended, by the tick in which they must have.
+
+    Ticks are of running time: the loop's clock without what was lost in gaps.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_passed: Callable[[Stream], None]) -> None:
         self._loop = loop
@@ -20,19 +30,16 @@ class Deadlines:
         self._ticks: dict[int, set[Stream]] = {}
         self._order: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+        self._lost_s = 0.0
 
     def add(self, stream: Stream) -> None:
-        """Watch *stream* until `discard`."""
-        tick = int(stream.deadline * TICKS_PER_S) + 1
-        stream.tick = tick
-        waiting = self._ticks.get(tick)
-        if waiting is None:
-            self._ticks[tick] = {stream}
-            heappush(self._order, tick)
-            if self._order[0] == tick:
-                self._arm()
-        else:
-            waiting.add(stream)
+        """Watch *stream* until `discard`, or until its deadline has passed."""
+        self._watch(stream, int((stream.deadline - self._lost_s) * TICKS_PER_S) + 1)
+
+    def extend(self, stream: Stream) -> None:
+        """Watch *stream*, whose deadline has passed, until it need not be waited for any more."""
+        self._watch(stream, stream.tick + int((stream.answer_by - stream.deadline) * TICKS_PER_S))
 
     def discard(self, stream: Stream) -> None:
         """Forget *stream*, if it is watched."""
@@ -48,17 +55,35 @@ class Deadlines:
         self._ticks.clear()
         self._order.clear()
 
+    def _watch(self, stream: Stream, tick: int) -> None:
+        stream.tick = tick
+        waiting = self._ticks.get(tick)
+        if waiting is not None:
+            waiting.add(stream)
+            return
+        self._ticks[tick] = {stream}
+        heappush(self._order, tick)
+        if self._order[0] == tick:
+            if self._timer is None:
+                self._looked_at = self._loop.time()
+            self._arm()
+
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._order[0] / TICKS_PER_S, self._pass)
+        due = self._order[0] / TICKS_PER_S + self._lost_s
+        self._timer = self._loop.call_at(min(due, self._looked_at + BEAT_S), self._look)
 
-    def _pass(self) -> None:
+    def _look(self) -> None:
         self._timer = None
+        now = self._loop.time()
+        self._lost_s += max(0.0, now - self._looked_at - LONGEST_GAP_S)
+        self._looked_at = now
         # Where the loop calls a little too early, the timer is set once more.
-        now = int(self._loop.time() * TICKS_PER_S)
-        while self._order and self._order[0] <= now:
-            for stream in self._ticks.pop(heappop(self._order)):
+        tick = int((now - self._lost_s) * TICKS_PER_S)
+        order = self._order
+        while order and (order[0] <= tick or not self._ticks[order[0]]):
+            for stream in self._ticks.pop(heappop(order)):
                 self._on_passed(stream)
-        if self._order and self._timer is None:
+        if order and self._timer is None:
             self._arm()

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+from .alerts import alert_of
 from .eyeballs import Address, connect_first, interleaved
 from .proxy import ProxyRefused, open_tunnel
 from .settings import Origin
@@ -18,7 +19,11 @@ Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
 class DialError(Exception):
-    """No connection could be made; the text says why, for an operator."""
+    """No connection could be made; the text says why, for an operator, and *alert* names the server's TLS alert."""
+
+    def __init__(self, reason: str, alert: str = "") -> None:
+        super().__init__(reason)
+        self.alert = alert
 
 
 class NotHttp2(DialError):
@@ -84,7 +89,7 @@ async def _over_tls(origin: Origin, protocol: Callable[[], P], sock: socket.sock
     except ssl.SSLError as error:
         if _NO_PROTOCOL in (error.reason or ""):
             raise NotHttp2(f"{origin.host}:{origin.port} refuses HTTP/2: {error.reason}") from None
-        raise DialError(f"TLS with {origin.host}:{origin.port}: {error.reason or error}") from None
+        raise DialError(f"TLS with {origin.host}:{origin.port}: {error.reason or error}", alert_of(error)) from None
     except OSError as error:
         raise DialError(f"TLS with {origin.host}:{origin.port}: {error.strerror or error}") from None
     agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()

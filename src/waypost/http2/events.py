@@ -10,17 +10,19 @@ class ConnectionOpened:
 
 @dataclass(frozen=True)
 class ConnectionClosed:
-    """A connection that was open is no more."""
+    """A connection that was open is no more; *alert* names the TLS alert by which the server ended it, if one did."""
 
     reason: str
+    alert: str = ""
 
 
 @dataclass(frozen=True)
 class ConnectFailed:
-    """An attempt to connect failed; the next one comes after the given time."""
+    """An attempt to connect failed, perhaps by a TLS alert; the next one comes after the given time."""
 
     reason: str
     next_attempt_s: float
+    alert: str = ""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 import asyncio
 from typing import Final, Protocol, cast
 
+from .alerts import alert_of
 from .connection import Connection
 from .opening import Limits
+from .record import Record
 from .stream import Stream
 
 # Above this much unsent output a connection takes no more requests: the server does not read.
@@ -41,6 +43,9 @@ class Link(asyncio.Protocol):
         self.closing_since = 0.0
         self.lifetime_s = 0.0  # 0: no limit
         self.leave_reason = ""
+        self.alert = ""  # by which the server ended the connection
+        self.resting = False
+        self.record = Record()
         self.gone = asyncio.Event()
         self._owner = owner
         self._loop = loop
@@ -84,7 +89,9 @@ class Link(asyncio.Protocol):
         """End what was left."""
         self._transport = None
         reason = self._close_reason or (f"connection lost: {exc}" if exc else "the server closed the connection")
-        self.connection.lost(reason)
+        self.alert = alert_of(exc)
+        # An alert before the server's first frame is the end of the handshake: the server has read nothing.
+        self.connection.lost(reason, nothing_taken=self.alert != "" and not self.connection.greeted)
         self.gone.set()
         if self._started:
             self._owner.closed(self, reason)
@@ -104,7 +111,7 @@ class Link(asyncio.Protocol):
 
     def room(self) -> int:
         """How many requests may be sent now."""
-        return 0 if self._paused or self.leaving else self.connection.room()
+        return 0 if self._paused or self.leaving or self.resting else self.connection.room()
 
     def send(self, stream: Stream) -> None:
         """Start a request; it is written at the end of this turn of the loop."""
@@ -128,6 +135,15 @@ class Link(asyncio.Protocol):
     def is_doubtful(self) -> bool:
         """Whether nothing was heard since a request was given up: the server still owes a sign of life."""
         return self.given_up_at > self.heard_at
+
+    def excuse(self, gap_s: float, now: float) -> None:
+        """Take *gap_s*, in which the loop did not run, for no silence of the server."""
+        self.heard_at = min(now, self.heard_at + gap_s)
+        self.pinged_at = min(now, self.pinged_at + gap_s)
+        self.waiting_since = min(now, self.waiting_since + gap_s)
+        self.given_up_at = min(now, self.given_up_at + gap_s)
+        if self.closing_since:
+            self.closing_since = min(now, self.closing_since + gap_s)
 
     def ping(self, now: float) -> None:
         """Ask for a sign of life."""

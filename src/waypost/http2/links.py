@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from math import inf
-from typing import Final, Protocol
+from typing import Final
 
 from .attempts import Attempts
 from .connection import Connection
 from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from .frames import error_name
+from .keeper import Keeper
 from .link import Link
 from .opening import Limits
+from .requests import Requests
 from .results import Answer
 from .settings import Origin, PoolSettings
 from .sockets import Sockets
-from .upkeep import UpkeepRules
+from .stream import Stream
 
 # A lifetime is shortened by up to this fraction, so that connections opened together do not end together.
 _LIFETIME_SPREAD: Final = 0.1
@@ -23,22 +24,6 @@ _GOODBYE_S: Final = 2.0
 
 # How a connection is opened: `dial`, unless somebody tests without a network.
 Dial = Callable[[Origin, Callable[[], Link], float], Awaitable[Link]]
-
-
-class Requests(Protocol):
-    """What the connections carry, as `Links` sees it."""
-
-    def settle(self, connection: Connection) -> None:
-        """Deal with the streams in `ended` and `refused`."""
-
-    def dispatch(self) -> None:
-        """Streams may be free: send what waits."""
-
-    def unreachable(self, reason: str) -> None:
-        """An attempt to connect failed and there is no connection: what waits must not wait on."""
-
-    def waiting(self) -> int:
-        """How many requests wait for a stream."""
 
 
 class Links:
@@ -69,7 +54,6 @@ class Links:
         self._on_event = on_event
         self._jitter = jitter
         self._sockets = sockets
-        self._rules = UpkeepRules(settings)
         limits = Limits(
             settings.initial_stream_limit,
             settings.max_streams,
@@ -82,24 +66,21 @@ class Links:
             loop,
             sockets,
             jitter,
+            requests.waiting,
         )
         self.attempts.on_open = self._opened
         self.attempts.on_failure = self._connect_failed
         self.attempts.on_retry = self.fill
-        self._upkeep: asyncio.TimerHandle | None = None
-        self._upkeep_at = 0.0
-        self._short_of_sockets = False
+        self._keeper = Keeper(self, settings, loop)
 
     def start(self) -> None:
         """Begin to connect and to look after what is connected."""
         self.fill()
-        self._plan_upkeep()
+        self._keeper.plan()
 
     async def stop(self, reason: str) -> None:
         """Close all, and wait until they are closed."""
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-        self._upkeep_at = 0.0
+        self._keeper.stop()
         await self.attempts.stop()
         for link in [*self.ready, *self.leaving]:
             link.close(reason)
@@ -134,6 +115,13 @@ class Links:
             [len(link.connection.streams) for link in self.leaving]
         )
 
+    def carrying(self, stream: Stream) -> Link | None:
+        """The connection that *stream* is in flight on."""
+        for link in [*self.ready, *self.leaving]:
+            if link.connection.streams.get(stream.stream_id) is stream:
+                return link
+        return None
+
     def next_attempt_at(self) -> float:
         """When there can be a connection at the earliest, by the loop's clock; 0 unless one must be waited for."""
         return 0.0 if self.ready or self.attempts.running else self.attempts.retry_at()
@@ -142,10 +130,10 @@ class Links:
         """Open what is missing: the minimum, and one if requests wait."""
         attempts = self.attempts
         wanted = self._settings.min_connections or min(1, self._requests.waiting())
-        self._short_of_sockets = False
+        self._keeper.short_of_sockets = False
         while len(self.ready) + len(attempts.running) < wanted and attempts.may_begin():
             if not attempts.begin():
-                self._short_of_sockets = True
+                self._keeper.short_of_sockets = True
                 self.watch()
                 return
 
@@ -168,10 +156,10 @@ class Links:
         self.opened_total += 1
         self._tell(ConnectionOpened())
         self._requests.dispatch()
-        self._plan_upkeep()
+        self._keeper.plan()
 
-    def _connect_failed(self, reason: str) -> None:
-        self._tell(ConnectFailed(reason, self.attempts.back_off()))
+    def _connect_failed(self, reason: str, alert: str) -> None:
+        self._tell(ConnectFailed(reason, self.attempts.back_off(), alert))
         if not self.ready and not self.attempts.running:
             self._requests.unreachable(reason)
 
@@ -180,24 +168,60 @@ class Links:
     def progressed(self, link: Link) -> None:
         """Hand over what ended, and let go of a connection that the server has announced to end."""
         connection = link.connection
-        if connection.ended and not link.answered:
-            link.answered = True
-            self.attempts.was_of_use()
+        if connection.ended:
+            self._answered(link)
+        elif connection.refused and not connection.finished:
+            self._refused(link)
         if connection.finished:
             self._finish(link)
         unfit = not link.leaving and self._is_unfit(connection)
         if unfit:
             self._leave(link, "an answer says that it is of no use")
-        self._requests.settle(connection)
-        if link.leaving and not connection.streams:
-            link.close(link.leave_reason)
+        self._pass_on(link)
         if unfit:
             self.fill()
 
+    def _pass_on(self, link: Link) -> None:
+        self._requests.settle(link.connection)
+        if link.leaving and not link.connection.streams:
+            link.close(link.leave_reason)
+
+    def _answered(self, link: Link) -> None:
+        link.record.answered(link.connection)
+        if not link.answered:
+            link.answered = True
+            self.attempts.was_of_use()
+
+    def _refused(self, link: Link) -> None:
+        """Let a connection rest that does nothing but refuse: what it gave back would come back at once."""
+        rest_s = link.record.refused()
+        if rest_s:
+            link.resting = True
+            self._loop.call_later(rest_s, self._rested, link)
+
+    def _rested(self, link: Link) -> None:
+        link.resting = False
+        self._requests.dispatch()
+
+    # What deadlines tell
+
+    def overdue(self, link: Link, stream: Stream) -> None:
+        """Give no more requests to a connection, alive or not, that is in doubt, where another can take its place."""
+        if link.record.overdue(stream, link.connection) and not link.leaving and self._has_successor():
+            self.retire(link, "its requests were not answered before their deadlines")
+
+    def give_up(self, link: Link, stream: Stream) -> None:
+        """Wait no longer for the answer to *stream*."""
+        link.cancel(stream, "no answer before the deadline")
+        self._pass_on(link)
+
+    def _has_successor(self) -> bool:
+        attempts = self.attempts
+        return len(self.ready) > 1 or bool(attempts.running) or (attempts.may_begin() and attempts.begin())
+
     def watch(self) -> None:
         """A connection is in use again, or closes: it is judged more often."""
-        if self._upkeep_at > self._loop.time() + self._rules.every_s:
-            self._plan_upkeep()
+        self._keeper.watch()
 
     def closed(self, link: Link, reason: str) -> None:
         """Replace a connection that is no more: at once if it had been of use, else with backoff."""
@@ -207,7 +231,7 @@ class Links:
         else:
             self.ready.remove(link)
             self._replace(link)
-        self._tell(ConnectionClosed(reason))
+        self._tell(ConnectionClosed(reason, link.alert))
         self._requests.settle(link.connection)
         self.fill()
 
@@ -248,41 +272,6 @@ class Links:
         if not link.connection.streams:
             link.close(reason)
         self.fill()
-
-    # Upkeep
-
-    def _plan_upkeep(self) -> None:
-        if self._upkeep is not None:
-            self._upkeep.cancel()
-        now = self._loop.time()
-        self._upkeep_at = self._rules.next_check(self.ready, self.leaving, now)
-        if self._short_of_sockets:
-            self._upkeep_at = now + self._rules.every_s
-        self._upkeep = None if self._upkeep_at == inf else self._loop.call_at(self._upkeep_at, self._keep_up)
-
-    def _keep_up(self) -> None:
-        now = self._loop.time()
-        rules = self._rules
-        for link in [*self.ready, *self.leaving]:
-            rules.check_life(link, now)
-        for link in list(self.ready):
-            if rules.is_idle(link, now):
-                self.retire(link, f"idle for {self._settings.idle_timeout_s:g} s")
-            elif rules.is_aged(link, now):
-                self._rotate(link, now)
-        surplus = rules.surplus(self.ready, now)
-        if surplus is not None:
-            self.retire(surplus, "not needed any more")
-        self.fill()
-        self._plan_upkeep()
-
-    def _rotate(self, link: Link, now: float) -> None:
-        """Open the successor of an aged connection first, where there is a socket for it."""
-        attempts = self.attempts
-        successor = any([other.room() > 0 and not self._rules.is_aged(other, now) for other in self.ready])
-        if not successor and (attempts.running or not attempts.may_begin() or attempts.begin()):
-            return
-        self.retire(link, "reached its maximum age")
 
     def _tell(self, event: PoolEvent) -> None:
         if self._on_event is not None:

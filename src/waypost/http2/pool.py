@@ -61,14 +61,22 @@ class Pool:
         """Begin to connect, in the background; a server that is away is no error."""
         self._links.start()
 
-    def request(self, head: bytes, body: bytes, deadline: float, on_result: Callable[[Result], None]) -> None:
+    def request(
+        self,
+        head: bytes,
+        body: bytes,
+        deadline: float,
+        on_result: Callable[[Result], None],
+        answer_by: float = 0.0,
+    ) -> None:
         """Send a request, now or when a stream is free.
 
-        *head* is a whole header block (`encode_headers`), *deadline* an instant of the loop's clock that covers
-        everything from here to the answer. *on_result* is called exactly once, never before this returns.
+        *head* is a whole header block (`encode_headers`). *deadline* and *answer_by* are instants of the loop's clock:
+        what still waits to be sent at the first is Unsent; what was sent is waited for until the second (the deadline,
+        where none is given) and is Unknown then. *on_result* is called exactly once, never before this returns.
         """
         self._requests_total += 1
-        stream = Stream(head, body, deadline, on_result)
+        stream = Stream(head, body, deadline, on_result, answer_by)
         if not self._queue and not self._closed and deadline > self._loop.time():
             link = self._links.pick()
             if link is not None:
@@ -76,6 +84,10 @@ class Pool:
                 link.send(stream)
                 return
         self._enqueue(stream)
+
+    def give_back(self, reason: str) -> None:
+        """End what is queued as Unsent: the caller knows that the server would take none of it."""
+        self._refuse_queued(reason)
 
     def room(self) -> int:
         """How many requests would go out now without queueing."""
@@ -89,6 +101,7 @@ class Pool:
         links = self._links
         return PoolStats(
             connections=len(links.ready) + len(links.leaving),
+            ready=len(links.ready),
             connecting=len(links.attempts.running),
             in_flight=links.in_flight(),
             queued=len(self._queue),
@@ -172,6 +185,8 @@ class Pool:
             reason = "deadline passed before it was sent"
         if not reason and len(self._queue) >= self._max_queue:
             reason = "queue full"
+        if not reason:
+            self._links.attempts.hurry()
         if not reason and self._links.next_attempt_at() >= stream.deadline:
             reason = f"no connection before the deadline: {self._links.attempts.last_failure}"
         if reason:
@@ -182,25 +197,30 @@ class Pool:
         self._links.fill()
 
     def _send_again(self, stream: Stream, refused_by: Connection) -> None:
-        if stream.resent or self._closed == "the pool is closed":
+        if stream.overdue or self._closed == "the pool is closed":
             self._conclude(stream, Unsent(stream.refusal))
             return
-        stream.resent = True
         stream.refused_by = refused_by
         self._resent_total += 1
         self._queue[stream] = None
         self._queue.move_to_end(stream, last=False)
+        self._links.attempts.hurry()
 
     def _deadline_passed(self, stream: Stream) -> None:
         if stream in self._queue:
             del self._queue[stream]
-            self._conclude(stream, Unsent("deadline passed while queued"))
+            self._conclude(stream, Unsent(stream.refusal or "deadline passed while queued"))
             return
-        for link in [*self._links.ready, *self._links.leaving]:
-            if link.connection.streams.get(stream.stream_id) is stream:
-                link.cancel(stream, "no answer before the deadline")
-                self._links.progressed(link)
+        link = self._links.carrying(stream)
+        if link is None:
+            return
+        if not stream.overdue:
+            stream.overdue = True
+            self._links.overdue(link, stream)
+            if stream.answer_by > stream.deadline:
+                self._deadlines.extend(stream)
                 return
+        self._links.give_up(link, stream)
 
     def _refuse_queued(self, reason: str) -> None:
         queued = list(self._queue)

@@ -44,6 +44,8 @@ class PoolSettings:
     max_queue: int = 10_000
     backoff_base_s: float = 0.2
     backoff_cap_s: float = 30.0
+    # The cap while requests wait for a connection.
+    backoff_waiting_cap_s: float = 1.0
     # Streams to use before the server's SETTINGS came (0: wait for them), and at most, whatever it allows.
     initial_stream_limit: int = 1
     max_streams: int = 1000
@@ -66,6 +68,7 @@ class PoolStats:
     """A pool at one moment; names ending in `_total` only grow."""
 
     connections: int  # that take requests, or only finish what they have
+    ready: int  # of those, that take requests
     connecting: int
     in_flight: int
     queued: int

@@ -28,15 +28,23 @@ class Stream:
     received: int = 0
     trailers: tuple[Field, ...] = ()
     refusal: str = ""  # why the peer, or our side, took nothing of it
-    resent: bool = False
     refused_by: object = None  # the connection that refused it
     tick: int = 0
+    overdue: bool = False  # its deadline passed in flight; a late answer is waited for
 
-    def __init__(self, head: bytes, body: bytes, deadline: float, on_result: Callable[[Result], None]) -> None:
+    def __init__(
+        self,
+        head: bytes,
+        body: bytes,
+        deadline: float,
+        on_result: Callable[[Result], None],
+        answer_by: float = 0.0,
+    ) -> None:
         self.head = head
         self.body = body
         self.deadline = deadline
         self.on_result = on_result
+        self.answer_by = answer_by  # the deadline, where this is before it
         self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
     def begin(self, stream_id: int) -> None:

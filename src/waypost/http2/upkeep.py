@@ -50,8 +50,8 @@ class UpkeepRules:
             due = min(due, max(link.heard_at, link.pinged_at) + settings.ping_after_idle_s)
         return due
 
-    def check_life(self, link: Link, now: float) -> None:
-        """Send a PING over a silent connection, and cut one that did not answer or does not close."""
+    def check_life(self, link: Link, now: float) -> bool:
+        """Send a PING over a silent connection, and cut one that does not close; whether a PING went unanswered."""
         settings = self._settings
         in_use = len(link.connection.streams)
         if in_use:
@@ -59,14 +59,14 @@ class UpkeepRules:
         if link.closing_since and now - link.closing_since >= _GOODBYE_S:
             link.abort("closed")
         elif link.connection.pong_awaited and link.heard_at <= link.pinged_at:
-            if now - link.pinged_at >= settings.ping_timeout_s:
-                link.abort(f"connection lost: PING not answered within {settings.ping_timeout_s:g} s")
+            return now - link.pinged_at >= settings.ping_timeout_s
         else:
             must_speak = in_use or link.is_doubtful()
             silent_since = max(link.heard_at, link.pinged_at, link.waiting_since if must_speak else 0.0)
             after_s = settings.ping_after_silence_s if must_speak else settings.ping_after_idle_s
             if after_s is not None and now - silent_since >= after_s:
                 link.ping(now)
+        return False
 
     def is_idle(self, link: Link, now: float) -> bool:
         """Whether the connection has carried nothing for too long."""

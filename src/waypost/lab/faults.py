@@ -79,9 +79,10 @@ class Rst(_Part, frozen=True):
 
 
 class BlackHole(_Part, frozen=True):
-    """Never answer; scope `connection` also stops reading and answering PING."""
+    """Never answer; scope `streams`: nor anything else on this connection, which lives on and answers PING; scope
+    `connection`: stop reading, too."""
 
-    scope: Literal["request", "connection"] = "request"
+    scope: Literal["request", "streams", "connection"] = "request"
     accept: bool = False
 
 

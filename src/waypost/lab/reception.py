@@ -113,6 +113,11 @@ class Reception:
         reason = "UNAVAILABLE" if self.gateway.name == "fcm" else "ServiceUnavailable"
         return Reply(self._scripted_answer(request, token, pace.when_full or AnswerFault(503, reason)))
 
+    def swallow(self, request: Request, hole: BlackHole) -> None:
+        """Take *request*, which came on a connection where nothing is answered any more."""
+        request.connection.requests += 1
+        self._unanswered(request, accept=hole.accept)
+
     def _final(self, request: Request, token: str, action: Do) -> Reply | None:
         """Carry out a rule that decides; None when it leaves the request to the gateway."""
         if action.answer:

@@ -45,6 +45,7 @@ class Http2Connection(asyncio.Protocol):
         self._limit_acknowledged = False
         self._received = 0
         self._silent = self._flushes_soon = False
+        self._hole: BlackHole | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
     # -- the transport's calls
@@ -158,7 +159,11 @@ class Http2Connection(asyncio.Protocol):
 
     def _process(self, stream_id: int, *, scripted: bool) -> None:
         incoming = self._open[stream_id]
-        reply = self._reception.receive(incoming.as_request(self._connection), scripted=scripted)
+        request = incoming.as_request(self._connection)
+        if self._hole is not None:
+            self._reception.swallow(request, self._hole)
+            return
+        reply = self._reception.receive(request, scripted=scripted)
         for change in reply.first:
             self._change(change)
         if not isinstance(reply.instead, Goaway):
@@ -173,7 +178,7 @@ class Http2Connection(asyncio.Protocol):
     # -- what the lab does
 
     def _carry_out_late(self, stream_id: int, reply: Reply) -> None:
-        if stream_id in self._open and not self._transport.is_closing():
+        if stream_id in self._open and self._hole is None and not self._transport.is_closing():
             self._carry_out(stream_id, reply)
             if not self._flushes_soon:
                 self._flushes_soon = True
@@ -196,8 +201,10 @@ class Http2Connection(asyncio.Protocol):
             case Rst(code):
                 del self._open[stream_id]
                 self._h2.reset_stream(stream_id, code)
-            case BlackHole(scope):
-                if scope == "connection":
+            case BlackHole(scope) as hole:
+                if scope == "streams":
+                    self._hole = hole
+                elif scope == "connection":
                     self._silent = True
                     self._transport.pause_reading()
             case Drop():

@@ -20,6 +20,7 @@ QUICK = (
     "tests/unit/http2/test_connection_faults.py",
     "tests/unit/http2/test_deadlines.py",
     "tests/unit/http2/test_fuzz_corpus.py",
+    "tests/unit/http2/test_patience.py",
 )
 
 

@@ -1,5 +1,7 @@
 """The pool against connections that fail, fall silent, or are none: over TLS on loopback."""
 
+import asyncio
+import ssl
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from hyperframe.frame import PingFrame
 
 from tests.adapters.http2.client import Tls, client
 from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.strict_tls import refusing
 from tests.unit.http2 import peer
 from waypost.http2 import (
     Answer,
@@ -21,24 +24,30 @@ OK = Answer(200, (), b"ok")
 
 
 @pytest.mark.asyncio
-async def test_a_silent_connection_is_asked_and_given_up(tls: Tls) -> None:
-    """No byte although a request waits: PING; no answer to it: the connection is cut long before the deadline."""
+async def test_a_silent_connection_is_asked_and_left(tls: Tls) -> None:
+    """No byte although a request waits: PING; no answer to it: the next one goes over another, the first is kept."""
+    back = asyncio.Event()
 
     async def falls_silent(served: Served) -> None:
         await served.greet(MAX_CONCURRENT_STREAMS=100)
         await served.until(PingFrame)
+        await back.wait()
+        served.say(peer.answer(1))
         await served.read_to_end()
 
     settings: dict[str, Any] = {"ping_after_silence_s": 0.1, "ping_timeout_s": 0.1}
     async with scripted(tls.server("h2"), falls_silent, ordinary) as port, client(port, tls, **settings) as one:
-        result = await one.ask()
-        assert isinstance(result, Unknown) and "PING not answered" in result.reason
-        assert await one.ask() == OK
+        kept = one.ask()
+        await one.saw(ConnectionOpened, 2)
+        assert await one.ask() == OK and not kept.done()
+        back.set()
+        assert await kept == OK
+        assert "PING not answered" in (await one.saw(ConnectionClosed)).reason
 
 
 @pytest.mark.asyncio
 async def test_a_black_hole_is_given_up_though_no_request_waits_for_long(tls: Tls) -> None:
-    """Each deadline is shorter than the silence that is borne, and leaves the dead connection unused: it is cut."""
+    """Each deadline is shorter than the silence that is borne: after two in a row the connection is left."""
 
     async def swallows_all(served: Served) -> None:
         await served.greet(MAX_CONCURRENT_STREAMS=100)
@@ -48,10 +57,10 @@ async def test_a_black_hole_is_given_up_though_no_request_waits_for_long(tls: Tl
     settings: dict[str, Any] = {"ping_after_silence_s": 0.3, "ping_timeout_s": 0.1}
     async with scripted(tls.server("h2"), swallows_all, ordinary) as port, client(port, tls, **settings) as one:
         assert await one.ask() == OK
-        while not any(isinstance(event, ConnectionClosed) for event in one.events):
-            await one.ask(deadline_s=0.1)
-        assert "PING not answered" in (await one.saw(ConnectionClosed)).reason
+        for _ in range(2):
+            assert isinstance(await one.ask(deadline_s=0.1), Unknown)
         assert await one.ask() == OK
+        assert "not answered before their deadlines" in (await one.saw(ConnectionClosed)).reason
 
 
 @pytest.mark.asyncio
@@ -132,3 +141,24 @@ async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
     async with scripted(None, speaks_http1) as port, client(port, None) as one:
         result = await one.ask()
         assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_client_certificate_that_is_refused_is_told_by_its_alert(tls: Tls, version: ssl.TLSVersion) -> None:
+    """In TLS 1.3 after the client's part of the handshake: what was written by then was not taken, so it is Unsent."""
+    strict = tls.server("h2")
+    strict.verify_mode = ssl.CERT_REQUIRED
+    strict.load_verify_locations(tls.cert_file)
+    strict.maximum_version = version
+    with refusing(strict) as port:
+        async with client(port, tls) as one:
+            result = await one.ask(deadline_s=0.5)
+            assert isinstance(result, Unsent)
+            told: ConnectFailed | ConnectionClosed
+            if version is ssl.TLSVersion.TLSv1_3:
+                told = await one.saw(ConnectionClosed)
+                assert told.alert == "certificate_required"
+            else:
+                told = await one.saw(ConnectFailed)
+                assert told.alert == "handshake_failure"

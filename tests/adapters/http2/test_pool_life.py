@@ -42,7 +42,8 @@ async def test_what_cannot_be_reached_in_time_is_refused_at_once(tls: Tls) -> No
     """The next attempt comes after the deadline: waiting for it would be of no use."""
     async with scripted(tls.server("h2"), ordinary) as port:
         pass
-    async with client(port, tls, backoff_base_s=1000.0, backoff_cap_s=1000.0) as one:
+    long: dict[str, Any] = {"backoff_base_s": 1000.0, "backoff_cap_s": 1000.0, "backoff_waiting_cap_s": 1000.0}
+    async with client(port, tls, **long) as one:
         await one.saw(ConnectFailed)
         result = await one.ask(deadline_s=400)
         assert isinstance(result, Unsent) and result.reason.startswith("no connection before the deadline")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,16 +15,23 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from tests.adapters.senders.bench import SystemClock, accepted, headers_of, outcome, outcomes, to_ios
+from tests.adapters.senders.bench import SystemClock, accepted, headers_of, outcome, outcomes, script, to_ios
 from tests.contract.clock import StoppedClock
+from tests.strict_tls import refusing
 from tests.unit.adapters.noted import Noted
+from waypost.adapters.apns.errors import REASONS
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push import origin
+from waypost.adapters.push.origin import trust
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Taken
 from waypost.lab import Lab
-from waypost.lab.client_certificates import issue
+from waypost.lab.client_certificates import CLIENT_CA, issue
+from waypost.lab.credentials import tls_context
+from waypost.ports.sender import Health
+from waypost.telemetry.events import Event
 
 DEMO = AppId("demo")
 SECTION = "apps.demo.apns"
@@ -64,6 +72,57 @@ async def test_a_certificate_of_the_other_environment_is_denied(lab: Lab, apns_s
     assert isinstance(got, Denied)
     assert got.code == "BadCertificateEnvironment"
     await sender.stop(1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_certificate_that_has_ended_is_denied_with_words(
+    lab: Lab, apns_settings: ApnsSettings, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion
+) -> None:
+    """In TLS 1.2 the handshake fails; in 1.3 the client has sent a request by the time that it hears of it."""
+
+    def trust_at_most(section: str, ca_file: str | None) -> ssl.SSLContext:
+        context = trust(section, ca_file)
+        context.maximum_version = version
+        return context
+
+    monkeypatch.setattr(origin, "trust", trust_at_most)
+    noted = Noted()
+    directory = lab.settings.directory
+    settings = certified(lab, apns_settings, days=-1)
+    with refusing(tls_context(directory, ["h2"], senders_ca=directory / CLIENT_CA)) as port:
+        sender = sender_of(msgspec.structs.replace(settings, endpoint=f"https://127.0.0.1:{port}"), noted)
+        await sender.start()
+        denied = Denied("tls_certificate_expired", "the client certificate has expired")
+        assert await outcomes(sender, [to_ios(lab) for _ in range(5)]) == [denied] * 5
+        assert sender.health() == Health(ok=False, why="tls_certificate_expired: the client certificate has expired")
+        assert [event for event, _ in noted.events].count(Event.CREDENTIAL_DENIED) == 1
+        await sender.stop(1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("reason", ["BadCertificate", "InvalidProviderToken"])
+async def test_a_goaway_that_refuses_the_credential_is_a_denial(lab: Lab, apns: ApnsSender, reason: str) -> None:
+    """What it gave back, and what waits, is denied; with the first answer all is well again."""
+    await lab.script(script({"where": "apns", "do": {"goaway": {"last_stream": "none", "reason": reason}}}))
+    for got in await outcomes(apns, [to_ios(lab) for _ in range(5)]):
+        assert isinstance(got, Denied) and got.code == reason
+    assert apns.health() == Health(ok=False, why=f"{reason}: {REASONS[reason][1]}")
+    assert not accepted(lab, "apns")
+    await lab.script(script())
+    got = await outcome(apns, to_ios(lab))
+    while isinstance(got, Denied):  # a connection that was refused may be the one it meets
+        got = await outcome(apns, to_ios(lab))
+    assert isinstance(got, Taken) and apns.health().ok
+
+
+@pytest.mark.asyncio
+async def test_a_goaway_for_other_reasons_denies_nothing(lab: Lab, apns: ApnsSender) -> None:
+    """Shutdown: sent again over another connection."""
+    goaway = {"goaway": {"last_stream": "none", "reason": "Shutdown"}}
+    await lab.script(script({"where": "apns", "match": {"times": 1}, "do": goaway}))
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    assert apns.health().ok
 
 
 @pytest.mark.asyncio

@@ -135,7 +135,7 @@ async def test_all_connections_of_a_credential_share_one_limit(
     await sender.start()
     for one in (to_ios(lab), to_ios(lab, fresh(Content(), kind=Kind.SILENT))):
         assert isinstance(await outcome(sender, one), Taken)
-    monkeypatch.setattr("waypost.adapters.apns.sender.TIMEOUT_S", 2.0)
+    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 2.0)
     assert await outcome(sender, to_sandbox(lab)) == Throttled("not_sent", MINUTE_MS)
     await sender.stop(1)
     assert lab.records.counts["apns_sandbox"].connections_opened == 0

@@ -136,7 +136,7 @@ async def running_judge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 def judge(running_judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """Before it has heard of anything; a cold machine on a busy computer may take its time to answer."""
     running_judge.forget()
-    monkeypatch.setattr("waypost.adapters.apns.sender.TIMEOUT_S", 60.0)
+    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 60.0)
     return running_judge
 
 

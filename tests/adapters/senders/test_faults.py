@@ -151,7 +151,7 @@ async def test_no_answer_in_time_is_unanswered(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(await outcome(sender, TO[gateway](lab)), Taken)  # so the next is sent at once
-    monkeypatch.setattr(f"waypost.adapters.{gateway}.sender.TIMEOUT_S", 1.0)
+    monkeypatch.setattr("waypost.adapters.push.patience.ANSWER_BY_S", 1.0)
     await lab.script(script({"where": gateway, "match": {"times": 1}, "do": {"black_hole": {}}}))
     got = await outcome(sender, TO[gateway](lab))
     assert isinstance(got, Unanswered)
@@ -162,7 +162,7 @@ async def test_no_answer_in_time_is_unanswered(
 async def test_a_provider_that_cannot_be_reached_has_provably_taken_nothing(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"waypost.adapters.{gateway}.sender.TIMEOUT_S", 2.0)
+    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 2.0)
     cut, away = {"drop": True}, {"refuse_connections": True}
     await lab.script(script({"where": gateway, "do": cut}, {"where": gateway, "do": away}))
     # The first may still go out on a connection that is open; that one is cut then.

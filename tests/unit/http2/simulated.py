@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, SettingsFrame
+from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
 
 from tests.unit.http2 import peer
 from waypost.http2 import Answer, GoAwayReceived, Lost, Origin, Pool, PoolEvent, PoolSettings, Result, Unknown, Unsent
@@ -46,6 +46,10 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         """Simulated seconds."""
         return self._clock.now
 
+    def stand_still(self, for_s: float) -> None:
+        """Let time pass in which nothing runs here, as in a process that is stopped."""
+        self._clock.now += for_s
+
 
 def simulate(life: Coroutine[Any, Any, T]) -> T:
     """Run *life* on a jumping clock."""
@@ -59,6 +63,7 @@ class Server:
 
     streams: int = 100
     latency_s: float = 0.05
+    takes_s: float = 0.0  # from a request to its answer, beside latency
     idle_s: float | None = None
     max_age_s: float | None = None
     pings_allowed: int | None = None
@@ -67,6 +72,7 @@ class Server:
     refuses: bool = False  # each stream, before it did anything
     resets: bool = False  # each stream, after it did what was asked
     answers: bool = True
+    serves: int | None = None  # so many requests a connection; what comes after is given back by GOAWAY
     executed: Counter[bytes] = field(default_factory=Counter)
     open: "list[Served]" = field(default_factory=list)
     opened: int = 0
@@ -101,8 +107,13 @@ class Served(asyncio.Transport):
         self.refused_above = LARGEST_STREAM_ID
         self.idle_pings = 0
         self.silent = False  # this connection alone: nothing arrives any more, either way
+        self.served = 0
+        self.told = asyncio.Event()  # the client has written something, which is on its way
+        self.wedged = False  # this connection alone: PINGs are answered, requests are not
+        self.resets: list[int] = []  # streams that the client gave up
         self._loop = asyncio.get_running_loop()
         self._dead = False
+        self._held = False
         # Timers of the same moment fire in any order: these keep it.
         self._to_server: deque[bytes] = deque()
         self._to_client: deque[bytes] = deque()
@@ -120,6 +131,7 @@ class Served(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """What the client says arrives a while later."""
         self._to_server.append(bytes(data))
+        self.told.set()
         self._loop.call_later(self.server.latency_s / 2, self._hear)
 
     def close(self) -> None:
@@ -153,11 +165,25 @@ class Served(asyncio.Transport):
         self.refused_above = min(self.refused_above, self.last_id if last_id is None else last_id)
         self.say(peer.goaway(self.refused_above, code, debug))
 
+    def stands_still(self, for_s: float) -> None:
+        """Nothing is read or said for a while; then all of it is."""
+        self._held = True
+        self._loop.call_later(for_s, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held = False
+        while self._to_server:
+            self._hear()
+        while self._to_client:
+            self._arrive()
+
     def limit(self, streams: int) -> None:
         """Allow more or fewer streams."""
         self.say(peer.settings(MAX_CONCURRENT_STREAMS=streams))
 
     def _arrive(self) -> None:
+        if self._held or not self._to_client:
+            return
         data = self._to_client.popleft()
         if not self._dead and self.server.hears and not self.silent:
             self.link.data_received(data)
@@ -169,6 +195,8 @@ class Served(asyncio.Transport):
             self._idle = self._loop.call_later(self.server.idle_s, self.go_away, None, NO_ERROR, b"session_timeout")
 
     def _hear(self) -> None:
+        if self._held or not self._to_server:
+            return
         data = self._to_server.popleft()
         if self._dead or not self.server.hears or self.silent:
             return
@@ -182,6 +210,8 @@ class Served(asyncio.Transport):
                     self._bodies[frame.stream_id] = b"" if isinstance(frame, HeadersFrame) else frame.data
                     if "END_STREAM" in frame.flags:
                         self._request(frame.stream_id, self._bodies.pop(frame.stream_id))
+                case RstStreamFrame():
+                    self.resets.append(frame.stream_id)
                 case GoAwayFrame():
                     pass  # the client closes
                 case _:
@@ -200,6 +230,10 @@ class Served(asyncio.Transport):
         self.idle_pings = 0
         if stream_id > self.refused_above:
             return
+        if server.serves is not None and self.served >= server.serves:
+            self.go_away(None, NO_ERROR)
+            return
+        self.served += 1
         self.last_id = stream_id
         if server.refuses:
             self.say(peer.rst(stream_id, 7))
@@ -207,8 +241,8 @@ class Served(asyncio.Transport):
         server.executed[body] += 1
         if server.resets:
             self.say(peer.rst(stream_id, 2))
-        elif server.answers:
-            self.say(peer.answer(stream_id))
+        elif server.answers and not self.wedged:
+            self._loop.call_later(server.takes_s, self.say, peer.answer(stream_id))
 
 
 class Bench:
@@ -219,11 +253,13 @@ class Bench:
         self.events: list[PoolEvent] = []
         self.results: dict[bytes, Result] = {}
         self.asked = 0
-        self.loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, JumpingLoop)
+        self.loop = loop
         self.pool = Pool(ORIGIN, settings, on_event=self.events.append, jitter=lambda: 0.5, dial=server.dial)
 
-    def ask(self, deadline_s: float = 10.0) -> bytes:
-        """A request; its body, which no other has."""
+    def ask(self, deadline_s: float = 10.0, answer_by_s: float = 0.0) -> bytes:
+        """A request; its body, which no other has. A late answer is waited for where *answer_by_s* says so."""
         body = b"%d" % self.asked
         self.asked += 1
 
@@ -231,7 +267,8 @@ class Bench:
             assert body not in self.results, "ended twice"
             self.results[body] = result
 
-        self.pool.request(peer.HEAD, body, self.loop.time() + deadline_s, on_result)
+        now = self.loop.time()
+        self.pool.request(peer.HEAD, body, now + deadline_s, on_result, now + answer_by_s if answer_by_s else 0.0)
         return body
 
     def goaways(self) -> list[GoAwayReceived]:

@@ -5,7 +5,7 @@ import asyncio
 from tests.unit.http2.simulated import DAY_S, HOUR_S, Bench, Server, simulate
 from waypost.adapters.apns.gateway import PING_AFTER_IDLE_S
 from waypost.adapters.fcm.wire import IDLE_S, MAX_AGE_S, STREAMS
-from waypost.http2 import Answer, ConnectionClosed, Lost, PoolSettings, Unknown
+from waypost.http2 import Answer, ConnectionClosed, Lost, PoolSettings, Unknown, Unsent
 
 # What the senders set for each provider.
 FCM = PoolSettings(max_connections=4, max_streams=STREAMS, idle_timeout_s=IDLE_S, max_age_s=MAX_AGE_S)
@@ -114,7 +114,7 @@ def test_a_connection_that_fell_silent_unused_is_found_by_the_next_request() -> 
 
 
 def test_deadlines_shorter_than_the_silence_do_not_hide_a_dead_connection() -> None:
-    """Each request gives up after 3 s and leaves the connection unused: its silence is still counted from the first."""
+    """Each request gives up after 3 s and leaves the connection unused: two of them are enough to give it up."""
 
     async def day() -> None:
         bench = Bench(Server(streams=1000), PoolSettings(max_connections=1))
@@ -125,12 +125,12 @@ def test_deadlines_shorter_than_the_silence_do_not_hide_a_dead_connection() -> N
             bench.ask(deadline_s=3.0)
             await asyncio.sleep(4)
         closed = [event.reason for event in bench.events if isinstance(event, ConnectionClosed)]
-        assert len(closed) == 1 and "PING not answered" in closed[0]
+        assert closed == ["its requests were not answered before their deadlines"]
         bench.server.hears = True
         await asyncio.sleep(60)
         bench.ask()
         await bench.end()
-        assert [type(result) for result in bench.results.values()] == [Unknown, Unknown, Unknown, Answer]
+        assert [type(result) for result in bench.results.values()] == [Unknown, Unknown, Unsent, Answer]
 
     simulate(day())
 
@@ -153,8 +153,8 @@ def test_a_dead_connection_is_found_although_nothing_more_is_sent() -> None:
     simulate(day())
 
 
-def test_a_server_that_is_only_slow_is_asked_once_and_kept() -> None:
-    """It answers PINGs, if no requests: with each that gives up it is asked once, and the connection stays."""
+def test_a_server_that_answers_pings_and_nothing_else_is_tried_over_other_connections() -> None:
+    """Of each two requests that give up the second takes its connection with it; with each it is asked once."""
 
     async def day() -> None:
         bench = Bench(Server(streams=1000, answers=False), PoolSettings(max_connections=1))
@@ -163,7 +163,7 @@ def test_a_server_that_is_only_slow_is_asked_once_and_kept() -> None:
             await asyncio.sleep(60)
             bench.ask(deadline_s=3.0)
         await bench.end()
-        assert bench.server.opened == 1
+        assert bench.server.opened == 5 and bench.server.most_open == 1
         assert bench.server.pings <= 10
 
     simulate(day())

@@ -20,6 +20,7 @@ from waypost.adapters.apns.gateway import BROADCAST
 from waypost.adapters.apns.payload import BROADCAST_LIMIT_BYTES, LONGEST_STORED_S
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.origin import authority_of, origin_of
+from waypost.adapters.push.patience import until
 from waypost.domain.errors import WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.time import SECOND_MS
@@ -30,7 +31,6 @@ MANAGEMENT = {
     "production": "https://api-manage-broadcast.push.apple.com:2196",
     "sandbox": "https://api-manage-broadcast.sandbox.push.apple.com:2195",
 }
-TIMEOUT_S = 10.0
 
 REASONS: dict[str, str] = {
     "FeatureNotEnabled": "switch on Broadcast for the app's bundle id, on Apple's page of its capabilities",
@@ -160,7 +160,8 @@ class Channels:
         fields |= headers or {}
         head = encode_headers([(name.encode(), value.encode()) for name, value in fields.items()])
         ended: asyncio.Future[Result] = loop.create_future()
-        self._pools[origin].request(head, body, loop.time() + TIMEOUT_S, ended.set_result)
+        patience = until(loop.time())
+        self._pools[origin].request(head, body, patience.deadline, ended.set_result, patience.answer_by)
         result = await ended
         if not isinstance(result, Answer):
             raise AppleAway(f"no answer from Apple: {result.reason}")

@@ -9,6 +9,7 @@ from typing import Final
 from waypost.adapters.apns.errors import CONNECTION_OVER, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.origin import authority_of, post_to
+from waypost.adapters.push.patience import Until
 from waypost.domain.notification import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
 
@@ -38,11 +39,16 @@ class Gateway:
         self._pools = pools
 
     def request(
-        self, kind: Kind, path: str, head: bytes, body: bytes, deadline: float, ended: Callable[[Result], None]
+        self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
         """Push to *path*; *head* is what follows it."""
         named = encode_headers(((b":path", path.encode()),))
-        self._pools[kind].request(b"".join((self._head, named, head)), body, deadline, ended)
+        self._pools[kind].request(b"".join((self._head, named, head)), body, until.deadline, ended, until.answer_by)
+
+    def give_back(self, why: str) -> None:
+        """End what waits to be sent as not sent: Apple would take none of it."""
+        for pool in self._distinct():
+            pool.give_back(why)
 
     @property
     def connections(self) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from waypost.adapters.apns.credentials import Identity, identify
+from waypost.adapters.apns.denials import denial_in
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
 from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
 from waypost.adapters.apns.gateway import (
@@ -27,6 +28,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.origin import origin_of
+from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
@@ -34,12 +36,11 @@ from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import APNS, ApnsPushType, Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import Instant
-from waypost.http2 import Answer, Origin, PoolSettings, Result, Sockets, encode_headers
+from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
-TIMEOUT_S = 10.0
 USEFUL_STREAMS = 500
 """Deliveries in flight per connection beyond which more of them only wait."""
 
@@ -72,16 +73,16 @@ class _Shared:
 class _Sending:
     """One delivery on its way: where it is tried, and what was tried before."""
 
-    __slots__ = ("deadline", "delivery", "foreign", "jwt", "renewed", "report", "shared", "turned")
+    __slots__ = ("delivery", "foreign", "jwt", "renewed", "report", "shared", "turned", "until")
 
     def __init__(
-        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, deadline: float, *, foreign: bool
+        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until, *, foreign: bool
     ) -> None:
         self.delivery = delivery
         self.report = report
         self.shared = shared
         self.jwt = jwt
-        self.deadline = deadline
+        self.until = until
         self.foreign = foreign
         """Tried at the environment that is not the app's own."""
         self.turned = False
@@ -110,7 +111,7 @@ class ApnsSender:
         self.credential: Final = CredentialId(f"{app}/{APNS}")
         self.capabilities: Final = Capabilities(
             channel=APNS,
-            request_timeout_ms=int(TIMEOUT_S * 1000),
+            request_timeout_ms=request_timeout_ms(),
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
             payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
         )
@@ -121,6 +122,8 @@ class ApnsSender:
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._every_gateway())
         )
+        self._denied: Denied | None = None
+        """How connections to the app's own environment were refused since the last answer from it."""
         self._foreign = ForeignTokens()
         self._tally = tally or partial(Tally, None, 0, clock)
         self._mistrust: Mistrust
@@ -136,19 +139,19 @@ class ApnsSender:
         self._identity = identify(self._section, settings)
         own = self._origin(settings.endpoint or HOSTS[settings.environment])
         sockets = Sockets(MOST_SOCKETS)
-        self._gateways[False] = own_gateway(own, settings, sockets, self._watch.saw)
+        self._gateways[False] = own_gateway(own, settings, sockets, self._saw)
         if self._heals:
             other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
             self._gateways[True] = seldom_gateway(other, sockets, self._watch.saw)
         broadcasts = self._origin(settings.broadcast_endpoint or BROADCAST[settings.environment])
-        self._broadcasts = seldom_gateway(broadcasts, sockets, self._watch.saw)
+        self._broadcasts = seldom_gateway(broadcasts, sockets, self._saw)
         for gateway in self._every_gateway():
             await gateway.start()
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
-        deadline = self._loop.time() + TIMEOUT_S
+        patience = until(self._loop.time())
         jwt = self._identity.jwt_at(now)
         shared: _Shared | None = None
         for delivery in batch:
@@ -160,7 +163,7 @@ class ApnsSender:
                 self._loop.call_soon(report, delivery, refusal)
             else:
                 foreign = self._heals and token in self._foreign
-                self._request(_Sending(delivery, report, shared, jwt, deadline, foreign=foreign))
+                self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
@@ -209,7 +212,20 @@ class ApnsSender:
         else:
             assert self._broadcasts is not None
             gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
-        gateway.request(shared.notification.kind, path, head, shared.body, one.deadline, ended)
+        gateway.request(shared.notification.kind, path, head, shared.body, one.until, ended)
+
+    def _saw(self, event: PoolEvent) -> None:
+        """Heed what the end of a connection says of the credential: what waits would end so, too."""
+        denied = denial_in(event)
+        if denied is not None:
+            self._denied = denied
+            self._watch.heed(denied)
+            self._loop.call_soon(self._give_back, denied.why)
+        self._watch.saw(event)
+
+    def _give_back(self, why: str) -> None:
+        for gateway in self._every_gateway():
+            gateway.give_back(why)
 
     def _every_gateway(self) -> list[Gateway]:
         return [*self._gateways.values(), *([self._broadcasts] if self._broadcasts is not None else [])]
@@ -233,6 +249,11 @@ class ApnsSender:
             one.foreign = not one.foreign
             self._request(one)
             return
+        if self._denied is not None and not one.foreign:
+            if isinstance(result, Unsent):
+                one.report(one.delivery, self._denied)
+                return
+            self._denied = None if isinstance(result, Answer) else self._denied
         outcome = self._judge(one, outcome_of(result, one.delivery, self._settings.dead_token_codes, now))
         self._watch.heed(outcome)
         one.report(one.delivery, outcome)

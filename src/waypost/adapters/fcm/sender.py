@@ -16,6 +16,7 @@ from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render,
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
+from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
@@ -28,7 +29,6 @@ from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
 GOOGLE = "https://fcm.googleapis.com"
-TIMEOUT_S = 10.0
 URGENT = (Urgency.CRITICAL, Urgency.HIGH)
 
 Ready = tuple[Delivery, Rendering]
@@ -46,7 +46,7 @@ class FcmSender:
         self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
-            request_timeout_ms=int(TIMEOUT_S * 1000),
+            request_timeout_ms=request_timeout_ms(),
             max_in_flight=settings.connections * STREAMS,
             payload_limit_bytes=PAYLOAD_LIMIT_BYTES,
         )
@@ -81,14 +81,14 @@ class FcmSender:
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         assert self._access is not None
-        deadline = self._loop.time() + TIMEOUT_S
+        patience = until(self._loop.time())
         ready = self._rendered(batch, report)
         if not ready:
             return
         if self._access.current():
-            self._request(ready, report, deadline)
+            self._request(ready, report, patience)
         else:
-            self._loop.call_soon(self._access.then, partial(self._request, ready, report, deadline))
+            self._loop.call_soon(self._access.then, partial(self._request, ready, report, patience))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without the token and the authorization."""
@@ -135,7 +135,7 @@ class FcmSender:
                 ready.append((delivery, got))
         return ready
 
-    def _request(self, ready: list[Ready], report: Report, deadline: float, *, again: bool = False) -> None:
+    def _request(self, ready: list[Ready], report: Report, patience: Until, *, again: bool = False) -> None:
         """Put messages on the wire, or report why there is no access token; *again* is after a renewal."""
         assert self._wire is not None
         assert self._access is not None
@@ -151,9 +151,9 @@ class FcmSender:
         others: list[Request] = []
         for delivery, rendering in ready:
             body = rendering.body(delivery.device.token, validate_only=self._settings.validate_only)
-            ended = partial(self._ended, delivery, rendering, report, deadline, renewable)
+            ended = partial(self._ended, delivery, rendering, report, patience, renewable)
             line = urgent if delivery.notification.urgency in URGENT else others
-            line.append(Request(head, body, deadline, ended))
+            line.append(Request(head, body, patience, ended))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 
@@ -167,7 +167,7 @@ class FcmSender:
         delivery: Delivery,
         rendering: Rendering,
         report: Report,
-        deadline: float,
+        patience: Until,
         renewable: str,
         result: Result,
     ) -> None:
@@ -175,7 +175,7 @@ class FcmSender:
         assert self._access is not None
         if renewable and asks_for_a_new_access_token(result):
             self._access.renew(renewable)
-            self._access.then(partial(self._request, [(delivery, rendering)], report, deadline, again=True))
+            self._access.then(partial(self._request, [(delivery, rendering)], report, patience, again=True))
             return
         outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
         self._watch.heed(outcome)

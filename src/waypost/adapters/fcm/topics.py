@@ -21,6 +21,7 @@ from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push.answers import Meaning, read_json
 from waypost.adapters.push.origin import authority_of, origin_of, trust
+from waypost.adapters.push.patience import until
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
@@ -30,7 +31,6 @@ GOOGLE: Final = "https://fcm.googleapis.com"
 INSTANCE_ID: Final = "https://iid.googleapis.com"
 MANY: Final = 1000
 """Tokens in one call of the Instance ID service."""
-TIMEOUT_S = 10.0
 
 
 class Done(Struct, frozen=True):
@@ -189,7 +189,8 @@ class Topics:
         head += [(b"content-type", b"application/json")] if body else []
         head += [(b"access_token_auth", b"true")] if url == INSTANCE_ID else []
         ended: asyncio.Future[Result] = self._loop.create_future()
-        pool.request(encode_headers(head), body, self._loop.time() + TIMEOUT_S, ended.set_result)
+        patience = until(self._loop.time())
+        pool.request(encode_headers(head), body, patience.deadline, ended.set_result, patience.answer_by)
         return await ended
 
 

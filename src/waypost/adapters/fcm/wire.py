@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from waypost.adapters.fcm.groups import Group
+from waypost.adapters.push.patience import Until
 from waypost.http2 import ConnectionOpened, Origin, Pool, PoolEvent, PoolSettings, Result
 
 STREAMS = 100
@@ -19,11 +20,11 @@ IDLE_S = 230.0
 """Ours end before FCM ends them."""
 MAX_AGE_S = 59 * 60.0
 """As above; the pool takes up to a tenth off, so that not all of them end together."""
-PING_AFTER_SILENCE_S = 6.0
+PING_AFTER_SILENCE_S = 11.0
 """A connection that answers nothing is asked for life, and given up 5 s later; never one that is idle.
 
-More than half of the time a request has: of any two requests that follow each other, both unanswered, no more than two
-PINGs lie between.
+More than half of the time that an answer is waited for: of any two requests that follow each other, both unanswered, no
+more than two PINGs lie between.
 """
 
 
@@ -32,8 +33,7 @@ class Request(Struct, frozen=True):
 
     head: bytes
     body: bytes
-    deadline: float
-    """By the loop's clock, from hand-over to answer."""
+    until: Until
     ended: Callable[[Result], None]
 
 
@@ -83,7 +83,7 @@ class Wire:
         await asyncio.gather(self._main.close(), self._reserve.close())
 
     def _room_for_urgent(self) -> int:
-        if self._reserve.stats.connections:
+        if self._reserve.stats.ready:
             return self._main.room() + self._reserve.room()
         # Nothing goes out before the reserve is connected, and nothing makes it connect but a request.
         return self._main.room() or int(not self._reserve.stats.queued)
@@ -114,7 +114,7 @@ class Wire:
 
 
 def _send(pool: Pool, request: Request) -> None:
-    pool.request(request.head, request.body, request.deadline, request.ended)
+    pool.request(request.head, request.body, request.until.deadline, request.ended, request.until.answer_by)
 
 
 def _limits(at_least: int, at_most: int) -> PoolSettings:

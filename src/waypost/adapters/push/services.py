@@ -16,6 +16,7 @@ from waypost.adapters.push.addresses import Reach, within_reach
 from waypost.adapters.push.endpoints import Endpoint
 from waypost.adapters.push.http1 import Fields, Http1
 from waypost.adapters.push.origin import post_to, trust
+from waypost.adapters.push.patience import Until
 from waypost.adapters.push.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
 from waypost.domain.time import Instant, later
 from waypost.http2 import (
@@ -125,17 +126,17 @@ class PushService:
         await self._pool.start()
 
     def post(
-        self, head: Head, body: bytes, path: str, now: Instant, deadline: float, on_result: Callable[[Result], None]
+        self, head: Head, body: bytes, path: str, now: Instant, until: Until, on_result: Callable[[Result], None]
     ) -> None:
         """One message to the subscription at *path*; *on_result* is called once, never before this returns."""
         self._renew(now)
-        again = partial(self._post_over_http1, head, body, path, deadline, on_result)
+        again = partial(self._post_over_http1, head, body, path, until.answer_by, on_result)
         if self._loop.time() < self._http1_until_s:
             again()
             return
         named = encode_headers(((b":path", path.encode()),))
         block = b"".join((self._pseudo_head, named, self._authorization_block, head.block))
-        self._pool.request(block, body, deadline, partial(self._ended, again, on_result))
+        self._pool.request(block, body, until.deadline, partial(self._ended, again, on_result), until.answer_by)
 
     async def drain(self, timeout_s: float) -> None:
         """Let requests in flight end."""
@@ -156,11 +157,11 @@ class PushService:
             on_result(result)
 
     def _post_over_http1(
-        self, head: Head, body: bytes, path: str, deadline: float, on_result: Callable[[Result], None]
+        self, head: Head, body: bytes, path: str, answer_by: float, on_result: Callable[[Result], None]
     ) -> None:
         if self._http1 is None:
             self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections)
-        self._http1.request(path, (*self._authorization, *head.fields), body, deadline, on_result)
+        self._http1.request(path, (*self._authorization, *head.fields), body, answer_by, on_result)
 
     async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
         try:

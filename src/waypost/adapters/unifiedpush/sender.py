@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from waypost.adapters.push.encryption import InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.adapters.push.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.push.message import ENCRYPTED
+from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import too_large
 from waypost.adapters.push.services import Head, PushServices, head_of, trusts_of
 from waypost.adapters.push.turns import Turns
@@ -30,7 +31,6 @@ from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
-TIMEOUT_S = 10.0
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 OPEN: Final = (("content-type", "application/octet-stream"),)
@@ -59,7 +59,7 @@ class _Waiting(NamedTuple):
 
     delivery: Delivery
     shared: _Shared
-    deadline: float
+    until: Until
     report: Report
 
 
@@ -73,7 +73,7 @@ class UnifiedPushSender:
         self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
-            request_timeout_ms=int(TIMEOUT_S * 1000),
+            request_timeout_ms=request_timeout_ms(),
             max_in_flight=MAX_IN_FLIGHT,
             payload_limit_bytes=LIMIT_BYTES,
             scope_of=_push_server,
@@ -97,12 +97,12 @@ class UnifiedPushSender:
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
-        deadline = self._loop.time() + TIMEOUT_S
+        patience = until(self._loop.time())
         shared: _Shared | None = None
         for delivery in batch:
             if shared is None or shared.notification is not delivery.notification:
                 shared = _Shared(delivery.notification, render(delivery.notification, now, self._settings.fit))
-            self._turns.add(_Waiting(delivery, shared, deadline, report))
+            self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
@@ -159,7 +159,7 @@ class UnifiedPushSender:
             except InvalidKeys as error:
                 return Refused("invalid_subscription", str(error))
         head = one.shared.head(encrypted=keys is not None)
-        service.post(head, body, endpoint.path, self._clock.now(), one.deadline, partial(self._ended, one))
+        service.post(head, body, endpoint.path, self._clock.now(), one.until, partial(self._ended, one))
         return None
 
     def _address(self, device: Device) -> Endpoint | Refused:

@@ -179,6 +179,11 @@ CASES = (
         first=_everywhere(Do(black_hole=BlackHole())),
     ),
     Case(
+        name="silent-streams",
+        says="where a connection answers PING but no request any more, the message arrives over another",
+        first=_everywhere(Do(black_hole=BlackHole(scope="streams"))),
+    ),
+    Case(
         name="silent-connection", says="a connection that went silent is left, and the message arrives",
         first=_everywhere(Do(black_hole=BlackHole(scope="connection"))),
     ),
