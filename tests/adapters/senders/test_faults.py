@@ -53,13 +53,13 @@ ANSWERS: list[tuple[str, dict[str, Any], Outcome]] = [
     ("fcm", {"status": 429, "reason": "QUOTA_EXCEEDED"}, Throttled("QUOTA_EXCEEDED", 60_000, whole=True)),
     (
         "fcm",
-        {"status": 503, "reason": "UNAVAILABLE", "retry_after": 7},
-        Unanswered("UNAVAILABLE", "FCM is not available", 7_000),
+        {"status": 503, "reason": "UNAVAILABLE", "retry_after": 70},
+        Unanswered("UNAVAILABLE", "FCM is not available", 70_000),
     ),
     (
         "fcm",
-        {"status": 502, "body": "<html>", "retry_after": 7},
-        Unanswered("http_502", "FCM is not available", 7_000),
+        {"status": 502, "body": "<html>", "retry_after": 70},
+        Unanswered("http_502", "FCM is not available", 70_000),
     ),
     ("webpush", {"status": 429, "retry_after": 7}, Throttled("http_429", 7_000, whole=True)),
     (

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import SECOND_MS, Instant
@@ -83,7 +83,7 @@ BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
 """What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
 
 WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
-"""What to wait where Apple says nothing and the retry policy would be too eager."""
+"""The least wait, where the retry policy would be too eager."""
 
 
 class _Body(Struct):
@@ -121,9 +121,8 @@ def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ..
     meaning, why = said or REASONS.get(code, unknown)
     if meaning is Meaning.DEAD_TOKEN and code not in dead_token_codes:
         meaning = Meaning.REFUSED
-    wait_ms = retry_after_ms(answer, now)
-    if wait_ms is None:
-        wait_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
+    own_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
+    wait_ms = longer_ms(retry_after_ms(answer, now), own_ms)
     return outcome_of_meaning(meaning, code, why, wait_ms, dead_since=_body(answer).timestamp)
 
 

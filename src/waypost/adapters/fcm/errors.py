@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from waypost.adapters.fcm.settings import TokenRules
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken, Throttled, Unanswered
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
@@ -60,13 +60,13 @@ CODES: dict[str, tuple[Meaning, str]] = {
 }
 
 FIRST_WAIT_MS = 10 * SECOND_MS
-"""Before the first retry where no header says ("Scale FCM": at least 10 s); doubled with each, up to an hour."""
+"""The least wait before the first retry ("Scale FCM": 10 s); doubled with each, up to an hour."""
 FIRST_WAITS_MS = {"http_502": 30 * SECOND_MS}
 """The codes with another first wait: the page that comes with this one suggests it."""
 _SPREAD = 0.3
 """Waits are longer by up to this part, each delivery's by its own, so that what failed together comes back apart."""
 QUOTA_WAIT_MS = MINUTE_MS
-"""The least wait after a quota error without Retry-After; doubled with each."""
+"""After a quota error without Retry-After (Google's page on quotas); doubled with each."""
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -139,7 +139,7 @@ def _refusal(answer: Answer, tried: Delivery, now: Instant, rules: TokenRules) -
     wait_ms = retry_after_ms(answer, now)
     if meaning is Meaning.THROTTLED:
         return Throttled(code, _quota_wait_ms(tried) if wait_ms is None else wait_ms, whole=True)
-    return outcome_of_meaning(meaning, code, why, _backoff_ms(code, tried) if wait_ms is None else wait_ms)
+    return outcome_of_meaning(meaning, code, why, longer_ms(wait_ms, _backoff_ms(code, tried)))
 
 
 def _forgets_the_token(code: str, error: _Error | None, rules: TokenRules) -> bool:

@@ -120,6 +120,12 @@ def test_a_quota_waits_as_told_or_at_least_a_minute_and_then_longer() -> None:
     )
 
 
+def test_a_retry_after_that_is_shorter_than_google_asks_for_does_not_shorten_the_wait() -> None:
+    for retries_made in (0, 3):
+        hinted = error(503, "UNAVAILABLE", retry_after="1")
+        assert read(hinted, retries_made=retries_made) == read(error(503, "UNAVAILABLE"), retries_made=retries_made)
+
+
 def test_retry_after_may_be_a_date() -> None:
     got = read(error(503, "UNAVAILABLE", retry_after=formatdate(NOW / 1000 + 90, usegmt=True)))
     assert isinstance(got, Unanswered)
