@@ -99,7 +99,7 @@ async def test_a_retry_after_date_counts_from_now(lab: Lab, fcm: FcmSender) -> N
 
 @pytest.mark.asyncio
 async def test_a_dead_token_is_gone(lab: Lab, gateway: str, sender: Sender) -> None:
-    died_ms = 1_799_999_999_123
+    died_ms = 1_699_999_999_123
     await lab.script(script({"where": gateway, "do": {"gone": {"at_ms": died_ms}}}))
     got = await outcome(sender, TO[gateway](lab))
     assert isinstance(got, Gone)

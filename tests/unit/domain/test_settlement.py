@@ -139,9 +139,7 @@ def test_nothing_is_due_before_the_hint_nor_before_our_own_delay(
     """A provider that says ``Retry-After: 1`` each time must not use up all retries within seconds."""
     retries_made, throttles = counts
     forever = notification(expires_at=later(NOW, 10**19))
-    settlement = decide(
-        outcome, delivery(forever, retries_made=retries_made, throttles=throttles), policy, NOW, jitter
-    )
+    settlement = decide(outcome, delivery(forever, retries_made=retries_made, throttles=throttles), policy, NOW, jitter)
     if isinstance(settlement, Dead):
         assert retries_made >= policy.max_retries
         return

@@ -8,6 +8,7 @@ from typing import Final
 
 from waypost.adapters.apns.errors import CONNECTION_OVER, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.origin import authority_of, post_to
 from waypost.domain.notification import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
@@ -94,4 +95,4 @@ def _pool(origin: Origin, least: int, most: int, sockets: Sockets, on_event: Cal
 
 
 def _ends_its_connection(answer: Answer) -> bool:
-    return answer.status != 200 and reason_of(answer) in CONNECTION_OVER
+    return not is_success(answer) and reason_of(answer) in CONNECTION_OVER

@@ -19,7 +19,8 @@ from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
 from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.push.answers import Meaning, read_json
+from waypost.adapters.push.answers import Meaning
+from waypost.adapters.push.reading import read_json
 from waypost.adapters.push.origin import authority_of, origin_of, trust
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
