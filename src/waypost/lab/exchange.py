@@ -16,6 +16,8 @@ class ProviderSession(msgspec.Struct):
     key_id: str
     team_id: str
     issued_at: int
+    since: float
+    """When the token came first on this connection."""
 
 
 class Connection(msgspec.Struct, kw_only=True):

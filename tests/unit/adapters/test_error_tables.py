@@ -46,15 +46,15 @@ def fcm(code: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
 
 def webpush(_: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
     """What a push service says by its status."""
-    return webpush_outcome(answer(status, **headers), NOW), TO_WEB
+    return webpush_outcome(answer(status, b"", **headers), NOW), TO_WEB
 
 
 def unifiedpush(_: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
     """What a push server says by its status."""
-    return unifiedpush_outcome(answer(status, **headers), NOW), TO_WEB
+    return unifiedpush_outcome(answer(status, b"", **headers), NOW), TO_WEB
 
 
-GATEWAYS = {"apns": apns, "fcm": fcm, "webpush": webpush}
+GATEWAYS: dict[str, Callable[..., tuple[Outcome, Delivery]]] = {"apns": apns, "fcm": fcm, "webpush": webpush}
 
 TERMINAL = [
     ("apns", "BadDeviceToken", 400),

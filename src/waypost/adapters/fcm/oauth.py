@@ -122,4 +122,4 @@ class AccessTokens:
 
 
 def _backoff_s(failures: int) -> float:
-    return min(BACKOFF_BASE_S * 2 ** min(failures, 10), BACKOFF_CAP_S)
+    return min(BACKOFF_BASE_S * (1 << min(failures, 10)), BACKOFF_CAP_S)
