@@ -2,6 +2,7 @@
 
 import email.utils
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -33,8 +34,12 @@ class Reply(msgspec.Struct, frozen=True):
 class Reception:
     """Receives the requests of one gateway, whatever HTTP version they came by."""
 
-    def __init__(self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float], *,
+        needs_length: bool = False,
+    ) -> None:  # fmt: skip
         self.gateway, self.faults, self.records, self.clock = gateway, faults, records, clock
+        self._needs_length = needs_length
 
     def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> Connection:
         """Register a connection whose TLS handshake is done."""
@@ -49,6 +54,10 @@ class Reception:
     def receive(self, request: Request, *, scripted: bool = True) -> Reply:
         """Decide what becomes of *request*; with *scripted* off the fault script is not consulted."""
         request.connection.requests += 1
+        if self._needs_length and request.body and "content-length" not in request.headers:
+            answer = Answer(411)
+            self._record(request, Verdict(answer=answer, reason="length_required"))
+            return Reply(answer)
         if not scripted or not self.faults.meets_any(self.gateway.name):
             return Reply(self._judge(request))
         token = self.gateway.token_of(request)
@@ -92,10 +101,11 @@ class Reception:
         if fault.retry_after_date_s is not None:
             headers["retry-after"] = email.utils.formatdate(self.clock() + fault.retry_after_date_s, usegmt=True)
         headers.update((name.lower(), value) for name, value in fault.headers.items())
+        taken = self.gateway.judge(request) if fault.accept else None
+        if fault.fields:
+            body = _overlaid(taken.answer.body if taken is not None and taken.accepted else body, fault.fields)
         answer = Answer(fault.status, tuple(headers.items()), body)
-        verdict = Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
-        if fault.accept:
-            verdict = self.gateway.judge(request)
+        verdict = taken or Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
         self._record(request, verdict, status=fault.status)
         return answer
 
@@ -112,6 +122,17 @@ class Reception:
         if verdict.keep:
             answered = verdict.answer.status if status is None else status
             self.records.add(request, verdict, answered, self.clock())
+
+
+def _overlaid(body: bytes, fields: dict[str, Any]) -> bytes:
+    """*body*, which is a JSON object or nothing, with *fields* laid over it."""
+    return msgspec.json.encode(_merged(msgspec.json.decode(body or b"{}"), fields))
+
+
+def _merged(below: Any, above: Any) -> Any:
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return below | {name: _merged(below.get(name), value) for name, value in above.items()}
 
 
 def _charge(connection: Connection, answer: Answer, budget: ErrorBudget) -> bool:

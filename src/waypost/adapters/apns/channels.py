@@ -156,6 +156,7 @@ class Channels:
         fields = {":method": method, ":scheme": "https", ":authority": authority_of(origin), ":path": path}
         fields |= {"authorization": f"bearer {jwt}"} if jwt else {}
         fields |= headers or {}
+        fields |= {"content-length": str(len(body))} if body else {}
         head = encode_headers([(name.encode(), value.encode()) for name, value in fields.items()])
         ended: asyncio.Future[Result] = loop.create_future()
         self._pools[origin].request(head, body, loop.time() + TIMEOUT_S, ended.set_result)

@@ -9,7 +9,7 @@ from typing import Final
 from waypost.adapters.apns.errors import CONNECTION_OVER, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.answers import is_success
-from waypost.adapters.push.origin import authority_of, post_to
+from waypost.adapters.push.origin import authority_of, post_to, sized
 from waypost.domain.notification import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
 
@@ -43,7 +43,7 @@ class Gateway:
     ) -> None:
         """Push to *path*; *head* is what follows it."""
         named = encode_headers(((b":path", path.encode()),))
-        self._pools[kind].request(b"".join((self._head, named, head)), body, deadline, ended)
+        self._pools[kind].request(b"".join((self._head, named, sized(len(body)), head)), body, deadline, ended)
 
     @property
     def connections(self) -> int:

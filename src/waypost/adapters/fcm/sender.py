@@ -15,7 +15,7 @@ from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
-from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
+from waypost.adapters.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
@@ -153,7 +153,7 @@ class FcmSender:
             body = rendering.body(delivery.device.token, validate_only=self._settings.validate_only)
             ended = partial(self._ended, delivery, rendering, report, deadline, renewable)
             line = urgent if delivery.notification.urgency in URGENT else others
-            line.append(Request(head, body, deadline, ended))
+            line.append(Request(head + sized(len(body)), body, deadline, ended))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 

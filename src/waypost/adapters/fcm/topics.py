@@ -187,7 +187,7 @@ class Topics:
         pool, authority = self._pools[url]
         head = [(b":method", method.encode()), (b":scheme", b"https"), (b":authority", authority.encode())]
         head += [(b":path", path.encode()), (b"authorization", f"Bearer {access_token}".encode())]
-        head += [(b"content-type", b"application/json")] if body else []
+        head += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))] if body else []
         head += [(b"access_token_auth", b"true")] if url == INSTANCE_ID else []
         ended: asyncio.Future[Result] = self._loop.create_future()
         pool.request(encode_headers(head), body, self._loop.time() + TIMEOUT_S, ended.set_result)
