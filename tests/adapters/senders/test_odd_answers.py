@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,25 +13,29 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken
 from waypost.lab import Lab, LabSettings
 from waypost.ports.sender import Sender
 from waypost.telemetry.sink import Silent
 
-TO = {"apns": to_ios, "fcm": to_android, "webpush": to_web}
+TO: dict[str, Callable[[Lab], Delivery]] = {"apns": to_ios, "fcm": to_android, "webpush": to_web}
 UNREGISTERED = {"status": 404, "reason": "UNREGISTERED"}
 INVALID = {"status": 400, "reason": "INVALID_ARGUMENT"}
 DEAD = {"status": 410, "reason": "Unregistered"}
 
+ODD_TIMES: list[object] = [1.5, 10**30, "soon", None, [1]]
+ODD_TEXTS: list[object] = [None, 7, {}]
+ODD_DETAILS: list[object] = [None, {}, "x", [None, 7]]
 ANSWERS: list[tuple[str, dict[str, Any], type[Outcome]]] = [
-    *(("apns", DEAD | {"fields": {"timestamp": odd}}, Gone) for odd in (1.5, 10**30, "soon", None, [1])),
+    *(("apns", DEAD | {"fields": {"timestamp": odd}}, Gone) for odd in ODD_TIMES),
     ("apns", {"status": 410, "body": " "}, Gone),
     ("apns", {"status": 413, "body": "<html>"}, Refused),
     ("apns", {"status": 204, "accept": True, "body": " "}, Taken),
-    *(("fcm", UNREGISTERED | {"fields": {"error": {"message": odd}}}, Gone) for odd in (None, 7, {})),
+    *(("fcm", UNREGISTERED | {"fields": {"error": {"message": odd}}}, Gone) for odd in ODD_TEXTS),
     ("fcm", UNREGISTERED | {"fields": {"error": {"code": "x", "status": 5}}}, Gone),
-    *(("fcm", INVALID | {"fields": {"error": {"details": odd}}}, Refused) for odd in (None, {}, "x", [None, 7])),
+    *(("fcm", INVALID | {"fields": {"error": {"details": odd}}}, Refused) for odd in ODD_DETAILS),
     ("webpush", {"status": 204, "accept": True}, Taken),
 ]
 

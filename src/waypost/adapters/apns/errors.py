@@ -23,7 +23,8 @@ EXPIRED_JWT = "ExpiredProviderToken"
 UNKNOWN_DEVICE = "BadDeviceToken"
 """The sender answers it itself first: at the other environment, once."""
 CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", "TooManyProviderTokenUpdates", "Shutdown")
-"""Said of the connection (the second: it takes no other key; the third: no new token yet). It is given up, and a retry goes over a new one."""
+"""Said of the connection (the second: it takes no other key; the third: no new token yet). It is given up, and a retry
+goes over a new one."""
 WRONG_TOPIC = "DeviceTokenNotForTopic"
 
 _MINUTE_MS = 60 * SECOND_MS

@@ -20,8 +20,8 @@ from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push.answers import Meaning
-from waypost.adapters.push.reading import read_json
 from waypost.adapters.push.origin import authority_of, origin_of, trust
+from waypost.adapters.push.reading import read_json
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
