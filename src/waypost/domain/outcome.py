@@ -37,7 +37,7 @@ class Denied(Struct, frozen=True, tag=True):
 
 
 class Throttled(Struct, frozen=True, tag=True):
-    """Too much too soon; nothing was taken. *wait_ms* is the provider's hint, None where it gives none."""
+    """Too much too soon; nothing was taken. *wait_ms* is the least wait that the provider wants, None for none."""
 
     code: str
     wait_ms: int | None = None

@@ -99,7 +99,8 @@ Settlement = Sent | Again | Expired | Forget | Dead | Parked | Unsure | Intent |
 def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Instant, jitter: float) -> Settlement:
     """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1.
 
-    A provider's hint beats our own delay; one of nothing is no hint.
+    The next attempt is due after the provider's hint and after our own delay, whichever is later: a short hint, given
+    again and again, would use up all retries within seconds, while the time to live has hours left.
     """
     letter = policy.on_exhausted is Exhausted.DLQ
     match outcome:
@@ -114,16 +115,16 @@ def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Insta
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
-            wait = wait_ms or policy.delay_ms(delivery.throttles, jitter)
+            wait = max(wait_ms or 0, policy.delay_ms(delivery.throttles, jitter))
             return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
         case Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(delivery, policy, now):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
         case Unreachable(code, why, wait_ms):
-            wait = wait_ms or policy.delay_ms(delivery.retries_made, jitter)
+            wait = max(wait_ms or 0, policy.delay_ms(delivery.retries_made, jitter))
             return again_or_expired(delivery, later(now, wait), code, why)
         case Unanswered(code, why, wait_ms):
             own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
-            return again_or_expired(delivery, later(now, wait_ms or own), code, why)
+            return again_or_expired(delivery, later(now, max(wait_ms or 0, own)), code, why)
         case _:
             assert_never(outcome)
 

@@ -131,7 +131,8 @@ def _not_refreshed_too_soon(asking: Asking) -> bool:
     session = asking.request.connection.session
     if session is None or session.token == asking.jwt_text:
         return True
-    return _issued_at(asking) - session.issued_at >= _MIN_TOKEN_AGE_S
+    shown_s, issued_s = asking.now - session.since, _issued_at(asking) - session.issued_at
+    return min(shown_s, issued_s) >= _MIN_TOKEN_AGE_S
 
 
 def _wrong_environment(asking: Asking, reason: EnvironmentReason) -> bool:
@@ -189,7 +190,7 @@ def bind(asking: Asking) -> None:
     if session is None:
         connection.limit_streams(STREAMS)
     if session is None or session.token != asking.jwt_text:
-        connection.session = ProviderSession(asking.jwt_text, key.key_id, key.team_id, _issued_at(asking))
+        connection.session = ProviderSession(asking.jwt_text, key.key_id, key.team_id, _issued_at(asking), asking.now)
 
 
 def refused(refusal: Refusal, request: Request, id_header: str, gone_at_ms: int | None = None) -> Answer:

@@ -16,6 +16,8 @@ class ProviderSession(msgspec.Struct):
     key_id: str
     team_id: str
     issued_at: int
+    since: float
+    """When the token came first on this connection."""
 
 
 class Connection(msgspec.Struct, kw_only=True):
@@ -35,6 +37,8 @@ class Connection(msgspec.Struct, kw_only=True):
     violations: Counter[str] = msgspec.field(default_factory=Counter)
     """Breaches of HTTP/2 or of the gateway's connection rules, by name."""
     session: ProviderSession | None = None
+    vapid: tuple[str, float] | None = None
+    """The Web Push identity that was last taken, and since when."""
     errors: int = 0
     """What counts against a scripted error budget."""
     limit_streams: Callable[[int], None] = lambda _: None

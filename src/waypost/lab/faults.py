@@ -43,6 +43,8 @@ class AnswerFault(_Part, frozen=True):
     headers: dict[str, str] = {}
     body: str | None = None
     """Sent as it is, for example an HTML 502."""
+    fields: dict[str, Any] = {}
+    """Laid over the JSON of the answer, object by object: odd values where a provider writes others."""
     accept: bool = False
     """Judge and record the request first, as a service that fails after it has taken the message."""
 

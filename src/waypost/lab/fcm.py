@@ -62,7 +62,7 @@ def _authorized(send: Send) -> bool:
 
 def _own_project(send: Send) -> bool:
     match = _PATH.match(send.request.path)
-    return match is not None and match[1] == send.gateway.project_id
+    return match is not None and match[1] in (send.gateway.project_id, send.gateway.project_number)
 
 
 def _is_json_object(send: Send) -> bool:
@@ -137,8 +137,9 @@ class FcmGateway:
 
     def __init__(
         self, project_id: str, oauth: OAuthGateway, tokens: Tokens, *, strict: bool, quota_per_minute: int,
-        clock: Callable[[], float],
+        clock: Callable[[], float], project_number: str = "",
     ) -> None:  # fmt: skip
+        self.project_number = project_number
         self.project_id, self.oauth, self.tokens, self.strict = project_id, oauth, tokens, strict
         self.quota = Quota(quota_per_minute, clock)
         self._topics = TopicSubscriptions(project_id, oauth, tokens, clock)

@@ -82,7 +82,7 @@ class Lab:
             self.providers, channels, environment=environment, strict=strict, clock=clock
         )
         self.fcm = FcmGateway(
-            settings.project_id, self.oauth, self.tokens, strict=strict,
+            settings.project_id, self.oauth, self.tokens, strict=strict, project_number=settings.project_number,
             quota_per_minute=settings.fcm_quota_per_minute, clock=clock,
         )  # fmt: skip
         subscriptions = Subscriptions(settings.directory / "subscriptions.ndjson")
@@ -159,7 +159,14 @@ class Lab:
 
     async def _open(self, name: str, gateway: Gateway, rules: WireRules, port: int, alpn: list[str]) -> str:
         """Open one port; with nothing to negotiate it is a plain one."""
-        reception = Reception(gateway, self.faults, self.records, self.settings.clock, self.queues[gateway.name])
+        reception = Reception(
+            gateway,
+            self.faults,
+            self.records,
+            self.settings.clock,
+            self.queues[gateway.name],
+            needs_length=self.settings.needs_length,
+        )
         directory = self.settings.directory
         senders_ca = directory / CLIENT_CA if name.startswith("apns") else None
         context = credentials.tls_context(directory, alpn, senders_ca=senders_ca) if alpn else None

@@ -3,6 +3,7 @@
 import asyncio
 import email.utils
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -55,10 +56,18 @@ class Reception:
     """Receives the requests of one gateway, whatever HTTP version they came by."""
 
     def __init__(
-        self, gateway: Gateway, faults: Faults, records: Records, clock: Callable[[], float], queue: Queue
+        self,
+        gateway: Gateway,
+        faults: Faults,
+        records: Records,
+        clock: Callable[[], float],
+        queue: Queue,
+        *,
+        needs_length: bool = False,
     ) -> None:
         """*queue* belongs to the whole of *gateway*, of however many ports."""
         self.gateway, self.faults, self.records, self.clock, self._queue = gateway, faults, records, clock, queue
+        self._needs_length = needs_length
 
     def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> Connection:
         """Register a connection whose TLS handshake is done."""
@@ -73,6 +82,10 @@ class Reception:
     def receive(self, request: Request, *, scripted: bool = True) -> Reply:
         """Decide what becomes of *request*; with *scripted* off the fault script is not consulted."""
         request.connection.requests += 1
+        if self._needs_length and request.body and "content-length" not in request.headers:
+            answer = Answer(411)
+            self._record(request, Verdict(answer=answer, reason="length_required"))
+            return Reply(answer)
         if not scripted or not self.faults.meets_any(self.gateway.name):
             return Reply(self._judge(request))
         token = self.gateway.token_of(request)
@@ -149,10 +162,11 @@ class Reception:
         if fault.retry_after_date_s is not None:
             headers["retry-after"] = email.utils.formatdate(self.clock() + fault.retry_after_date_s, usegmt=True)
         headers.update((name.lower(), value) for name, value in fault.headers.items())
+        taken = self.gateway.judge(request) if fault.accept else None
+        if fault.fields:
+            body = _overlaid(taken.answer.body if taken is not None and taken.accepted else body, fault.fields)
         answer = Answer(fault.status, tuple(headers.items()), body)
-        verdict = Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
-        if fault.accept:
-            verdict = self.gateway.judge(request)
+        verdict = taken or Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
         self._record(request, verdict, status=fault.status)
         return answer
 
@@ -169,6 +183,17 @@ class Reception:
         if verdict.keep:
             answered = verdict.answer.status if status is None else status
             self.records.add(request, verdict, answered if request.is_awaited else 0, self.clock())
+
+
+def _overlaid(body: bytes, fields: dict[str, Any]) -> bytes:
+    """*body*, which is a JSON object or nothing, with *fields* laid over it."""
+    return msgspec.json.encode(_merged(msgspec.json.decode(body or b"{}"), fields))
+
+
+def _merged(below: Any, above: Any) -> Any:
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    return below | {name: _merged(below.get(name), value) for name, value in above.items()}
 
 
 def _charge(connection: Connection, answer: Answer, budget: ErrorBudget) -> bool:

@@ -34,6 +34,8 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A YAML file with a list of fault rules that hold from the start."""
     strict: bool = True
     """Also refuse what the vendors' texts call wrong without naming the answer (table in docs/lab.md)."""
+    needs_length: bool = False
+    """Answer 411 to a body without `content-length`, as some servers in front of push services do."""
     accept_any_token: bool = True
     """Take every well-formed iOS and Android token; off: only those made by `POST /tokens`."""
     journal: bool = False
@@ -44,6 +46,8 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ("com.example.demo",)
     environment: Literal["production", "sandbox"] = "production"
     project_id: str = "lab-project"
+    project_number: str = "123456789012"
+    """Google takes it in place of the id."""
 
     broadcast_topics: tuple[str, ...] | None = None
     """The bundle ids broadcast is enabled for; absent: all."""

@@ -15,7 +15,7 @@ from waypost.lab.vapid import Vapid, parameters, public_key, read_vapid
 
 STREAMS = 100
 _MAX_BODY_BYTES = 4096
-_DAY_S = 86400
+_DAY_S, _HOUR_S = 86400, 3600
 _MAX_RECEIPTS = 10_000
 _RECEIPT_PATH = "/receipt/"
 _URGENCIES = ("very-low", "low", "normal", "high")
@@ -86,6 +86,14 @@ def _subject_is_contact(delivery: Delivery) -> bool:
     return bool(_SUBJECT.match(str(vapid.subject)))
 
 
+def _not_refreshed_within_an_hour(delivery: Delivery) -> bool:
+    """Apple: "don't refresh more than once per hour"; judged by what a connection shows."""
+    before = delivery.request.connection.vapid
+    if before is None or delivery.service is not SERVICES["apple"] or before[0] == delivery.header("authorization"):
+        return True
+    return delivery.now - before[1] >= _HOUR_S
+
+
 def _sender_is_the_subscribed(delivery: Delivery) -> bool:
     subscription, vapid = delivery.subscription, delivery.vapid
     if subscription is None or subscription.vapid_key is None:
@@ -139,6 +147,7 @@ CHECKS = (
     Check(_not_expired, 403, "vapid_expired"),
     Check(_expires_within_a_day, 403, "vapid_expires_late"),
     Check(_subject_is_contact, 403, "vapid_subject", strict=True),
+    Check(_not_refreshed_within_an_hour, 403, "vapid_refreshed", strict=True),
     Check(_sender_is_the_subscribed, 403, "vapid_key_mismatch"),
     Check(lambda d: (d.header("ttl") or "").isdecimal(), 400, "ttl_missing"),
     Check(_ttl_suits_service, 400, "ttl_zero"),
@@ -202,6 +211,9 @@ class WebPushGateway:
             if not check.holds(delivery):
                 answer = delivery.service.refuse(Refusal(check.status, check.reason))
                 return self._verdict(delivery, token, answer, reason=check.reason)
+        said, shown = delivery.header("authorization") or "", request.connection.vapid
+        if delivery.service is SERVICES["apple"] and (shown is None or shown[0] != said):
+            request.connection.vapid = said, delivery.now
         return self._verdict(delivery, token, self._taken(delivery, token), accepted=True)
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:

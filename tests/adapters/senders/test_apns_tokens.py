@@ -9,23 +9,23 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_ios
+from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_ios
 from tests.contract.clock import StoppedClock
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.apns.credentials import LIFETIME_MS
+from waypost.adapters.apns.credentials import SLOT_MS
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Refused, Taken
+from waypost.domain.outcome import Denied, Refused, Taken, Throttled
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
 
 DEMO = AppId("demo")
 NOW = SystemClock().now()
-SLOT = Instant(NOW - NOW % LIFETIME_MS)
+SLOT = Instant(NOW - NOW % SLOT_MS)
 
 
 class Skewed:
@@ -71,7 +71,7 @@ async def apns(apns_settings: ApnsSettings, clock: StoppedClock) -> AsyncIterato
 @pytest.mark.asyncio
 async def test_a_token_is_renewed_on_the_open_connection(lab: Lab, apns: ApnsSender, clock: StoppedClock) -> None:
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
-    clock.advance(LIFETIME_MS)
+    clock.advance(2 * SLOT_MS)
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     first, second = accepted(lab, "apns")
     assert first.connection == second.connection
@@ -79,11 +79,39 @@ async def test_a_token_is_renewed_on_the_open_connection(lab: Lab, apns: ApnsSen
 
 
 @pytest.mark.asyncio
+async def test_a_worker_that_begins_late_in_a_slot_shows_no_second_token_minutes_later(
+    lab: Lab, apns_settings: ApnsSettings, clock: StoppedClock
+) -> None:
+    clock.advance(SLOT_MS - 6 * MINUTE_MS)
+    sender = ApnsSender(DEMO, apns_settings, clock=clock, telemetry=Silent())
+    await sender.start()
+    for _ in range(30):
+        assert isinstance(await outcome(sender, to_ios(lab)), Taken)
+        clock.advance(2 * MINUTE_MS)
+    await sender.stop(1)
+    assert len({each.connection for each in accepted(lab, "apns")}) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_is_too_young_for_a_new_token_is_given_up(
+    lab: Lab, apns: ApnsSender, clock: StoppedClock
+) -> None:
+    """It was opened shortly before all of us changed to the next token."""
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    clock.advance(SLOT_MS - 6 * MINUTE_MS)
+    await lab.script(script({"where": "apns", "match": {"times": 1}, "do": {"goaway": {"last_stream": "none"}}}))
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    clock.advance(MINUTE_MS)
+    assert await outcome(apns, to_ios(lab)) == Throttled("TooManyProviderTokenUpdates", MINUTE_MS)
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+
+
+@pytest.mark.asyncio
 async def test_a_token_that_apple_finds_too_old_is_renewed_at_once_and_nothing_fails(
     lab: Lab, apns: ApnsSender, clock: StoppedClock, apples_clock: Skewed
 ) -> None:
     clock.advance(35 * MINUTE_MS)
-    apples_clock.ahead_ms = 25 * MINUTE_MS
+    apples_clock.ahead_ms = 50 * MINUTE_MS
     assert all(isinstance(got, Taken) for got in await outcomes(apns, [to_ios(lab) for _ in range(20)]))
     assert lab.records.counts["apns"].reasons["ExpiredProviderToken"] >= 1
     assert lab.records.counts["apns"].reasons["TooManyProviderTokenUpdates"] == 0
@@ -100,7 +128,7 @@ async def test_a_clock_that_is_an_hour_slow_is_denied_and_says_so(
     assert got.code == "ExpiredProviderToken"
     assert not apns.health().ok
     apples_clock.ahead_ms = 0
-    clock.advance(LIFETIME_MS)
+    clock.advance(2 * SLOT_MS)
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     assert apns.health().ok
 

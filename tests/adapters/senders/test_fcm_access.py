@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_android
+from waypost.adapters.fcm import oauth
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.domain.errors import ConfigurationError
@@ -66,8 +67,20 @@ class TestShortLived:
         return msgspec.structs.replace(lab_settings, access_token_lifetime_s=1)
 
     @pytest.mark.asyncio
-    async def test_tokens_are_renewed_ahead_of_time_and_no_delivery_notices(self, lab: Lab, fcm: FcmSender) -> None:
+    async def test_tokens_are_renewed_ahead_of_time_and_no_delivery_notices(
+        self, lab: Lab, unstarted: FcmSender, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(oauth, "LEAST_LIFE_S", 0.5)
+        await unstarted.start()
         while lab.records.counts["oauth"].accepted < 3:
+            assert isinstance(await outcome(unstarted, to_android(lab)), Taken)
+
+    @pytest.mark.asyncio
+    async def test_a_token_that_ends_sooner_than_it_is_used_is_renewed_and_no_delivery_notices(
+        self, lab: Lab, fcm: FcmSender
+    ) -> None:
+        """FCM's 401 says so."""
+        while lab.records.counts["oauth"].accepted < 2:
             assert isinstance(await outcome(fcm, to_android(lab)), Taken)
 
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.adapters.webpush.settings import KNOWN_SERVICES, WebPushSettings
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId
@@ -32,6 +32,21 @@ async def test_an_endpoint_elsewhere_is_refused_and_nothing_connects(lab: Lab, w
     assert webpush.render(elsewhere).refused == got.why
     assert webpush.render(one).refused is None
     assert lab.records.counts["webpush"].connections_opened == 0
+
+
+@pytest.mark.asyncio
+async def test_a_subscription_stored_before_that_points_at_an_api_is_refused_and_nothing_connects(
+    lab: Lab, webpush_settings: WebPushSettings
+) -> None:
+    """Registered by a version that still took it."""
+    settings = msgspec.structs.replace(webpush_settings, allow_endpoints=KNOWN_SERVICES)
+    sender = WebPushSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    for url in ("https://api.push.apple.com/3/device/00", "https://fcm.googleapis.com/v1/projects/x/messages:send"):
+        got = await outcome(sender, _at(to_web(lab), url))
+        assert isinstance(got, Refused)
+        assert got.code == "endpoint_not_allowed"
+    await sender.stop(1)
 
 
 @pytest.mark.asyncio

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -11,12 +13,13 @@ from waypost.adapters.apns.errors import outcome_of as apns_outcome
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
+from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
 from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Guarantee
-from waypost.domain.outcome import Outcome
+from waypost.domain.outcome import Outcome, Unanswered
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, Dead, Forget, Unsure, decide
 from waypost.http2 import Unknown
@@ -29,23 +32,29 @@ TO_ANDROID = delivery(Platform("android"), ANDROID_TOKEN)
 TO_WEB = delivery(Platform("web"), "https://push.example/x")
 
 
-def apns(reason: str, status: int) -> tuple[Outcome, Delivery]:
+def apns(reason: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
     """What APNs says in its body."""
-    return apns_outcome(answer(status, msgspec.json.encode({"reason": reason})), TO_IOS, DEAD, NOW), TO_IOS
+    said = answer(status, msgspec.json.encode({"reason": reason}), **headers)
+    return apns_outcome(said, TO_IOS, DEAD, NOW), TO_IOS
 
 
-def fcm(code: str, status: int) -> tuple[Outcome, Delivery]:
+def fcm(code: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
     """What FCM says in the details."""
     body = {"error": {"status": "X", "details": [{"@type": FCM_ERROR, "errorCode": code}]}}
-    return fcm_outcome(answer(status, msgspec.json.encode(body)), TO_ANDROID, NOW), TO_ANDROID
+    return fcm_outcome(answer(status, msgspec.json.encode(body), **headers), TO_ANDROID, NOW), TO_ANDROID
 
 
-def webpush(_: str, status: int) -> tuple[Outcome, Delivery]:
+def webpush(_: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
     """What a push service says by its status."""
-    return webpush_outcome(answer(status), NOW), TO_WEB
+    return webpush_outcome(answer(status, b"", **headers), NOW), TO_WEB
 
 
-GATEWAYS = {"apns": apns, "fcm": fcm, "webpush": webpush}
+def unifiedpush(_: str, status: int, **headers: str) -> tuple[Outcome, Delivery]:
+    """What a push server says by its status."""
+    return unifiedpush_outcome(answer(status, b"", **headers), NOW), TO_WEB
+
+
+GATEWAYS: dict[str, Callable[..., tuple[Outcome, Delivery]]] = {"apns": apns, "fcm": fcm, "webpush": webpush}
 
 TERMINAL = [
     ("apns", "BadDeviceToken", 400),
@@ -90,6 +99,43 @@ def test_a_retryable_or_unknown_error_is_retried(gateway: str, code: str, status
     settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
     assert isinstance(settlement, Again)
     assert settlement.due_at > NOW
+
+
+HINTED = [
+    lambda: apns("ServiceUnavailable", 503, retry_after="1"),
+    lambda: apns("InternalServerError", 500, retry_after="1"),
+    lambda: fcm("UNAVAILABLE", 503, retry_after="1"),
+    lambda: fcm("INTERNAL", 500, retry_after="1"),
+    lambda: webpush("", 503, retry_after="1"),
+    lambda: unifiedpush("", 503, retry_after="1"),
+]
+
+
+@pytest.mark.parametrize("say", HINTED)
+def test_a_short_hint_given_each_time_does_not_use_up_the_retries_at_once(
+    say: Callable[[], tuple[Outcome, Delivery]],
+) -> None:
+    """``Retry-After: 1`` on each of six tries: the waits in all are no shorter than without the hint."""
+    outcome, one = say()
+    waits = []
+    for retries_made in range(EXPONENTIAL.max_retries):
+        tried = msgspec.structs.replace(one, retries_made=retries_made)
+        settlement = decide(outcome, tried, EXPONENTIAL, NOW, 0.0)
+        assert isinstance(settlement, Again)
+        waits.append(settlement.due_at - NOW)
+    assert sum(waits) >= 31_000
+    assert waits == sorted(waits)
+
+
+@pytest.mark.parametrize("say", HINTED)
+def test_a_hint_changes_nothing_but_the_wait(say: Callable[[], tuple[Outcome, Delivery]]) -> None:
+    """Whether it may have been taken is what decides under at_most_once, with a hint or without."""
+    outcome, one = say()
+    once = msgspec.structs.replace(
+        one, notification=msgspec.structs.replace(one.notification, guarantee=Guarantee.AT_MOST_ONCE)
+    )
+    settlement = decide(outcome, once, EXPONENTIAL, NOW, 0.0)
+    assert isinstance(settlement, Unsure if isinstance(outcome, Unanswered) else Again)
 
 
 def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:

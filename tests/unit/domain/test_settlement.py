@@ -13,7 +13,7 @@ from tests.unit.domain.made import ATTEMPT, NOW, delivery, intent, notification,
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
-from waypost.domain.retry import EXPONENTIAL, Exhausted, Jitter, RetryPolicy
+from waypost.domain.retry import EXPONENTIAL, POLICIES, Exhausted, Jitter, RetryPolicy
 from waypost.domain.settlement import (
     ATTEMPTS_KEPT,
     Again,
@@ -106,7 +106,7 @@ def test_a_dead_token_without_a_time_is_dead_now() -> None:
     "outcome",
     [Throttled("429", 7_000), Unreachable("503", "away", 7_000), Unanswered("500", "error", 7_000)],
 )
-def test_a_providers_hint_beats_our_own_delay(outcome: Outcome) -> None:
+def test_a_providers_longer_hint_is_kept_to(outcome: Outcome) -> None:
     settlement = decide(outcome, delivery(), POLICY, NOW, 0.0)
     assert isinstance(settlement, Again)
     assert settlement.due_at == later(NOW, 7_000)
@@ -121,6 +121,32 @@ def test_a_hint_to_come_back_at_once_gives_our_own_delay(outcome: Outcome) -> No
     settlement = decide(outcome, delivery(), POLICY, NOW, 0.0)
     assert isinstance(settlement, Again)
     assert settlement.due_at == later(NOW, SECOND_MS)
+
+
+@given(
+    outcome=st.builds(
+        lambda kind, wait_ms: kind("503", wait_ms=wait_ms) if kind is Throttled else kind("503", "away", wait_ms),
+        st.sampled_from((Throttled, Unreachable, Unanswered)),
+        st.none() | st.integers(0, 10**18),
+    ),
+    policy=st.sampled_from(tuple(POLICIES.values())),
+    counts=st.tuples(st.integers(0, 40), st.integers(0, 10_000)),
+    jitter=st.floats(0, 1),
+)
+def test_nothing_is_due_before_the_hint_nor_before_our_own_delay(
+    outcome: Throttled | Unreachable | Unanswered, policy: RetryPolicy, counts: tuple[int, int], jitter: float
+) -> None:
+    """A provider that says ``Retry-After: 1`` each time must not use up all retries within seconds."""
+    retries_made, throttles = counts
+    forever = notification(expires_at=later(NOW, 10**19))
+    settlement = decide(outcome, delivery(forever, retries_made=retries_made, throttles=throttles), policy, NOW, jitter)
+    if isinstance(settlement, Dead):
+        assert retries_made >= policy.max_retries
+        return
+    base_ms = policy.unanswered_base_ms if isinstance(outcome, Unanswered) else None
+    own_ms = policy.delay_ms(throttles if isinstance(outcome, Throttled) else retries_made, jitter, base_ms)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at == later(NOW, max(outcome.wait_ms or 0, own_ms))
 
 
 def test_throttled_rounds_back_off_by_their_own_count() -> None:

@@ -72,15 +72,17 @@ async def test_a_terminal_failure_is_one_dead_letter_and_never_retried(bench: Ti
 
 
 async def test_a_throttled_delivery_waits_as_told_and_spends_no_retry(bench: TimedBench) -> None:
-    bench.answers(*[LATER] * 8)
+    """Or longer, once our own back-off (1 s, doubled) has grown longer than that."""
+    bench.answers(*[LATER] * 5)
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.turn(loop)
         await bench.pass_time(loop, 60)
     receipt = await bench.receipt(told)
-    assert bench.attempts_s == [7 * n for n in range(9)]
-    assert (receipt.status, receipt.retries, receipt.throttles) == (DeliveryStatus.SENT, 0, 8)
+    waits_s = [7, 7, 7, 8, 16]
+    assert bench.attempts_s == [sum(waits_s[:n]) for n in range(6)]
+    assert (receipt.status, receipt.retries, receipt.throttles) == (DeliveryStatus.SENT, 0, 5)
 
 
 async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> None:

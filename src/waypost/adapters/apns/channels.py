@@ -16,9 +16,11 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.apns.credentials import Identity, identify
+from waypost.adapters.apns.errors import reason_of
 from waypost.adapters.apns.gateway import BROADCAST
 from waypost.adapters.apns.payload import BROADCAST_LIMIT_BYTES, LONGEST_STORED_S
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.origin import authority_of, origin_of
 from waypost.adapters.push.patience import until
 from waypost.domain.errors import WaypostError
@@ -76,10 +78,6 @@ class BroadcastChannel(Struct, frozen=True):
 
 class _Listed(Struct):
     channels: tuple[str, ...] = ()
-
-
-class _Body(Struct):
-    reason: str = ""
 
 
 class Channels:
@@ -158,6 +156,7 @@ class Channels:
         fields = {":method": method, ":scheme": "https", ":authority": authority_of(origin), ":path": path}
         fields |= {"authorization": f"bearer {jwt}"} if jwt else {}
         fields |= headers or {}
+        fields |= {"content-length": str(len(body))} if body else {}
         head = encode_headers([(name.encode(), value.encode()) for name, value in fields.items()])
         ended: asyncio.Future[Result] = loop.create_future()
         patience = until(loop.time())
@@ -165,7 +164,7 @@ class Channels:
         result = await ended
         if not isinstance(result, Answer):
             raise AppleAway(f"no answer from Apple: {result.reason}")
-        if 200 <= result.status < 300:
+        if is_success(result):
             return result
         raise _refusal(result)
 
@@ -190,11 +189,7 @@ async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> Asy
 
 
 def _refusal(answer: Answer) -> WaypostError:
-    try:
-        reason = msgspec.json.decode(answer.body, type=_Body).reason
-    except msgspec.DecodeError:
-        reason = ""
-    reason = reason or f"http_{answer.status}"
+    reason = reason_of(answer)
     if reason in _AWAY or answer.status == 503:
         return AppleAway(f"Apple says {reason}; try again later")
     return ChannelRefused(reason)

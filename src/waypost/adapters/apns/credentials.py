@@ -17,43 +17,48 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 
 _APPLE_ID = re.compile(r"[A-Za-z0-9]{10}")
-LIFETIME_MS = 50 * MINUTE_MS
-"""Apple wants a new token after 20 to 60 minutes."""
-SHORTEST_LIFETIME_MS = 20 * MINUTE_MS
-"""Renewed sooner, Apple answers TooManyProviderTokenUpdates."""
+SLOT_MS = 25 * MINUTE_MS
+"""A token is issued at the start of a slot; Apple wants none older than 60 minutes."""
+SHORTEST_USE_MS = 20 * MINUTE_MS
+"""Changed sooner on a connection, Apple answers TooManyProviderTokenUpdates."""
 
 
 class ProviderTokens:
     """The current provider token.
 
-    Its time of issue is the start of a 50-minute slot and the signature is deterministic (RFC 6979), so that all
-    processes with one key present one token.
+    Its time of issue is the start of a slot and the signature is deterministic (RFC 6979), so that all processes with
+    one key present one token. A process that begins late in a slot keeps that slot's token for 20 minutes all the same,
+    so that no connection sees two within that time; it is 45 minutes old then at most.
     """
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, key_id: str, team_id: str) -> None:
         self._key = key
         self._key_id = key_id
         self._team_id = team_id
-        self._issued_at = Instant(-LIFETIME_MS)
+        self._issued_at = Instant(0)
+        self._used_since = Instant(0)
+        self._renewed_at = Instant(-SHORTEST_USE_MS)
         self._current = ""
 
     def at(self, now: Instant) -> str:
         """The token to use at *now*; the same string until it is renewed."""
-        slot = Instant(now - now % LIFETIME_MS)
-        age_ms = now - self._issued_at
-        clock_went_back = age_ms < -MINUTE_MS
-        if clock_went_back or (slot > self._issued_at and age_ms >= SHORTEST_LIFETIME_MS):
-            self._issue(slot)
+        slot = Instant(now - now % SLOT_MS)
+        clock_went_back = now - self._used_since < -MINUTE_MS
+        is_used_long_enough = now - self._used_since >= SHORTEST_USE_MS
+        if not self._current or clock_went_back or (slot > self._issued_at and is_used_long_enough):
+            self._issue(slot, now)
         return self._current
 
     def renew(self, refused: str, now: Instant) -> str:
         """The token to use after Apple called *refused* too old: a newer one, at most every 20 minutes."""
-        if refused == self._current and now - self._issued_at >= SHORTEST_LIFETIME_MS:
-            self._issue(now)
+        if refused == self._current and abs(now - self._renewed_at) >= SHORTEST_USE_MS:
+            self._renewed_at = now
+            self._issue(now, now)
         return self._current
 
-    def _issue(self, issued_at: Instant) -> None:
+    def _issue(self, issued_at: Instant, now: Instant) -> None:
         self._issued_at = issued_at
+        self._used_since = now
         claims: dict[str, str | int] = {"iss": self._team_id, "iat": issued_at // SECOND_MS}
         self._current = signed_es256(self._key, {"kid": self._key_id}, claims)
 

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.apns.errors import REASONS
-from waypost.adapters.push.answers import Meaning, read_json
+from waypost.adapters.push.answers import Meaning
+from waypost.adapters.push.reading import read_json
 from waypost.domain.outcome import Denied
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import assert_never
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
+from waypost.adapters.push.reading import NOTHING, name_of, number_of, read_json, word_of
+from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import SECOND_MS, Instant
@@ -21,8 +22,9 @@ EXPIRED_JWT = "ExpiredProviderToken"
 """The sender answers it itself first: with a new token, once."""
 UNKNOWN_DEVICE = "BadDeviceToken"
 """The sender answers it itself first: at the other environment, once."""
-CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", "Shutdown")
-"""Said of the connection (the second: it takes no other key). It is given up, and a retry goes over a new one."""
+CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", "TooManyProviderTokenUpdates", "Shutdown")
+"""Said of the connection (the second: it takes no other key; the third: no new token yet). It is given up, and a retry
+goes over a new one."""
 WRONG_TOPIC = "DeviceTokenNotForTopic"
 
 _MINUTE_MS = 60 * SECOND_MS
@@ -66,6 +68,23 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "Shutdown": (Meaning.NOT_TAKEN, "Apple's server is shutting down"),
 }
 
+STATUSES: dict[str, tuple[Meaning, str]] = {
+    "http_400": (Meaning.REFUSED, "the request is not understood"),
+    "http_403": (Meaning.DENIED, "the credential is not accepted"),
+    "http_404": (Meaning.REFUSED, _FIX),
+    "http_405": (Meaning.REFUSED, _FIX),
+    "http_410": (Meaning.DEAD_TOKEN, "the token is dead"),
+    "http_413": (Meaning.REFUSED, "the payload is over Apple's limit"),
+    "http_429": (Meaning.THROTTLED, "too many requests"),
+    "http_500": (Meaning.UNSURE, "Apple failed"),
+    # Without Apple's word it may be a server in front that lost the one behind it.
+    "http_502": (Meaning.UNSURE, "Apple is not available"),
+    "http_503": (Meaning.UNSURE, "Apple is not available"),
+    "http_504": (Meaning.UNSURE, "Apple is not available"),
+}
+"""For an answer without a reason that can be read."""
+_DEAD_WITHOUT_A_WORD = "http_410"
+
 BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
     "FeatureNotEnabled": (Meaning.REFUSED, "broadcast is not switched on for the app's bundle id, on Apple's page"),
     "MissingChannelId": (Meaning.REFUSED, _FIX),
@@ -79,16 +98,17 @@ BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
     "TopicMismatch": (Meaning.REFUSED, "the credential is not of the team that owns the bundle id"),
     # So spelled here.
     "Service Unavailable": (Meaning.NOT_TAKEN, "Apple is not available"),
+    _DEAD_WITHOUT_A_WORD: (Meaning.REFUSED, "there is no such channel"),
 }
 """What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
 
 WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
-"""What to wait where Apple says nothing and the retry policy would be too eager."""
+"""The least wait, where the retry policy would be too eager."""
 
 
 class _Body(Struct):
-    reason: str = ""
-    timestamp: Instant | None = None
+    reason: Raw = NOTHING
+    timestamp: Raw = NOTHING
     """When the token was found dead, in milliseconds (410 only)."""
 
 
@@ -97,15 +117,15 @@ _decoder = msgspec.json.Decoder(_Body)
 
 def reason_of(answer: Answer) -> str:
     """Apple's own word; ``http_<status>`` where it gives none."""
-    return _body(answer).reason or f"http_{answer.status}"
+    return word_of(_body(answer).reason) or f"http_{answer.status}"
 
 
 def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     """What one request came to."""
     match result:
-        case Answer(status=200, headers=headers):
+        case Answer(headers=headers) if is_success(result):
             ids = (b"apns-id", b"apns-request-id")
-            return Taken(next((value.decode("latin-1") for name, value in headers if name in ids), ""))
+            return Taken(name_of(next((value.decode("latin-1") for name, value in headers if name in ids), "")))
         case Answer():
             return _refusal(result, delivery, dead_token_codes, now)
         case Unsent() | Unknown():
@@ -118,13 +138,19 @@ def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ..
     code = reason_of(answer)
     said = (BROADCAST_REASONS if delivery.notification.content.to is not None else REASONS).get(code)
     unknown = (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
-    meaning, why = said or REASONS.get(code, unknown)
-    if meaning is Meaning.DEAD_TOKEN and code not in dead_token_codes:
+    meaning, why = said or REASONS.get(code) or STATUSES.get(code, unknown)
+    dead_code = "Unregistered" if code == _DEAD_WITHOUT_A_WORD else code
+    if meaning is Meaning.DEAD_TOKEN and dead_code not in dead_token_codes:
         meaning = Meaning.REFUSED
-    wait_ms = retry_after_ms(answer, now)
-    if wait_ms is None:
-        wait_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
-    return outcome_of_meaning(meaning, code, why, wait_ms, dead_since=_body(answer).timestamp)
+    own_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
+    wait_ms = longer_ms(retry_after_ms(answer, now), own_ms)
+    return outcome_of_meaning(meaning, code, why, wait_ms, _dead_since(answer, now))
+
+
+def _dead_since(answer: Answer, now: Instant) -> Instant | None:
+    """When Apple found the token dead; None where it does not say, or names a time that is not over yet."""
+    since = number_of(_body(answer).timestamp)
+    return Instant(since) if since is not None and 0 < since <= now else None
 
 
 def _shutdown_wait_ms(delivery: Delivery) -> int:

@@ -8,7 +8,8 @@ from typing import Final
 
 from waypost.adapters.apns.errors import CONNECTION_OVER, reason_of
 from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push.origin import authority_of, post_to
+from waypost.adapters.push.answers import is_success
+from waypost.adapters.push.origin import authority_of, post_to, sized
 from waypost.adapters.push.patience import Until
 from waypost.domain.notification import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
@@ -43,7 +44,8 @@ class Gateway:
     ) -> None:
         """Push to *path*; *head* is what follows it."""
         named = encode_headers(((b":path", path.encode()),))
-        self._pools[kind].request(b"".join((self._head, named, head)), body, until.deadline, ended, until.answer_by)
+        block = b"".join((self._head, named, sized(len(body)), head))
+        self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
 
     def give_back(self, why: str) -> None:
         """End what waits to be sent as not sent: Apple would take none of it."""
@@ -100,4 +102,4 @@ def _pool(origin: Origin, least: int, most: int, sockets: Sockets, on_event: Cal
 
 
 def _ends_its_connection(answer: Answer) -> bool:
-    return answer.status != 200 and reason_of(answer) in CONNECTION_OVER
+    return not is_success(answer) and reason_of(answer) in CONNECTION_OVER

@@ -27,6 +27,7 @@ from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
+from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.origin import origin_of
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
@@ -238,7 +239,7 @@ class ApnsSender:
     def _ended(self, one: _Sending, result: Result) -> None:
         """One request has ended: the end of its delivery, or there is something better to try, once."""
         now = self._clock.now()
-        reason = reason_of(result) if isinstance(result, Answer) and result.status != 200 else ""
+        reason = reason_of(result) if isinstance(result, Answer) and not is_success(result) else ""
         if reason == EXPIRED_JWT and one.jwt and not one.renewed:
             one.renewed = True
             one.jwt = self._identity.renewed_jwt(one.jwt, now)

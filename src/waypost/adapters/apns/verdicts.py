@@ -36,6 +36,6 @@ def judged(outcome: Outcome, trial: Trial) -> Outcome:
         case Denied(code=code) if trial.turned and trial.foreign:
             return Refused(UNKNOWN_DEVICE, f"{code} from the other environment: it cannot be asked about the token")
         case Unreachable(code=code, wait_ms=wait_ms) if trial.foreign:
-            return Throttled(code, MINUTE_MS if wait_ms is None else wait_ms)
+            return Throttled(code, max(wait_ms or 0, MINUTE_MS))
         case _:
             return outcome

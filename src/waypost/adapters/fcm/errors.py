@@ -6,17 +6,19 @@ top-level status says less, and sometimes something else.
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 from zlib import crc32
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from waypost.adapters.fcm.settings import TokenRules
-from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
+from waypost.adapters.push.reading import NOTHING, items_of, name_of, read_json, text_of, word_of
+from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
 from waypost.domain.delivery import Delivery
-from waypost.domain.outcome import Outcome, Taken, Throttled, Unanswered
+from waypost.domain.outcome import Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
@@ -60,13 +62,13 @@ CODES: dict[str, tuple[Meaning, str]] = {
 }
 
 FIRST_WAIT_MS = 10 * SECOND_MS
-"""Before the first retry where no header says ("Scale FCM": at least 10 s); doubled with each, up to an hour."""
+"""The least wait before the first retry ("Scale FCM": 10 s); doubled with each, up to an hour."""
 FIRST_WAITS_MS = {"http_502": 30 * SECOND_MS}
 """The codes with another first wait: the page that comes with this one suggests it."""
 _SPREAD = 0.3
 """Waits are longer by up to this part, each delivery's by its own, so that what failed together comes back apart."""
 QUOTA_WAIT_MS = MINUTE_MS
-"""The least wait after a quota error without Retry-After; doubled with each."""
+"""After a quota error without Retry-After (Google's page on quotas); doubled with each."""
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -75,39 +77,56 @@ _SAYS_THE_TOKEN = "not a valid FCM registration token"  # noqa: S105 - a text
 _TOKEN_FIELDS = ("message.token", "message.fid")
 
 
+# A field path as Google writes it; nothing else that an answer quotes of a message is kept.
+_FIELD = re.compile(r"[A-Za-z_]\w{0,63}(\[\d{1,4}\])?(\.[A-Za-z_]\w{0,63}(\[\d{1,4}\])?){0,7}", re.ASCII)
+_FIELDS_NAMED = 3
+
+
 class _Violation(Struct):
-    field: str = ""
+    field: Raw = NOTHING
 
 
 class _Detail(Struct):
-    type: str = msgspec.field(name="@type", default="")
-    error_code: str = msgspec.field(name="errorCode", default="")
-    violations: list[_Violation] = msgspec.field(name="fieldViolations", default_factory=list)
+    type: Raw = msgspec.field(name="@type", default=NOTHING)
+    error_code: Raw = msgspec.field(name="errorCode", default=NOTHING)
+    violations: Raw = msgspec.field(name="fieldViolations", default=NOTHING)
 
 
 class _Error(Struct):
-    status: str = ""
-    message: str = ""
-    details: list[_Detail] = []
+    status: Raw = NOTHING
+    message: Raw = NOTHING
+    details: Raw = NOTHING
 
 
 class _Envelope(Struct):
-    error: _Error = msgspec.field(default_factory=_Error)
+    error: Raw = NOTHING
 
 
 class _Message(Struct):
-    name: str = ""
+    name: Raw = NOTHING
 
 
-_errors = msgspec.json.Decoder(_Envelope)
+class _Said(Struct, frozen=True):
+    """What an error says, as far as it can be read."""
+
+    code: str
+    message: str = ""
+    fields: tuple[str, ...] = ()
+    """Those of the message that break a rule."""
+
+
+_errors = msgspec.json.Decoder(_Error)
+_envelopes = msgspec.json.Decoder(_Envelope)
+_details = msgspec.json.Decoder(_Detail)
+_violations = msgspec.json.Decoder(_Violation)
 _messages = msgspec.json.Decoder(_Message)
 
 
 def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
     """What one request came to."""
     match result:
-        case Answer(status=200, body=body):
-            return Taken((read_json(_messages, body) or _Message()).name)
+        case Answer(body=body) if is_success(result):
+            return Taken(name_of(text_of((read_json(_messages, body) or _Message()).name)))
         case Answer():
             return _refusal(result, tried, now, rules)
         case Unsent():
@@ -120,33 +139,33 @@ def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules 
 
 def asks_for_a_new_access_token(result: Result) -> bool:
     """Whether our access token is what was wrong (a 401 can also speak of the project's APNs credentials)."""
-    return (
-        isinstance(result, Answer) and result.status == 401 and _code(_error(result), 401) != "THIRD_PARTY_AUTH_ERROR"
-    )
+    return isinstance(result, Answer) and result.status == 401 and code_of(result) != "THIRD_PARTY_AUTH_ERROR"
 
 
 def code_of(answer: Answer) -> str:
     """FCM's own code, else its canonical status, else ``http_<status>``."""
-    return _code(_error(answer), answer.status)
+    return _said(answer).code
 
 
 def _refusal(answer: Answer, tried: Delivery, now: Instant, rules: TokenRules) -> Outcome:
-    error = _error(answer)
-    code = _code(error, answer.status)
+    said = _said(answer)
+    code = said.code
     meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer that FCM does not document, status {answer.status}"))
-    if _forgets_the_token(code, error, rules):
+    if _forgets_the_token(said, rules):
         meaning = Meaning.DEAD_TOKEN
     wait_ms = retry_after_ms(answer, now)
     if meaning is Meaning.THROTTLED:
         return Throttled(code, _quota_wait_ms(tried) if wait_ms is None else wait_ms, whole=True)
-    return outcome_of_meaning(meaning, code, why, _backoff_ms(code, tried) if wait_ms is None else wait_ms)
+    if meaning is Meaning.REFUSED and said.fields:
+        return Refused(code, f"{why}: {', '.join(said.fields)}")
+    return outcome_of_meaning(meaning, code, why, longer_ms(wait_ms, _backoff_ms(code, tried)))
 
 
-def _forgets_the_token(code: str, error: _Error | None, rules: TokenRules) -> bool:
+def _forgets_the_token(said: _Said, rules: TokenRules) -> bool:
     """What the app's settings say of the two codes that do not always speak of the token."""
-    if code == "SENDER_ID_MISMATCH":
+    if said.code == "SENDER_ID_MISMATCH":
         return rules.sender_id_mismatch == "remove"
-    if code != "INVALID_ARGUMENT":
+    if said.code != "INVALID_ARGUMENT":
         return False
     match rules.invalid_argument:
         case "remove":
@@ -154,7 +173,9 @@ def _forgets_the_token(code: str, error: _Error | None, rules: TokenRules) -> bo
         case "refuse":
             return False
         case "smart":
-            return _names_the_token(error)
+            if said.fields:
+                return any(field in _TOKEN_FIELDS for field in said.fields)
+            return _SAYS_THE_TOKEN in said.message
         case _:
             assert_never(rules.invalid_argument)
 
@@ -170,24 +191,23 @@ def _quota_wait_ms(tried: Delivery) -> int:
     return min(QUOTA_WAIT_MS << min(tried.throttles, 10), HOUR_MS)
 
 
-def _error(answer: Answer) -> _Error | None:
-    error = (read_json(_errors, answer.body) or _Envelope()).error
-    return error if error.status or error.details else None
+def _said(answer: Answer) -> _Said:
+    """Read each field by itself: Google's front ends and proxies write others than FCM does."""
+    envelope = next((read_json(_envelopes, each) for each in items_of(Raw(answer.body))), None) or _Envelope()
+    error = read_json(_errors, envelope.error) or _Error()
+    details = [detail for each in items_of(error.details) if (detail := read_json(_details, each)) is not None]
+    named = (word_of(detail.error_code) for detail in details if text_of(detail.type) == _FCM_ERROR)
+    code = next(filter(None, named), "") or word_of(error.status) or f"http_{answer.status}"
+    return _Said(code, text_of(error.message), _fields_of(details))
 
 
-def _code(error: _Error | None, status: int) -> str:
-    if error is None:
-        return f"http_{status}"
-    named = next((detail.error_code for detail in error.details if detail.type == _FCM_ERROR), "")
-    return named or error.status or f"http_{status}"
-
-
-def _names_the_token(error: _Error | None) -> bool:
-    if error is None:
-        return False
-    fields = [
-        violation.field for detail in error.details if detail.type == _BAD_REQUEST for violation in detail.violations
+def _fields_of(details: list[_Detail]) -> tuple[str, ...]:
+    """The fields that break a rule; their descriptions may quote the message and are left out."""
+    violations = [
+        read_json(_violations, each)
+        for detail in details
+        if text_of(detail.type) == _BAD_REQUEST
+        for each in items_of(detail.violations)
     ]
-    if fields:
-        return any(field in _TOKEN_FIELDS for field in fields)
-    return _SAYS_THE_TOKEN in error.message
+    fields = [text_of(violation.field) for violation in violations if violation is not None]
+    return tuple(field for field in fields if _FIELD.fullmatch(field))[:_FIELDS_NAMED]

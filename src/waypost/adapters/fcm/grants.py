@@ -14,10 +14,11 @@ from urllib.parse import quote
 
 import aiohttp
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from waypost.adapters.fcm.credentials import SCOPE, ServiceAccount, read_service_account
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.push.reading import NOTHING, number_of, read_json, text_of, word_of
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
@@ -39,15 +40,24 @@ Problem = Denied | Unreachable
 
 
 class Grant(Struct):
-    """An access token, and for how long."""
+    """An access token, and for how many seconds it is said to be good."""
 
     access_token: str
     expires_in: float = 3600
 
 
+class _Granted(Struct):
+    access_token: Raw = NOTHING
+    expires_in: Raw = NOTHING
+
+
 class _Fault(Struct):
-    error: str
-    error_description: str = ""
+    error: Raw = NOTHING
+    error_description: Raw = NOTHING
+
+
+_grants = msgspec.json.Decoder(_Granted)
+_faults = msgspec.json.Decoder(_Fault)
 
 
 class Grants(Protocol):
@@ -94,10 +104,10 @@ class MetadataGrants:
         path = f"/instance/service-accounts/default/token?scopes={quote(SCOPE, safe='')}"
         try:
             status, body = await self._get(path)
-            if status == 200:
-                return msgspec.json.decode(body, type=Grant)
-        except (aiohttp.ClientError, OSError, TimeoutError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return Unreachable("oauth_unavailable", f"the metadata server gives no token: {type(error).__name__}")
+        if status == 200:
+            return _grant(body) or Unreachable("oauth_unavailable", "the metadata server answered without a token")
         if status in (403, 404):
             return Denied("metadata_denied", "the metadata server knows no account of this machine for FCM")
         return Unreachable("oauth_unavailable", f"the metadata server answered {status}")
@@ -135,23 +145,30 @@ async def project_and_grants(
 
 
 def _read(status: int, body: bytes, ahead_s: float | None) -> Grant | Problem:
-    try:
-        if status == 200:
-            return msgspec.json.decode(body, type=Grant)
-        fault = msgspec.json.decode(body, type=_Fault)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return Unreachable("oauth_unavailable", f"the token endpoint answered {status} without a token")
-    if status in (400, 401, 403):
-        return Denied(fault.error, _why_denied(fault, ahead_s))
-    return Unreachable("oauth_unavailable", f"the token endpoint answered {status}")
+    if status == 200 and (grant := _grant(body)) is not None:
+        return grant
+    fault = read_json(_faults, body) or _Fault()
+    code = word_of(fault.error)
+    if status in (400, 401, 403) and code:
+        return Denied(code, _why_denied(code, text_of(fault.error_description), ahead_s))
+    return Unreachable("oauth_unavailable", f"the token endpoint answered {status} without a token")
 
 
-def _why_denied(fault: _Fault, ahead_s: float | None) -> str:
+def _grant(body: bytes) -> Grant | None:
+    """The access token; what is said of its life counts only where it can be read."""
+    granted = read_json(_grants, body) or _Granted()
+    access_token, life_s = text_of(granted.access_token), number_of(granted.expires_in)
+    if not access_token.isascii() or not access_token.isprintable() or not access_token:
+        return None
+    return Grant(access_token) if life_s is None else Grant(access_token, life_s)
+
+
+def _why_denied(code: str, description: str, ahead_s: float | None) -> str:
     """In our words: Google's description may name the account."""
-    if fault.error == "invalid_grant" and ahead_s is not None and abs(ahead_s) >= _SKEW_S:
+    if code == "invalid_grant" and ahead_s is not None and abs(ahead_s) >= _SKEW_S:
         where = "ahead of" if ahead_s > 0 else "behind"
         return f"this machine's clock is {abs(ahead_s):.0f} s {where} Google's: set it right"
-    if "iat and exp" in fault.error_description:
+    if "iat and exp" in description:
         return "the times in the request are not near Google's: is this machine's clock right?"
     return "the token endpoint refuses the service account: is its key still there, and the clock right?"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 
 from waypost.adapters.fcm.grants import Grant, Grants, Problem
@@ -13,6 +14,12 @@ RENEW_AT = 0.8
 """The part of a token's life after which the next is asked for."""
 BACKOFF_BASE_S = 1.0
 BACKOFF_CAP_S = 60.0
+LEAST_LIFE_S, MOST_LIFE_S = 10.0, 86_400.0
+"""How long a token is used at least and at most, whatever is said of its life: with none, it is tried all the same (FCM
+answers 401 where it may not be), and the next is asked for in 8 s, not at once."""
+SHORT_S = 5.0
+SHORT_ALLOWED = 2
+"""When more tokens than this in a row are refused within 5 s of being given, the next is asked for after a back-off."""
 
 
 class AccessTokens:
@@ -32,6 +39,8 @@ class AccessTokens:
         self._expires_at = 0.0
         self._asking = True
         self._asked = asyncio.Event()
+        self._granted_at = -math.inf
+        self._refused_in_a_row = 0
         self._waiting: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self.problem: Problem = Unreachable("oauth_unavailable", "there is no access token yet")
@@ -63,6 +72,8 @@ class AccessTokens:
     def renew(self, refused: str) -> None:
         """Ask for a new token now, if *refused* is the one in use."""
         if refused == self._token:
+            is_short = self._loop.time() - self._granted_at < SHORT_S
+            self._refused_in_a_row = self._refused_in_a_row + 1 if is_short else 0
             self._token = ""
             self._asking = True
             self._asked.set()
@@ -76,21 +87,39 @@ class AccessTokens:
             self._asked.clear()
             if isinstance(answer, Grant):
                 failures = 0
-                self._token = answer.access_token
-                self._expires_at = self._loop.time() + answer.expires_in
-                pause_s = answer.expires_in * RENEW_AT
+                pause_s = self._use(answer) * RENEW_AT
             else:
-                pause_s = min(BACKOFF_BASE_S * 2**failures, BACKOFF_CAP_S)
-                failures = min(failures + 1, 10)
-                self.problem = answer
-                if isinstance(answer, Denied):
-                    self._on_denied(answer)
+                pause_s = _backoff_s(failures)
+                failures += 1
+                self._lack(answer)
             self._tell_waiting()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._asked.wait()
+            if not self._token and self._refused_in_a_row > SHORT_ALLOWED:
+                self._asking = False
+                self._lack(Denied("UNAUTHENTICATED", "each new access token is refused at once"))
+                self._tell_waiting()
+                await asyncio.sleep(_backoff_s(self._refused_in_a_row))
+
+    def _use(self, grant: Grant) -> float:
+        """Take a token into use; the seconds that it is used for at most."""
+        self._token = grant.access_token
+        self._granted_at = self._loop.time()
+        life_s = min(max(grant.expires_in, LEAST_LIFE_S), MOST_LIFE_S)
+        self._expires_at = self._granted_at + life_s
+        return life_s
+
+    def _lack(self, problem: Problem) -> None:
+        self.problem = problem
+        if isinstance(problem, Denied):
+            self._on_denied(problem)
 
     def _tell_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for go_on in waiting:
             go_on()
+
+
+def _backoff_s(failures: int) -> float:
+    return min(BACKOFF_BASE_S * (1 << min(failures, 10)), BACKOFF_CAP_S)

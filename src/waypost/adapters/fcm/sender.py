@@ -15,7 +15,7 @@ from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
-from waypost.adapters.push.origin import authority_of, origin_of, post_to, trust
+from waypost.adapters.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
@@ -153,7 +153,7 @@ class FcmSender:
             body = rendering.body(delivery.device.token, validate_only=self._settings.validate_only)
             ended = partial(self._ended, delivery, rendering, report, patience, renewable)
             line = urgent if delivery.notification.urgency in URGENT else others
-            line.append(Request(head, body, patience, ended))
+            line.append(Request(head + sized(len(body)), body, patience, ended))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 

@@ -19,9 +19,10 @@ from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
 from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.push.answers import Meaning, read_json
+from waypost.adapters.push.answers import Meaning
 from waypost.adapters.push.origin import authority_of, origin_of, trust
 from waypost.adapters.push.patience import until
+from waypost.adapters.push.reading import read_json
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
@@ -186,7 +187,7 @@ class Topics:
         pool, authority = self._pools[url]
         head = [(b":method", method.encode()), (b":scheme", b"https"), (b":authority", authority.encode())]
         head += [(b":path", path.encode()), (b"authorization", f"Bearer {access_token}".encode())]
-        head += [(b"content-type", b"application/json")] if body else []
+        head += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))] if body else []
         head += [(b"access_token_auth", b"true")] if url == INSTANCE_ID else []
         ended: asyncio.Future[Result] = self._loop.create_future()
         patience = until(self._loop.time())

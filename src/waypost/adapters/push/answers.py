@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TypeVar, assert_never
-
-import msgspec
+from typing import assert_never
 
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
-from waypost.http2 import Unknown, Unsent
-
-_Json = TypeVar("_Json")
+from waypost.http2 import Answer, Unknown, Unsent
 
 
 class Meaning(Enum):
@@ -26,6 +22,11 @@ class Meaning(Enum):
     """The provider says that it did not process the request."""
     UNSURE = auto()
     """It may have been processed: a front server answers so, too, when it lost the one behind it."""
+
+
+def is_success(answer: Answer) -> bool:
+    """Any status of success: what lies between us and a provider may turn the documented one into another."""
+    return 200 <= answer.status < 300
 
 
 def outcome_of_meaning(
@@ -58,11 +59,3 @@ def outcome_without_answer(result: Unsent | Unknown) -> Outcome:
             return Unanswered(kind.value, reason)
         case _:
             assert_never(result)
-
-
-def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes) -> _Json | None:
-    """What *body* says in the shape of *decoder*; None where it says something else."""
-    try:
-        return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

@@ -20,6 +20,13 @@ _ENDPOINT = re.compile(
 _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
 
+_BROWSERS_AT_GOOGLE = ("/fcm/send/", "/wp/", "/preprod/wp/")
+"""How the path of a subscription begins at the host that FCM's API has, too."""
+_GOOGLES_APIS = ("fcm.mtls.googleapis.com", "iid.googleapis.com", "oauth2.googleapis.com")
+
+API_HOST = "is an address of Apple's or Google's API for senders, and no subscription's endpoint"
+
+
 class Endpoint(Struct, frozen=True):
     """A subscription's address, taken apart; *host* has no brackets."""
 
@@ -72,8 +79,10 @@ class EndpointGuard:
     def admit(self, url: str) -> Endpoint | None:
         """The endpoint, or None where we may not or cannot send to it."""
         endpoint = take_apart(url)
-        rule = next((rule for rule in self._rules if rule.allows(endpoint)), None) if endpoint is not None else None
-        if endpoint is None or rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
+        if endpoint is None or is_sender_api(endpoint):
+            return None
+        rule = next((rule for rule in self._rules if rule.allows(endpoint)), None)
+        if rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
             return None
         return msgspec.structs.replace(endpoint, reach=rule.reach, named=bool(rule.host))
 
@@ -90,6 +99,17 @@ def take_apart(url: str) -> Endpoint | None:
     host = found["host"].lower()
     origin = f"{scheme}://{host}" if port == _PORTS[scheme] else f"{scheme}://{host}:{port}"
     return Endpoint(origin, scheme, host.strip("[]"), port, found["path"] or "/")
+
+
+def is_sender_api(endpoint: Endpoint) -> bool:
+    """Whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no word on
+    our VAPID identity."""
+    host = endpoint.host.rstrip(".")
+    if host.endswith(".push.apple.com"):
+        return host.startswith("api")
+    if host == "fcm.googleapis.com":
+        return not endpoint.path.startswith(_BROWSERS_AT_GOOGLE) or "/.." in endpoint.path
+    return host in _GOOGLES_APIS
 
 
 def _is_address(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ConfigurationError
@@ -49,6 +50,15 @@ def authority_of(origin: Origin) -> str:
 def post_to(authority: str) -> bytes:
     """The header block that a POST begins with; the path follows."""
     return encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", authority.encode("ascii"))])
+
+
+@lru_cache(maxsize=8192)
+def sized(body_bytes: int) -> bytes:
+    """The header that says how long the body is: some servers answer 411 without it (RFC 9110 section 15.5.12).
+
+    Encoded once for each length: no body has more than a few thousand bytes.
+    """
+    return encode_headers([(b"content-length", str(body_bytes).encode())])
 
 
 def _host_and_port(url: str) -> tuple[str, int]:

@@ -16,6 +16,12 @@ def retry_after_ms(answer: Answer, now: Instant) -> int | None:
     return None
 
 
+def longer_ms(hint_ms: int | None, own_ms: int | None) -> int | None:
+    """The longer of what the provider says and of what its documentation asks for; None where neither says anything."""
+    given = [wait_ms for wait_ms in (hint_ms, own_ms) if wait_ms is not None]
+    return max(given, default=None)
+
+
 def _wait_ms(text: str, now: Instant) -> int | None:
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text) * SECOND_MS

@@ -15,7 +15,7 @@ from msgspec import Struct
 from waypost.adapters.push.addresses import Reach, within_reach
 from waypost.adapters.push.endpoints import Endpoint
 from waypost.adapters.push.http1 import Fields, Http1
-from waypost.adapters.push.origin import post_to, trust
+from waypost.adapters.push.origin import post_to, sized, trust
 from waypost.adapters.push.patience import Until
 from waypost.adapters.push.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
 from waypost.domain.time import Instant, later
@@ -135,7 +135,7 @@ class PushService:
             again()
             return
         named = encode_headers(((b":path", path.encode()),))
-        block = b"".join((self._pseudo_head, named, self._authorization_block, head.block))
+        block = b"".join((self._pseudo_head, named, sized(len(body)), self._authorization_block, head.block))
         self._pool.request(block, body, until.deadline, partial(self._ended, again, on_result), until.answer_by)
 
     async def drain(self, timeout_s: float) -> None:

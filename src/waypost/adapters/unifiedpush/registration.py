@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from waypost.adapters.push.encryption import InvalidKeys, public_key_of
-from waypost.adapters.push.endpoints import EndpointGuard, take_apart
+from waypost.adapters.push.endpoints import API_HOST, EndpointGuard, is_sender_api, take_apart
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
 from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
@@ -34,8 +34,11 @@ def registration_check(app: AppId, settings: UnifiedPushSettings | None) -> Regi
 
 
 def _endpoint_faults(endpoint: str, guard: EndpointGuard | None) -> list[Fault]:
-    if take_apart(endpoint) is None or len(endpoint) > ENDPOINT_LIMIT_BYTES:
+    address = take_apart(endpoint)
+    if address is None or len(endpoint) > ENDPOINT_LIMIT_BYTES:
         return [Fault("token", f"must be a URL of at most {ENDPOINT_LIMIT_BYTES} bytes")]
+    if is_sender_api(address):
+        return [Fault("token", API_HOST)]
     if guard is not None and guard.admit(endpoint) is None:
         return [Fault("token", "is not an endpoint that the app's settings allow")]
     return []

@@ -11,9 +11,10 @@ import re
 from typing import assert_never
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer, read_json
+from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
+from waypost.adapters.push.reading import NOTHING, name_of, number_of, read_json, text_of
 from waypost.adapters.push.retry_after import retry_after_ms
 from waypost.domain.outcome import Denied, Outcome, Refused, Taken, Throttled
 from waypost.domain.time import Instant
@@ -115,14 +116,14 @@ _STATUS_DECIDES = (429,)
 """Statuses that mean the same whatever the body says: Mozilla has one number for 429 and 503."""
 
 
-# A push service is not trusted: what it says is kept only where it has the form of a word, or of an address.
+# A push service is not trusted: what it says is kept only where it has the form of a word, a number or an address.
 _WORD = re.compile(r"[A-Za-z]{1,40}")
-_NAME_LIMIT = 1_000
+_NUMBERS = range(1, 1_000)
 
 
 class _Body(Struct):
-    reason: str | None = None
-    errno: int | None = None
+    reason: Raw = NOTHING
+    errno: Raw = NOTHING
 
 
 _decoder = msgspec.json.Decoder(_Body)
@@ -131,7 +132,7 @@ _decoder = msgspec.json.Decoder(_Body)
 def outcome_of(result: Result, now: Instant) -> Outcome:
     """What one request came to."""
     match result:
-        case Answer(status=200 | 201 | 202):
+        case Answer() if is_success(result):
             return _taken(result, now)
         case Answer():
             return _refusal(result, now)
@@ -153,7 +154,7 @@ def _taken(answer: Answer, now: Instant) -> Outcome:
         meaning, why = WINDOWS[code]
         return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
     name = headers.get(b"location", headers.get(b"apns-id", b""))
-    return Taken(name.decode("latin-1") if len(name) <= _NAME_LIMIT else "")
+    return Taken(name_of(name.decode("latin-1")))
 
 
 def _refusal(answer: Answer, now: Instant) -> Outcome:
@@ -184,6 +185,7 @@ def _read(answer: Answer) -> tuple[str, Meaning, str]:
 
 def _word(answer: Answer) -> str:
     body = read_json(_decoder, answer.body) or _Body()
-    if body.reason and _WORD.fullmatch(body.reason):
-        return body.reason
-    return f"errno_{body.errno}" if body.errno else f"http_{answer.status}"
+    reason, errno = text_of(body.reason), number_of(body.errno)
+    if _WORD.fullmatch(reason):
+        return reason
+    return f"errno_{errno}" if errno in _NUMBERS else f"http_{answer.status}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from waypost.adapters.push.encryption import InvalidKeys, public_key_of
-from waypost.adapters.push.endpoints import EndpointGuard
+from waypost.adapters.push.endpoints import API_HOST, EndpointGuard, is_sender_api, take_apart
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
 from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
@@ -22,6 +22,8 @@ def registration_check(app: AppId, settings: WebPushSettings | None) -> Registra
         found = has_one_use(registration)
         if not _URL.fullmatch(registration.token):
             found.append(Fault("token", "must be a URL, the endpoint of the subscription"))
+        elif (endpoint := take_apart(registration.token)) is not None and is_sender_api(endpoint):
+            found.append(Fault("token", API_HOST))
         elif guard is not None and guard.admit(registration.token) is None:
             found.append(Fault("token", "is not an endpoint that the app's settings allow"))
         if registration.keys is None:

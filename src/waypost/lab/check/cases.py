@@ -92,6 +92,18 @@ CASES = (
         first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, want=Want(accepted=0, max_requests=1),
     ),
     Case(
+        name="odd-field", says="a dead token is one whatever the other fields of the answer are", repeats=True,
+        gateways=("apns", "fcm"), want=Want(accepted=0, max_requests=1),
+        first={
+            "apns": Do(answer=AnswerFault(410, "Unregistered", fields={"timestamp": 1.5})),
+            "fcm": Do(answer=AnswerFault(404, "UNREGISTERED", fields={"error": {"message": None}})),
+        },
+    ),
+    Case(
+        name="no-content", says="204 is a success, and the message is not sent again", gateways=("webpush",),
+        first={"webpush": Do(answer=AnswerFault(204, accept=True))}, repeats=True, want=Want(max_requests=1),
+    ),
+    Case(
         name="dead-token-forgotten", says="a token that was said to be dead is not used for the next message",
         first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, rounds=2, want=Want(accepted=0, max_requests=1),
     ),

@@ -1,19 +1,21 @@
-"""Provider tokens are what Apple asks for and live 50 minutes."""
+"""Provider tokens are what Apple asks for, one for all processes, each used for 20 minutes at least."""
 
 from __future__ import annotations
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.apns.credentials import LIFETIME_MS, ProviderTokens, identify
+from waypost.adapters.apns.credentials import SHORTEST_USE_MS, SLOT_MS, ProviderTokens, identify
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant, later
 
 KEY = ec.generate_private_key(ec.SECP256R1())
-SLOT = Instant(NOW - NOW % LIFETIME_MS)
+SLOT = Instant(NOW - NOW % SLOT_MS)
 
 
 def tokens() -> ProviderTokens:
@@ -28,26 +30,46 @@ def test_a_provider_token_is_what_apple_describes_and_another_library_verifies_i
 
 
 def test_all_processes_with_one_key_present_one_token() -> None:
-    assert tokens().at(NOW) == tokens().at(later(SLOT, LIFETIME_MS - 1))
+    assert tokens().at(NOW) == tokens().at(later(SLOT, SLOT_MS - 1))
 
 
-def test_a_token_is_signed_once_and_renewed_after_50_minutes() -> None:
+def test_a_token_is_signed_once_and_renewed_after_its_slot() -> None:
     ours = tokens()
     first = ours.at(SLOT)
-    assert ours.at(later(SLOT, LIFETIME_MS - 1)) is first
-    second = ours.at(later(SLOT, LIFETIME_MS))
+    assert ours.at(later(SLOT, SLOT_MS - 1)) is first
+    second = ours.at(later(SLOT, SLOT_MS))
     assert second != first
-    assert ours.at(later(SLOT, LIFETIME_MS + MINUTE_MS)) is second
+    assert ours.at(later(SLOT, SLOT_MS + MINUTE_MS)) is second
 
 
 def test_a_refused_token_is_renewed_at_most_every_20_minutes() -> None:
     ours = tokens()
-    first = ours.at(later(SLOT, 30 * MINUTE_MS))
-    renewed = ours.renew(first, later(SLOT, 30 * MINUTE_MS))
+    first = ours.at(later(SLOT, 10 * MINUTE_MS))
+    renewed = ours.renew(first, later(SLOT, 10 * MINUTE_MS))
     assert renewed != first
-    assert ours.renew(first, later(SLOT, 31 * MINUTE_MS)) is renewed
-    assert ours.renew(renewed, later(SLOT, 31 * MINUTE_MS)) is renewed
-    assert ours.at(later(SLOT, LIFETIME_MS - 1)) is renewed
+    assert ours.renew(first, later(SLOT, 11 * MINUTE_MS)) is renewed
+    assert ours.renew(renewed, later(SLOT, 11 * MINUTE_MS)) is renewed
+    assert ours.at(later(SLOT, 30 * MINUTE_MS - 1)) is renewed
+    assert ours.at(later(SLOT, 30 * MINUTE_MS)) is not renewed
+
+
+@given(start_ms=st.integers(0, 2 * SLOT_MS), waits_ms=st.lists(st.integers(1, 40 * MINUTE_MS), max_size=60))
+def test_no_process_shows_two_tokens_within_20_minutes_nor_one_older_than_45(
+    start_ms: int, waits_ms: list[int]
+) -> None:
+    """Whenever in a slot it begins, and whenever it sends; all tokens are of the slots that every process has."""
+    ours = tokens()
+    now = later(SLOT, start_ms)
+    shown, since = ours.at(now), now
+    for wait_ms in waits_ms:
+        now = later(now, wait_ms)
+        token = ours.at(now)
+        if token is not shown:
+            assert now - since >= SHORTEST_USE_MS
+            shown, since = token, now
+        claims = jwt.decode(token, options={"verify_signature": False})
+        assert claims["iat"] * 1000 % SLOT_MS == 0
+        assert 0 <= now - claims["iat"] * 1000 <= 45 * MINUTE_MS
 
 
 def test_a_clock_that_was_set_back_gives_a_token_of_the_new_time() -> None:

@@ -12,7 +12,7 @@ from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
 from tests.unit.adapters.error_rows import add_error_row
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
-from waypost.adapters.apns.errors import REASONS, outcome_of
+from waypost.adapters.apns.errors import REASONS, STATUSES, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import FailureClass, Receipt
@@ -65,7 +65,20 @@ ROWS: list[tuple[int, str, type[Outcome]]] = [
     (500, "InternalServerError", Unanswered),
     (503, "ServiceUnavailable", Unreachable),
     (503, "Shutdown", Unreachable),
+    (400, "http_400", Refused),
+    (403, "http_403", Denied),
+    (404, "http_404", Refused),
+    (405, "http_405", Refused),
+    (410, "http_410", Gone),
+    (413, "http_413", Refused),
+    (429, "http_429", Throttled),
+    (500, "http_500", Unanswered),
+    (502, "http_502", Unanswered),
+    (503, "http_503", Unanswered),
+    (504, "http_504", Unanswered),
 ]
+TABLE = REASONS | STATUSES
+"""The second half is for answers without a word."""
 
 
 def read(result: Result, dead_token_codes: tuple[str, ...] = DEAD) -> Outcome:
@@ -83,7 +96,7 @@ def test_each_documented_reason_has_its_outcome_and_keeps_apples_word(
 
 
 def test_the_rows_above_are_the_whole_table() -> None:
-    assert {reason for _, reason, _ in ROWS} == set(REASONS)
+    assert {reason for _, reason, _ in ROWS} == set(TABLE)
 
 
 def change(status: int, reason: str) -> Change:
@@ -116,7 +129,7 @@ def test_each_reason_is_settled_and_stored_as_its_outcome_says(
             assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, "gone")
         case Dead():
             assert outcome is Refused
-            assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, REASONS[reason][1])
+            assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, TABLE[reason][1])
             assert receipt.failure_class is FailureClass.TERMINAL
         case Parked():
             assert outcome is Denied
@@ -137,7 +150,7 @@ def test_the_operator_is_told_of_what_only_an_operator_can_mend(
     watch = CredentialWatch(TO_DEVICE.credential, noted, lambda: 0)
     for _ in range(2):
         watch.heed(read(answer(status, b'{"reason":"%s"}' % reason.encode())))
-    told = {"credential": "demo/apns", "code": reason, "why": REASONS[reason][1]}
+    told = {"credential": "demo/apns", "code": reason, "why": TABLE[reason][1]}
     assert noted.events == ([(Event.CREDENTIAL_DENIED, told)] if outcome is Denied else [])
     assert watch.health().ok is (outcome is not Denied)
 
@@ -169,7 +182,7 @@ def test_the_operators_page_has_the_same_table() -> None:
             reason,
             outcome.__name__.lower(),
             what_follows(change(status, reason).settlement),
-            REASONS[reason][1],
+            TABLE[reason][1],
         )
         for status, reason, outcome in ROWS
     ]

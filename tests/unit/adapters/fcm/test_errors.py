@@ -120,6 +120,12 @@ def test_a_quota_waits_as_told_or_at_least_a_minute_and_then_longer() -> None:
     )
 
 
+def test_a_retry_after_that_is_shorter_than_google_asks_for_does_not_shorten_the_wait() -> None:
+    for retries_made in (0, 3):
+        hinted = error(503, "UNAVAILABLE", retry_after="1")
+        assert read(hinted, retries_made=retries_made) == read(error(503, "UNAVAILABLE"), retries_made=retries_made)
+
+
 def test_retry_after_may_be_a_date() -> None:
     got = read(error(503, "UNAVAILABLE", retry_after=formatdate(NOW / 1000 + 90, usegmt=True)))
     assert isinstance(got, Unanswered)
@@ -187,6 +193,36 @@ def test_the_app_says_when_an_invalid_argument_forgets_the_token(
     assert isinstance(read(result, TokenRules(invalid_argument="smart")), smart)
     assert isinstance(read(result, TokenRules(invalid_argument="remove")), remove)
     assert isinstance(read(result, TokenRules(invalid_argument="refuse")), refuse)
+
+
+def violated(*violations: object) -> Answer:
+    """A BadRequest as Google writes it."""
+    return error(400, "INVALID_ARGUMENT", {"@type": BAD_REQUEST, "fieldViolations": list(violations)})
+
+
+RULE = CODES["INVALID_ARGUMENT"][1]
+
+
+def test_the_fields_that_google_names_reach_the_reason() -> None:
+    one = {"field": "message.android.ttl", "description": "Invalid value at 'message.android.ttl'"}
+    other = {"field": "message.data[3].value", "description": 'Invalid value (TYPE_STRING), "secret of the user"'}
+    assert read(violated(one)) == Refused("INVALID_ARGUMENT", f"{RULE}: message.android.ttl")
+    got = read(violated(one, other))
+    assert got == Refused("INVALID_ARGUMENT", f"{RULE}: message.android.ttl, message.data[3].value")
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["", "a secret text", "message.data['Dear Ann']", "x" * 200, ".".join("a" * 20), "message.\0", "é.b", 7, None, {}],
+)
+def test_what_is_no_field_path_is_never_quoted(field: object) -> None:
+    """The description and the message may quote what was sent; they are left out."""
+    assert read(violated({"field": field, "description": "secret"}, "secret", 7)) == Refused("INVALID_ARGUMENT", RULE)
+
+
+def test_a_reason_names_three_fields_at_most() -> None:
+    got = read(violated(*({"field": f"message.f{n}"} for n in range(50))))
+    assert got == Refused("INVALID_ARGUMENT", f"{RULE}: message.f0, message.f1, message.f2")
 
 
 def test_the_app_says_whether_a_token_of_another_project_is_forgotten() -> None:

@@ -23,7 +23,7 @@ def guard(*allowed: str) -> EndpointGuard:
         ("https://updates.push.services.mozilla.com/wpush/v2/gAAA", "https://updates.push.services.mozilla.com"),
         ("https://wns2-par02p.notify.windows.com/w/?token=BQ%2b%3d", "https://wns2-par02p.notify.windows.com"),
         ("https://web.push.apple.com/QGuQ", "https://web.push.apple.com"),
-        ("https://FCM.googleapis.com:443/x", "https://fcm.googleapis.com"),
+        ("https://FCM.googleapis.com:443/wp/x", "https://fcm.googleapis.com"),
     ],
 )
 def test_the_browsers_services_are_allowed(url: str, origin: str) -> None:
@@ -33,10 +33,39 @@ def test_the_browsers_services_are_allowed(url: str, origin: str) -> None:
     assert url.endswith(endpoint.path)
 
 
+APIS = [
+    "https://api.push.apple.com/3/device/00",
+    "https://API.push.apple.com./3/device/00",
+    "https://api.sandbox.push.apple.com/3/device/00",
+    "https://api.development.push.apple.com/x",
+    "https://api-broadcast.push.apple.com/4/broadcasts/apps/x",
+    "https://api-manage-broadcast.sandbox.push.apple.com/1/apps/x",
+    "https://fcm.googleapis.com/v1/projects/x/messages:send",
+    "https://fcm.googleapis.com./v1/projects/x/messages:send",
+    "https://fcm.googleapis.com//v1/projects/x/messages:send",
+    "https://fcm.googleapis.com/%761/projects/x/messages:send",
+    "https://fcm.googleapis.com/wp/../v1/projects/x/messages:send",
+    "https://fcm.googleapis.com/fcm/send",
+    "https://fcm.googleapis.com/batch",
+    "https://fcm.googleapis.com",
+    "https://fcm.mtls.googleapis.com/v1/projects/x/messages:send",
+    "https://iid.googleapis.com/iid/v1:batchAdd",
+    "https://oauth2.googleapis.com/token",
+]
+"""Where APNs and FCM are spoken to by senders."""
+
+
+@pytest.mark.parametrize("url", APIS)
+@pytest.mark.parametrize("allowed", [KNOWN_SERVICES, ("*",)])
+def test_the_apis_of_other_providers_are_no_push_services(url: str, allowed: tuple[str, ...]) -> None:
+    """Their 401 or 403 would be taken for a word on the VAPID identity, and stop every subscription."""
+    assert guard(*allowed).admit(url) is None
+
+
 @pytest.mark.parametrize(
     "url",
     [
-        "http://fcm.googleapis.com/x",
+        "http://fcm.googleapis.com/wp/x",
         "https://fcm.googleapis.com.evil.example/x",
         "https://evilfcm.googleapis.com/x",
         "https://push.apple.com/x",
@@ -88,7 +117,7 @@ def test_a_star_allows_any_host_of_the_internet_by_https() -> None:
 @pytest.mark.parametrize("allowed", [("*", "fcm.googleapis.com"), ("fcm.googleapis.com", "*")])
 def test_a_named_host_is_known_as_such_wherever_the_star_stands(allowed: tuple[str, str]) -> None:
     for host, named in (("fcm.googleapis.com", True), ("ntfy.example.com", False)):
-        endpoint = guard(*allowed).admit(f"https://{host}/x")
+        endpoint = guard(*allowed).admit(f"https://{host}/wp/x")
         assert endpoint is not None
         assert endpoint.named is named
 

@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
+from tests.unit.adapters.push.test_endpoints import APIS
+from waypost.adapters.push.endpoints import API_HOST
 from waypost.adapters.unifiedpush.registration import registration_check
 from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
 from waypost.domain.device import Platform, Registration, SubscriptionKeys, TokenUse
@@ -35,6 +37,13 @@ DEVICE = Registration(AppId("demo"), UserId("u"), DeviceId("d"), Platform("unifi
 )
 def test_each_fault_is_named(said: Registration, paths: list[str]) -> None:
     assert [fault.path for fault in registration_check(AppId("demo"), SETTINGS)(said)] == paths
+
+
+@pytest.mark.parametrize("url", APIS)
+@pytest.mark.parametrize("settings", [None, replace(SETTINGS, allow_endpoints=("*",))])
+def test_the_api_of_another_provider_is_refused_and_called_so(url: str, settings: UnifiedPushSettings | None) -> None:
+    (fault,) = registration_check(AppId("demo"), settings)(replace(DEVICE, token=url))
+    assert (fault.path, fault.why) == ("token", API_HOST)
 
 
 def test_a_device_without_keys_is_taken_where_the_app_sends_plaintext() -> None:

@@ -6,12 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
+from tests.unit.adapters.push.test_endpoints import APIS
+from waypost.adapters.push.endpoints import API_HOST
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import registration_checks
 from waypost.config import AppSettings
-from waypost.domain.device import Platform, Registration, SubscriptionKeys, TokenUse
+from waypost.domain.device import Platform, Registration, RegistrationCheck, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.notification import Channel
 
@@ -41,6 +43,13 @@ def registration(token: str, p256dh: bytes = UA_PUBLIC, auth: bytes = AUTH_SECRE
 )
 def test_each_fault_is_named(said: Registration, paths: list[str]) -> None:
     assert [fault.path for fault in CHECK(said)] == paths
+
+
+@pytest.mark.parametrize("url", APIS)
+@pytest.mark.parametrize("check", [CHECK, registration_check(AppId("demo"), None)])
+def test_the_api_of_another_provider_is_refused_and_called_so(url: str, check: RegistrationCheck) -> None:
+    (fault,) = check(registration(url))
+    assert (fault.path, fault.why) == ("token", API_HOST)
 
 
 def test_an_app_is_asked_by_its_own_allow_list_and_one_without_web_push_only_whether_it_makes_sense() -> None:
