@@ -24,6 +24,11 @@ class Pressure(Struct, frozen=True):
     """0 is no wait at all; from 1 on it is too long."""
     cause: Cause
 
+    @property
+    def stops_leases(self) -> bool:
+        """What was sent waits too long to be recorded: sending more would make it longer."""
+        return self.cause is Cause.OUTCOMES and self.share >= 1
+
 
 CALM: Final = Pressure(0.0, Cause.ACCEPTS)
 """Nobody waits."""
