@@ -35,6 +35,7 @@ def intake_of(config: Config, carrier: Carrier, dedup: Dedup, crew: Crew, worker
         telemetry=crew.telemetry,
         defaults={app: chosen.defaults for app, chosen in config.apps.items()},
         is_full=worker.is_full,
+        pressure=carrier.pressure,
         announce=worker.wake,
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
     )

@@ -41,6 +41,8 @@ def crew_of(
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
     gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
+    settler = Settler(carrier.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
+    settler.pressure = carrier.pressure
     return Crew(
         work=carrier.work,
         devices=devices,
@@ -52,7 +54,7 @@ def crew_of(
         },
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
-        settler=Settler(carrier.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked),
+        settler=settler,
         poison=poison,
         clock=clock,
         jitter=random.random,

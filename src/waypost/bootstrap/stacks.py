@@ -25,6 +25,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
 from waypost.ports.keys import Keys
 from waypost.ports.peers import Peers
+from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.views import Views
 from waypost.ports.work import Work
 from waypost.runtime.identity import RememberedKeys
@@ -50,6 +51,8 @@ class Carrier(Struct, frozen=True):
     views: Views
     fault: Callable[[], str | None]
     """Why settlements cannot be written, None while they can."""
+    pressure: Callable[[], Pressure] = lambda: CALM
+    """How long is waited to be accepted, where the store is written first."""
     routes: Work | None = None
     """What is leased to be routed alone, where sending is apart from it."""
     listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
@@ -77,7 +80,7 @@ async def open_carrier(
 ) -> AsyncIterator[Carrier]:
     """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
     if config.stack is Stack.EMBEDDED:
-        yield Carrier(store.work, store.views, partial(store_fault, store))
+        yield Carrier(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
         return
     if config.stack is Stack.RELAYED:
         async with _relayed(config, store, redis, clock, telemetry) as carrier:
@@ -136,7 +139,8 @@ async def _relayed(
             hear_too(tell)
 
         views = SqlViews(store.database, clock, leases_are_stored=True)
-        yield Carrier(opened.work, views, partial(store_fault, store), opened.routes, listen)
+        pressure = store.database.commits.pressure
+        yield Carrier(opened.work, views, partial(store_fault, store), pressure, opened.routes, listen)
 
 
 @asynccontextmanager

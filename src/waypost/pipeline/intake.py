@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,8 +16,14 @@ from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission,
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
+from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Withdrawal, Work
 from waypost.telemetry import Metric, Telemetry
+
+_SHED_FROM: Final = 0.5
+"""The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
+_RETRY_AFTER_S: Final = (1, 4)
+"""Callers who are shed come again at different times, or they would all come at once."""
 
 
 class Caller(Struct, frozen=True):
@@ -39,6 +47,8 @@ class Intake(Struct, frozen=True):
     defaults: Mapping[AppId, Defaults]
     is_full: Callable[[Lane], bool]
     """Whether a lane's backlog is past its limit."""
+    pressure: Callable[[], Pressure] = lambda: CALM
+    """How long is waited to be accepted."""
     announce: Callable[[Lane], None] = lambda lane: None
     """Told of each lane that work was accepted for."""
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
@@ -49,13 +59,23 @@ class Intake(Struct, frozen=True):
 
         Unavailable (and nothing written) while the backlog is full or the store cannot take it.
         """
-        self._refuse_if_full(submissions)
+        lanes = {lane_of(each.kind, each.urgency) for each in submissions}
+        self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
+        self._refuse_if_full(lanes)
         drafts = self._drafts(caller, submissions)
         arrivals = [Arrival(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
         self._tell(caller.app, drafts, results)
         return results
+
+    def shed(self, app: AppId, most: float = 1.0) -> None:
+        """Unavailable where the pressure is at *most* or more; a door asks this before it decodes a body."""
+        pressure = self.pressure()
+        if pressure.share >= most:
+            self.telemetry.count(Metric.SHED, app=app, cause=pressure.cause)
+            after_s = random.randint(*_RETRY_AFTER_S)  # noqa: S311 - spreads attempts
+            raise Unavailable("more is submitted than can be stored", ErrorCode.STORAGE_BUSY, after_s)
 
     async def replay(self, caller: Caller, ids: Sequence[NotificationId], ttl_s: int | None = None) -> list[Acceptance]:
         """Start a new round for what failed of each notification; its new time to live is the app's or *ttl_s*."""
@@ -79,8 +99,8 @@ class Intake(Struct, frozen=True):
         (withdrawal,) = await self.work.withdraw(caller.app, [notification_id], "cancelled", self.clock.now())
         return withdrawal
 
-    def _refuse_if_full(self, submissions: Sequence[Submission]) -> None:
-        for lane in {lane_of(each.kind, each.urgency) for each in submissions}:
+    def _refuse_if_full(self, lanes: Collection[Lane]) -> None:
+        for lane in lanes:
             if self.is_full(lane):
                 raise Unavailable(f"the {lane} backlog is full", ErrorCode.BACKLOG_FULL, retry_after_s=5)
 

@@ -11,6 +11,7 @@ import msgspec
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
+from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Lease, Leases, Settled, Stale
 from waypost.runtime.flight import Flight
 from waypost.runtime.slices import slices
@@ -42,11 +43,15 @@ class Settler:
         self.on_room: Callable[[], None] = lambda: None
         self.store_fault: Callable[[], str | None] = lambda: None
         """Why the store takes no new work, None while it does."""
+        self.pressure: Callable[[], Pressure] = lambda: CALM
+        """How long outcomes wait in the store."""
 
     @property
     def is_full(self) -> bool:
-        """Too much is waiting to be written, or the store keeps its last room for that: lease no more."""
-        return self._held or len(self._gathered) + self._writing >= self._limit or self.store_fault() is not None
+        """Too much waits to be written, or for too long, or the store keeps its last room for that: lease no more."""
+        if self._held or len(self._gathered) + self._writing >= self._limit:
+            return True
+        return self.pressure().stops_leases or self.store_fault() is not None
 
     @property
     def is_holding(self) -> bool:

@@ -21,6 +21,7 @@ class Metric(Enum):
     ACCEPTED = ("waypost_accepted_total", MetricKind.COUNTER, ("app", "lane"), "Notifications accepted")
     DEDUPLICATED = ("waypost_deduplicated_total", MetricKind.COUNTER, ("app",), "Requests answered as duplicates")
     REFUSED = ("waypost_refused_total", MetricKind.COUNTER, ("app", "code"), "Requests refused, by error code")
+    SHED = ("waypost_shed_total", MetricKind.COUNTER, ("app", "cause"), "Requests refused as the store was behind")
     LIMITED = (
         "waypost_limited_total",
         MetricKind.COUNTER,

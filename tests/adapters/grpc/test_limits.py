@@ -15,6 +15,7 @@ from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint
+from waypost.ports.pressure import Cause, Pressure
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio
@@ -88,3 +89,17 @@ async def test_a_method_can_have_a_limit_and_wrong_keys_bar_the_address() -> Non
         wrong = [("authorization", "Bearer wp_wrong")]
         codes = [(await refused(door, wrong)).code().name for _ in range(3)]
         assert codes == ["UNAUTHENTICATED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED"]
+
+
+async def test_overload_is_refused_before_the_message_is_read() -> None:
+    """As by REST, and with when to come again."""
+    service = Service()
+    await service.add_keys()
+    intake = msgspec.structs.replace(service.api.intake, pressure=lambda: Pressure(1.0, Cause.OUTCOMES))
+    service.api = msgspec.structs.replace(service.api, intake=intake)
+    async with served(service=service) as door:
+        error = await refused(door)
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert reason(status_in(error)) == "storage_busy"
+        retry = details_of(status_in(error))["RetryInfo"]
+        assert isinstance(retry, error_details_pb2.RetryInfo) and 1 <= retry.retry_delay.seconds <= 4

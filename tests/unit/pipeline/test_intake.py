@@ -10,11 +10,13 @@ import pytest
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
 from waypost.adapters.memory.dedup import MemoryDedup
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import CallerId
-from waypost.domain.notification import Channel
+from waypost.domain.notification import Channel, Urgency
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.pressure import Cause, Pressure
 from waypost.ports.work import Accepted, Duplicate
 from waypost.telemetry import Silent
 
@@ -49,3 +51,23 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
             await bench.settled(loop)
     assert bench.registry.calls == ["for_users"]
     assert len(bench.apns.sent) == 1
+
+
+async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
+    """Half of what may be waited is kept for it; what was refused left nothing behind."""
+    bench = RegistryBench(tmp_path / "board")
+    pressure = Pressure(0.5, Cause.OUTCOMES)
+    dedup = MemoryDedup(bench.store, bench.clock)
+    intake = Intake(
+        bench.work, dedup, bench.clock, bench.ids, Silent(), {APP: Defaults()}, lambda lane: False, lambda: pressure
+    )
+    normal = Submission(user_id=ANN, title="Hello")
+    critical = msgspec.structs.replace(normal, urgency=Urgency.CRITICAL)
+    with pytest.raises(Unavailable) as refused:
+        await intake.submit(CALLER, [normal])
+    assert refused.value.code is ErrorCode.STORAGE_BUSY
+    (first,) = await intake.submit(CALLER, [critical])
+    assert isinstance(first, Accepted)
+    pressure = Pressure(1.0, Cause.OUTCOMES)
+    with pytest.raises(Unavailable):
+        await intake.submit(CALLER, [critical])

@@ -13,6 +13,7 @@ from waypost.domain.notification import Channel, Guarantee
 from waypost.domain.outcome import Taken
 from waypost.domain.settlement import Intent, Sent
 from waypost.domain.status import NotificationStatus
+from waypost.ports.pressure import Cause, Pressure
 from waypost.ports.work import Lease, Settled, Stale, Work
 
 pytestmark = pytest.mark.asyncio
@@ -70,3 +71,17 @@ async def test_what_could_not_be_put_on_record_is_not_sent(bench: LaneBench) -> 
         assert (await bench.story(ann)).record.status is NotificationStatus.SENT
         assert (await bench.story(bob)).record.status is NotificationStatus.FAILED
     assert [delivery.notification.id for delivery in bench.apns.sent] == [ann]
+
+
+async def test_nothing_is_leased_while_outcomes_wait_too_long(bench: LaneBench) -> None:
+    """What is sent and not recorded would be sent again after a crash; accepts that wait are no reason."""
+    await bench.register("ann", Channel("apns"))
+    async with bench.running() as loop:
+        settler = bench.made.settler
+        settler.pressure = lambda: Pressure(1.0, Cause.OUTCOMES)
+        ann = await bench.accept("ann")
+        await bench.settled(loop)
+        assert not bench.apns.sent
+        settler.pressure = lambda: Pressure(2.0, Cause.ACCEPTS)
+        await bench.settled(loop)
+        assert (await bench.story(ann)).record.status is NotificationStatus.SENT

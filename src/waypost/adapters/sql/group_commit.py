@@ -16,6 +16,7 @@ from waypost.adapters.sql.settings import SqlSettings
 from waypost.adapters.sql.state import EVENT_OF, StoreState
 from waypost.adapters.sql.transaction import Kind, Op, Result, Transaction
 from waypost.ports.clock import Clock
+from waypost.ports.pressure import CALM, Pressure
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
@@ -104,6 +105,12 @@ class GroupCommit:
         """Patient operations that are not written yet."""
         return self._held
 
+    def pressure(self) -> Pressure:
+        """How long is waited for a commit; a store that takes none says so itself to whoever submits."""
+        if self.state is not StoreState.OK:
+            return CALM
+        return self._queue.pressure(time.monotonic(), self._settings.lock_timeout_s)
+
     def report(self, fault: Fault) -> None:
         """Somebody who reads found the store damaged or away."""
         if fault is Fault.BROKEN:
@@ -132,7 +139,9 @@ class GroupCommit:
                 self._refuse(self._take(), Fault.BROKEN)
             else:
                 self._round(started)
-            self._seconds = time.monotonic() - started
+            ended = time.monotonic()
+            self._queue.written(ended)
+            self._seconds = ended - started
             self._deliver()
 
     def _is_unwell(self) -> bool:
@@ -176,7 +185,7 @@ class GroupCommit:
 
     def _take(self) -> list[Queued]:
         """What goes into the next commit; while the disk is full that is what is patient, the rest is refused."""
-        batch = self._queue.take()
+        batch = self._queue.take(time.monotonic())
         if self.state is not StoreState.FULL:
             return batch
         self._refuse((queued for queued in batch if not queued.kind.patient), Fault.FULL)

@@ -34,7 +34,7 @@ class SqlSettings(Struct, frozen=True):
     durability: Durability = Durability.POWER
     """What an answered request survives: the loss of power, or of the process alone."""
     lock_timeout_s: float = 2.0
-    """How long a write waits for its turn before the request is refused."""
+    """How long a write waits for its turn before the request is refused; from half of it on, overload is shed."""
     checkpoint_bytes: int = 8 * 1024 * 1024
     """The size of the write-ahead log above which it is copied into the database."""
     reserve_bytes: int = 32 * 1024 * 1024
@@ -43,7 +43,7 @@ class SqlSettings(Struct, frozen=True):
     """Hours of dedup keys that share a table; a table is dropped whole when its last window is over."""
     commit_rows: int = 256
     """Outcomes of about so many notifications share a commit, and four times as many that are accepted: what the next
-    request in line has to wait for."""
+    request in line has to wait for. While outcomes are late it is the other way round."""
     withdraw_timeout_s: float = 2.0
     """How long the worker that owns a notification may take to answer that it was withdrawn."""
 

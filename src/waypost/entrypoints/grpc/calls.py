@@ -112,6 +112,8 @@ class Calls:
         admit(caller, access)
         if writes and self._api.is_draining():
             raise shutting_down()
+        if writes:
+            self._api.intake.shed(caller.app)
         return Call(context, caller, partial(self._known, credential, access))
 
     async def _known(self, credential: str | None, access: Access) -> Caller:

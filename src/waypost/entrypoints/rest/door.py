@@ -89,6 +89,7 @@ class Door:
             body = await self._bodies.read(scope["headers"], exchange.receive, limit)
             exchange.body_read = True
         if submit is not None:
+            self._api.intake.shed(scope["user"].app)
             status, answer = await submit(self._api, scope["user"], _idempotency_key(scope["headers"]), body)
             await exchange.answer(status, encode(answer), JSON_TYPE)
         else:

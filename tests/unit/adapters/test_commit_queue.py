@@ -1,0 +1,98 @@
+"""Who has the next commit, and how long the next submission would wait: pure, with the times given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from waypost.adapters.sql.commit_queue import LATE_S, CommitQueue, Queued
+from waypost.adapters.sql.transaction import Kind
+from waypost.ports.pressure import Cause
+
+ROWS = 10
+"""Of outcomes in a commit; four times as many that are accepted."""
+FUTURE: Any = None
+"""Nobody is answered here."""
+
+ACCEPT: Kind[Any, Any] = Kind("accept", lambda _, ops: ops, durable=True, overtakes=True)
+SETTLE: Kind[Any, Any] = Kind("settle", lambda _, ops: ops, durable=False, patient=True)
+
+
+def _queue(accepts: int, settles: int, since: float = 0.0) -> CommitQueue:
+    """So many operations of each kind with ten rows each."""
+    queue = CommitQueue(ROWS)
+    for kind, count in ((SETTLE, settles), (ACCEPT, accepts)):
+        for n in range(count):
+            queue.put(Queued(kind, n, 10, FUTURE, since))
+    return queue
+
+
+def _turn(queue: CommitQueue, now: float) -> tuple[str, int]:
+    taken = queue.take(now)
+    queue.written(now)
+    (name,) = {queued.kind.name for queued in taken}
+    return name, len(taken)
+
+
+def test_accepts_have_the_first_and_the_larger_turns_while_no_outcome_is_late() -> None:
+    """A caller waits."""
+    queue = _queue(accepts=12, settles=3)
+    turns = [_turn(queue, LATE_S) for _ in range(6)]
+    assert turns == [("accept", 4), ("settle", 1), ("accept", 4), ("settle", 1), ("accept", 4), ("settle", 1)]
+
+
+def test_late_outcomes_have_the_larger_turns_and_keep_no_accept_out() -> None:
+    """Deliveries come first, and every caller is answered."""
+    queue = _queue(accepts=3, settles=12)
+    turns = [_turn(queue, LATE_S + 0.01) for _ in range(6)]
+    assert turns == [("accept", 1), ("settle", 4), ("accept", 1), ("settle", 4), ("accept", 1), ("settle", 4)]
+
+
+def test_who_waits_alone_has_every_turn() -> None:
+    """And the other kind the next, when it comes."""
+    queue = _queue(accepts=8, settles=0)
+    assert [_turn(queue, 0.1), _turn(queue, 0.1)] == [("accept", 4), ("accept", 4)]
+    queue.put(Queued(ACCEPT, 0, 10, FUTURE, 0.1))
+    queue.put(Queued(SETTLE, 0, 10, FUTURE, 0.1))
+    assert _turn(queue, 0.1) == ("settle", 1)
+
+
+def test_the_wait_is_foreseen_by_the_measured_pace() -> None:
+    """Four operations took 0.4 s, so the eight that wait will take 0.8: 40 % of the 2 s that they may."""
+    queue = _queue(accepts=12, settles=0)
+    assert queue.pressure(0.0, 2.0).share == 0.0, "nothing is measured yet"
+    queue.take(0.0)
+    queue.written(0.4)
+    for each in queue._accepts:
+        each.since = 0.4  # they came just now: what is seen is foreseen alone
+    foreseen = queue.pressure(0.4, 2.0)
+    assert (round(foreseen.share, 6), foreseen.cause) == (0.4, Cause.ACCEPTS)
+
+
+def test_a_commit_that_leaves_nobody_behind_tells_nothing_of_the_pace() -> None:
+    """What one row costs by itself is not what each of a thousand does."""
+    queue = _queue(accepts=1, settles=0)
+    queue.take(0.0)
+    queue.written(5.0)
+    for n in range(100):
+        queue.put(Queued(ACCEPT, n, 10, FUTURE, 5.0))
+    assert queue.pressure(5.0, 2.0).share == 0.0
+
+
+def test_what_has_waited_counts_where_no_pace_is_known() -> None:
+    """A store may stand still before anything was measured."""
+    assert _queue(accepts=1, settles=0).pressure(3.0, 2.0).share == 1.5
+
+
+def test_outcomes_that_wait_are_pressure_on_those_who_submit() -> None:
+    """Deliveries would starve."""
+    pressure = _queue(accepts=0, settles=1).pressure(1.0, 2.0)
+    assert (pressure.share, pressure.cause) == (0.5, Cause.OUTCOMES)
+
+
+def test_what_is_dropped_or_written_is_no_pressure() -> None:
+    """Or the doors would stay closed after the store has recovered."""
+    queue = _queue(accepts=12, settles=0)
+    queue.take(0.0)
+    queue.written(40.0)
+    assert len(queue.drop_late(40.0)) == 8
+    assert queue.pressure(40.0, 2.0).share == 0.0
