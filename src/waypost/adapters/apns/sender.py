@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from waypost.adapters.apns.credentials import Identity, identify
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
-from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
+from waypost.adapters.apns.errors import EXPIRED_JWT, TOKEN_TOO_NEW, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
 from waypost.adapters.apns.gateway import (
     BROADCAST,
     HOSTS,
@@ -73,7 +73,7 @@ class _Shared:
 class _Sending:
     """One delivery on its way: where it is tried, and what was tried before."""
 
-    __slots__ = ("deadline", "delivery", "foreign", "jwt", "renewed", "report", "shared", "turned")
+    __slots__ = ("deadline", "delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned")
 
     def __init__(
         self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, deadline: float, *, foreign: bool
@@ -87,6 +87,8 @@ class _Sending:
         """Tried at the environment that is not the app's own."""
         self.turned = False
         """The one before did not know the token."""
+        self.moved = False
+        """The connection took no new provider token yet."""
         self.renewed = False
         """The provider token was too old once already."""
 
@@ -227,6 +229,10 @@ class ApnsSender:
         if reason == EXPIRED_JWT and one.jwt and not one.renewed:
             one.renewed = True
             one.jwt = self._identity.renewed_jwt(one.jwt, now)
+            self._request(one)
+            return
+        if reason == TOKEN_TOO_NEW and not one.moved:
+            one.moved = True
             self._request(one)
             return
         if reason == UNKNOWN_DEVICE and not one.turned and self._heals:
