@@ -147,7 +147,6 @@ CHECKS = (
     Check(_not_expired, 403, "vapid_expired"),
     Check(_expires_within_a_day, 403, "vapid_expires_late"),
     Check(_subject_is_contact, 403, "vapid_subject", strict=True),
-    Check(_not_refreshed_within_an_hour, 403, "vapid_refreshed", strict=True),
     Check(_sender_is_the_subscribed, 403, "vapid_key_mismatch"),
     Check(lambda d: (d.header("ttl") or "").isdecimal(), 400, "ttl_missing"),
     Check(_ttl_suits_service, 400, "ttl_zero"),
@@ -158,6 +157,7 @@ CHECKS = (
     Check(lambda d: not d.request.body or d.header("content-encoding") == "aes128gcm", 400, "encoding_invalid"),
     Check(_decrypts, 400, "undecryptable", strict=True),
     Check(_one_time_key_is_not_identity, 400, "key_reused"),
+    Check(_not_refreshed_within_an_hour, 403, "vapid_refreshed", strict=True),
 )
 """A real service cannot decrypt; the browser drops what it cannot read. Here that is refused, to be seen."""
 

@@ -47,7 +47,7 @@ JARS = Path(__file__).parents[3] / ".cache" / "judge" / "apns"
 TOPIC = "com.example.demo"
 FOREIGN_TOPIC = "com.example.other"
 KNOWN, STRANGER, DEAD = "a1" * 32, "b2" * 32, "c3" * 32
-DIED_AT = Instant(1_799_999_999_123)
+DIED_AT = Instant(1_699_999_999_123)
 UNKNOWN_TO_IT = (ApnsPushType.WIDGETS, ApnsPushType.CONTROLS)
 SUFFIXES = {rule.suffix for push_type, rule in RULES.items() if push_type not in UNKNOWN_TO_IT}
 

@@ -102,6 +102,16 @@ async def test_a_connection_that_is_too_young_for_a_new_token_is_given_up(
     await lab.script(script({"where": "apns", "match": {"times": 1}, "do": {"goaway": {"last_stream": "none"}}}))
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     clock.advance(MINUTE_MS)
+    opened = lab.records.counts["apns"].connections_opened
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+    assert lab.records.counts["apns"].reasons["TooManyProviderTokenUpdates"] == 1
+    assert lab.records.counts["apns"].connections_opened == opened + 1
+
+
+@pytest.mark.asyncio
+async def test_apple_that_takes_the_token_nowhere_throttles_for_a_minute(lab: Lab, apns: ApnsSender) -> None:
+    fault = {"status": 429, "reason": "TooManyProviderTokenUpdates"}
+    await lab.script(script({"where": "apns", "match": {"times": 2}, "do": {"answer": fault}}))
     assert await outcome(apns, to_ios(lab)) == Throttled("TooManyProviderTokenUpdates", MINUTE_MS)
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
 
@@ -110,7 +120,7 @@ async def test_a_connection_that_is_too_young_for_a_new_token_is_given_up(
 async def test_a_token_that_apple_finds_too_old_is_renewed_at_once_and_nothing_fails(
     lab: Lab, apns: ApnsSender, clock: StoppedClock, apples_clock: Skewed
 ) -> None:
-    clock.advance(35 * MINUTE_MS)
+    clock.advance(17 * MINUTE_MS)
     apples_clock.ahead_ms = 50 * MINUTE_MS
     assert all(isinstance(got, Taken) for got in await outcomes(apns, [to_ios(lab) for _ in range(20)]))
     assert lab.records.counts["apns"].reasons["ExpiredProviderToken"] >= 1

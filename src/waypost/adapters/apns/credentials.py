@@ -37,7 +37,6 @@ class ProviderTokens:
         self._team_id = team_id
         self._issued_at = Instant(0)
         self._used_since = Instant(0)
-        self._renewed_at = Instant(-SHORTEST_USE_MS)
         self._current = ""
 
     def at(self, now: Instant) -> str:
@@ -51,8 +50,7 @@ class ProviderTokens:
 
     def renew(self, refused: str, now: Instant) -> str:
         """The token to use after Apple called *refused* too old: a newer one, at most every 20 minutes."""
-        if refused == self._current and abs(now - self._renewed_at) >= SHORTEST_USE_MS:
-            self._renewed_at = now
+        if refused == self._current and now - self._issued_at >= SHORTEST_USE_MS:
             self._issue(now, now)
         return self._current
 

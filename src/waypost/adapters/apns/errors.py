@@ -20,9 +20,11 @@ from waypost.http2 import Answer, Result, Unknown, Unsent
 
 EXPIRED_JWT = "ExpiredProviderToken"
 """The sender answers it itself first: with a new token, once."""
+TOKEN_TOO_NEW = "TooManyProviderTokenUpdates"  # noqa: S105 - a reason
+"""The connection takes no new provider token yet; the sender tries another connection first, once."""
 UNKNOWN_DEVICE = "BadDeviceToken"
 """The sender answers it itself first: at the other environment, once."""
-CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", "TooManyProviderTokenUpdates", "Shutdown")
+CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", TOKEN_TOO_NEW, "Shutdown")
 """Said of the connection (the second: it takes no other key; the third: no new token yet). It is given up, and a retry
 goes over a new one."""
 WRONG_TOPIC = "DeviceTokenNotForTopic"
@@ -61,7 +63,7 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "ExpiredToken": (Meaning.DEAD_TOKEN, "the token has expired"),
     "Unregistered": (Meaning.DEAD_TOKEN, "the app is no longer on the device"),
     "PayloadTooLarge": (Meaning.REFUSED, "the payload is over Apple's limit"),
-    "TooManyProviderTokenUpdates": (Meaning.THROTTLED, "the provider token was renewed too often"),
+    TOKEN_TOO_NEW: (Meaning.THROTTLED, "the provider token was renewed too often"),
     "TooManyRequests": (Meaning.THROTTLED, "too many requests to one token"),
     "InternalServerError": (Meaning.UNSURE, "Apple failed"),
     "ServiceUnavailable": (Meaning.NOT_TAKEN, "Apple is not available"),
@@ -102,7 +104,7 @@ BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
 }
 """What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
 
-WAIT_MS: dict[str, int] = {"TooManyProviderTokenUpdates": _MINUTE_MS}
+WAIT_MS: dict[str, int] = {TOKEN_TOO_NEW: _MINUTE_MS}
 """The least wait, where the retry policy would be too eager."""
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from waypost.adapters.apns.credentials import Identity, identify
 from waypost.adapters.apns.denials import denial_in
 from waypost.adapters.apns.environments import ForeignTokens, Mistrust
-from waypost.adapters.apns.errors import EXPIRED_JWT, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
+from waypost.adapters.apns.errors import EXPIRED_JWT, TOKEN_TOO_NEW, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
 from waypost.adapters.apns.gateway import (
     BROADCAST,
     HOSTS,
@@ -74,7 +74,7 @@ class _Shared:
 class _Sending:
     """One delivery on its way: where it is tried, and what was tried before."""
 
-    __slots__ = ("delivery", "foreign", "jwt", "renewed", "report", "shared", "turned", "until")
+    __slots__ = ("delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned", "until")
 
     def __init__(
         self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until, *, foreign: bool
@@ -88,6 +88,8 @@ class _Sending:
         """Tried at the environment that is not the app's own."""
         self.turned = False
         """The one before did not know the token."""
+        self.moved = False
+        """The connection took no new provider token yet."""
         self.renewed = False
         """The provider token was too old once already."""
 
@@ -243,6 +245,10 @@ class ApnsSender:
         if reason == EXPIRED_JWT and one.jwt and not one.renewed:
             one.renewed = True
             one.jwt = self._identity.renewed_jwt(one.jwt, now)
+            self._request(one)
+            return
+        if reason == TOKEN_TOO_NEW and not one.moved:
+            one.moved = True
             self._request(one)
             return
         if reason == UNKNOWN_DEVICE and not one.turned and self._heals:

@@ -44,13 +44,14 @@ def test_a_token_is_signed_once_and_renewed_after_its_slot() -> None:
 
 def test_a_refused_token_is_renewed_at_most_every_20_minutes() -> None:
     ours = tokens()
-    first = ours.at(later(SLOT, 10 * MINUTE_MS))
-    renewed = ours.renew(first, later(SLOT, 10 * MINUTE_MS))
+    first = ours.at(later(SLOT, 19 * MINUTE_MS))
+    assert ours.renew(first, later(SLOT, 19 * MINUTE_MS)) is first
+    renewed = ours.renew(first, later(SLOT, 20 * MINUTE_MS))
     assert renewed != first
-    assert ours.renew(first, later(SLOT, 11 * MINUTE_MS)) is renewed
-    assert ours.renew(renewed, later(SLOT, 11 * MINUTE_MS)) is renewed
-    assert ours.at(later(SLOT, 30 * MINUTE_MS - 1)) is renewed
-    assert ours.at(later(SLOT, 30 * MINUTE_MS)) is not renewed
+    assert ours.renew(first, later(SLOT, 21 * MINUTE_MS)) is renewed
+    assert ours.renew(renewed, later(SLOT, 21 * MINUTE_MS)) is renewed
+    assert ours.at(later(SLOT, 40 * MINUTE_MS - 1)) is renewed
+    assert ours.at(later(SLOT, 40 * MINUTE_MS)) is not renewed
 
 
 @given(start_ms=st.integers(0, 2 * SLOT_MS), waits_ms=st.lists(st.integers(1, 40 * MINUTE_MS), max_size=60))
