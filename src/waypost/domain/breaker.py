@@ -11,6 +11,15 @@ _FEW = 3
 """Failures that are no accident."""
 
 
+class Rest(Struct, frozen=True):
+    """What a delivery that failed is told by the breaker which is open: it waits, and leaves the next probe to another."""
+
+    condition: str
+    """What others wait for meanwhile."""
+    wait_ms: int
+    """Longer than until the next probe."""
+
+
 class BreakerState(Words):
     """Let through, hold back, or let a probe through."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from waypost.domain.breaker import BreakerRules
+from waypost.domain.breaker import BreakerRules, Rest
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
+from waypost.domain.ids import CredentialId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Outcome, Taken
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
@@ -39,6 +39,8 @@ class LaneGate:
         limit: int,
         scopes: Scopes | None,
         rate: RateGate | None,
+        *,
+        fails_apart: bool,
     ) -> None:
         self.condition = f"room:{lane}/{credential}"
         self.circuit = circuit
@@ -47,6 +49,9 @@ class LaneGate:
         """What is too much of what is being let in."""
         self._lane = lane
         self._scopes = scopes
+        self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
+        """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
+        self._apart = fails_apart
         self.may_have_parked = True
         """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
         self._limit = limit
@@ -90,40 +95,45 @@ class LaneGate:
             return self.circuit.condition
         if self._in_flight >= self._limit + self._slack:
             return self.condition
-        scope = None if self._scopes is None else self._scopes.of(delivery.device)
+        scope = None if self._scopes is None else self._scopes.of(delivery)
         if scope is not None and scope.room() <= 0:
             return scope.condition
         if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
             return over
         if scope is not None:
             scope.in_flight += 1
+            self._scoped[delivery.notification.id, delivery.n] = scope
         self._in_flight += 1
         self.circuit.in_flight += 1
         return None
 
-    def done(self, delivery: Delivery, outcome: Outcome, now_s: float, took_s: float) -> float | None:
-        """Give the place back and learn from the outcome; seconds to rest where the provider is known to be away."""
+    def done(self, delivery: Delivery, outcome: Outcome, now_s: float, took_s: float) -> Rest | None:
+        """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
         self._took_s += (took_s - self._took_s) / 16
+        token = delivery.device.token
         if self._scopes is None:
-            return self.circuit.done(outcome, now_s, self._limit)
-        scope = self._scopes.of(delivery.device)
-        if isinstance(outcome, Denied):
-            scope.left()
-            return self.circuit.done(outcome, now_s, self._limit)
-        if isinstance(outcome, Taken):
-            self.circuit.done(outcome, now_s, self._limit)
-        else:
-            self.circuit.left()
-        return scope.done(outcome, now_s, self._limit)
+            return self.circuit.done(outcome, now_s, self._limit, token)
+        scope = self._scoped.pop((delivery.notification.id, delivery.n))
+        match outcome:
+            case Taken() | Gone() | Refused():  # good news of both
+                self.circuit.done(outcome, now_s, self._limit, token)
+                concerned = scope
+            case Denied(reach=reach):
+                concerned = self.circuit if reach is Reach.CREDENTIAL else scope
+                (scope if concerned is self.circuit else self.circuit).left()
+            case _:
+                concerned = scope if self._apart else self.circuit
+                (self.circuit if self._apart else scope).left()
+        return concerned.done(outcome, now_s, self._limit, token)
 
     def forfeit(self, delivery: Delivery) -> None:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
         if self._scopes is not None:
-            self._scopes.of(delivery.device).left()
+            self._scoped.pop((delivery.notification.id, delivery.n)).left()
 
 
 class Gates:
@@ -154,7 +164,13 @@ class Gates:
                 budget = budgets.get(lane) or max(1, round(senders[credential].max_in_flight * share))
                 scopes = self._scopes.get(credential)
                 self._gates[lane][credential] = LaneGate(
-                    lane, credential, circuit, budget, scopes, rates.get(credential)
+                    lane,
+                    credential,
+                    circuit,
+                    budget,
+                    scopes,
+                    rates.get(credential),
+                    fails_apart=senders[credential].fails_apart,
                 )
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
@@ -237,6 +253,11 @@ class Gates:
             scopes.expect_parked()
         for rate in self._rates.values():
             rate.waiting.expect_parked()
+
+    def open_scopes(self, credential: CredentialId) -> list[Circuit]:
+        """The parts of a provider whose breakers are open, where it has parts."""
+        scopes = self._scopes.get(credential)
+        return [] if scopes is None else scopes.open()
 
     def in_flight(self) -> dict[CredentialId, int]:
         """Deliveries handed to each sender."""

@@ -146,9 +146,9 @@ class LaneLoop(LeaseLoop):
         crew = self._crew
         flight = self._take_out(delivery)
         now_s = crew.clock.monotonic()
-        rest_s = self._gates[delivery.credential].done(delivery, outcome, now_s, now_s - handed.at_s)
+        rest = self._gates[delivery.credential].done(delivery, outcome, now_s, now_s - handed.at_s)
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
-        flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
+        flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest))
         self._attempts[app, delivery.channel, type(outcome)] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)
