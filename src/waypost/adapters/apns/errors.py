@@ -59,7 +59,7 @@ REASONS: dict[str, tuple[Meaning, str]] = {
     "ExpiredToken": (Meaning.DEAD_TOKEN, "the token has expired"),
     "Unregistered": (Meaning.DEAD_TOKEN, "the app is no longer on the device"),
     "PayloadTooLarge": (Meaning.REFUSED, "the payload is over Apple's limit"),
-    "TooManyProviderTokenUpdates": (Meaning.THROTTLED, "the provider token was renewed too often"),
+    "TooManyProviderTokenUpdates": (Meaning.THROTTLED_WHOLE, "the provider token was renewed too often"),
     "TooManyRequests": (Meaning.THROTTLED, "too many requests to one token"),
     "InternalServerError": (Meaning.UNSURE, "Apple failed"),
     "ServiceUnavailable": (Meaning.NOT_TAKEN, "Apple is not available"),

@@ -27,6 +27,8 @@ class Meaning(Enum):
     DENIED_DEVICE = auto()
     """We are refused, and nothing says that others would be."""
     THROTTLED = auto()
+    THROTTLED_WHOLE = auto()
+    """It may be said of everything that is sent with the credential."""
     NOT_TAKEN = auto()
     """The provider says that it did not process the request."""
     UNSURE = auto()
@@ -53,6 +55,8 @@ def outcome_of_meaning(
             return Denied(code, why, _REACHES[meaning])
         case Meaning.THROTTLED:
             return Throttled(code, wait_ms)
+        case Meaning.THROTTLED_WHOLE:
+            return Throttled(code, wait_ms, whole=True)
         case Meaning.NOT_TAKEN:
             return Unreachable(code, why, wait_ms)
         case Meaning.UNSURE:
