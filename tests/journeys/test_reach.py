@@ -18,7 +18,7 @@ DAY_S = 86_400
 
 @pytest.mark.asyncio
 async def test_a_refused_topic_keeps_no_other_waiting_and_is_sent_once_it_is_allowed(tmp_path: Path) -> None:
-    """The certificate names no topic for calls: alerts go on, readiness says which topic is refused, nothing is lost."""
+    """The certificate names no topic for calls: alerts go on, readiness names it, nothing is lost."""
     async with running(tmp_path, sitecustomize=PROBED_SOON, start=False) as service:
         apns = await _certified(service, TOPIC)
         service.configure(workers=1, app={"apns": apns})

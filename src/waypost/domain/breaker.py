@@ -12,7 +12,7 @@ _FEW = 3
 
 
 class Rest(Struct, frozen=True):
-    """What a delivery that failed is told by the breaker which is open: it waits, and leaves the next probe to another."""
+    """The wait of a delivery that failed while a breaker is open, so that the next probe is another's."""
 
     condition: str
     """What others wait for meanwhile."""

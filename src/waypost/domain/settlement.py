@@ -114,14 +114,16 @@ def decide(
             return Forget(code, now if since is None else since, letter)
         case Refused(code, why):
             return Dead(code, why, FailureClass.TERMINAL, letter)
-        case (Denied() | Unreachable()) if rest is not None:
+        case Denied() | Unreachable() if rest is not None:
             return _rested(outcome, delivery, rest, now)
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
             wait = max(wait_ms or policy.delay_ms(delivery.throttles, jitter), rest_ms)
             return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
-        case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(delivery, policy, now):
+        case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
+            delivery, policy, now
+        ):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
         case Denied(code, why):
             return again_or_expired(delivery, later(now, policy.delay_ms(delivery.retries_made, jitter)), code, why)

@@ -173,7 +173,7 @@ def test_a_longer_hint_is_kept_to_at_an_open_breaker() -> None:
 
 
 @pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE])
-def test_what_ends_before_its_rest_waits_for_the_breaker_and_expires_after_its_end(outcome: Outcome) -> None:
+def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(outcome: Denied | Unreachable) -> None:
     ending = delivery(notification(expires_at=IN_1S))
     assert decide(outcome, ending, POLICY, NOW, 0.0, REST) == Parked(REST.condition, IN_1S, outcome.code)
     ended = delivery(notification(expires_at=NOW))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -145,7 +146,7 @@ async def test_no_delivery_makes_two_probes_in_a_row(bench: PartedBench, failure
         await bench.pass_time(loop, 180)
         probes = [each.notification.id for each in bench.fcm.sent[before:]]
         assert len(probes) >= 3
-        assert all(one != another for one, another in zip(probes, probes[1:], strict=False))
+        assert all(one != another for one, another in pairwise(probes))
 
 
 @pytest.mark.asyncio
@@ -178,7 +179,7 @@ async def test_one_device_that_is_refused_stops_nobody(bench: PartedBench) -> No
             await bench.pass_time(loop, 1)
         receipt = await bench.receipt(bad, FCM)
         assert (receipt.status, receipt.dead) == (DeliveryStatus.FAILED, True)
-        assert [each.message for each in receipt.attempts][0].endswith("(said of this device, as long as others are taken)")
+        assert receipt.attempts[0].message.endswith("(said of this device, as long as others are taken)")
         assert bench.told.fields_of(Event.BREAKER_OPENED) == []
 
 

@@ -119,7 +119,9 @@ def _to(part: str) -> Delivery:
 
 def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
     """Whoever names a thousand parts gets no thousand breakers; those in trouble stay as long as others can go."""
-    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent())
+    gates = Gates(
+        {_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent()
+    )
     gate = gates.of(Lane.NORMAL)[_to("x").credential]
     for _ in range(3):
         assert gate.admit(_to("dead")) is None
@@ -140,7 +142,9 @@ def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
 
 def test_a_place_that_changed_hands_while_in_flight_does_not_miscount() -> None:
     """The outcome of a part that lost its place takes nothing from whoever has it now."""
-    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent())
+    gates = Gates(
+        {_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent()
+    )
     gate = gates.of(Lane.NORMAL)[_to("x").credential]
     parts = [f"part{n}" for n in range(len(PLACES) + 1)]
     for part in parts:

@@ -124,7 +124,9 @@ class ApnsSender:
         )
         self._foreign = ForeignTokens()
         self._topics = {
-            (foreign, push_type): settings.topic + rule.suffix + (f" ({OTHER[settings.environment]})" if foreign else "")
+            (foreign, push_type): settings.topic
+            + rule.suffix
+            + (f" ({OTHER[settings.environment]})" if foreign else "")
             for foreign in (False, True)
             for push_type, rule in RULES.items()
         }

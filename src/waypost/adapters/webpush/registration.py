@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from waypost.adapters.push.encryption import InvalidKeys, public_key_of
-from waypost.adapters.push.endpoints import EndpointGuard
+from waypost.adapters.push.endpoints import EndpointGuard, take_apart
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
 from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
@@ -22,6 +22,8 @@ def registration_check(app: AppId, settings: WebPushSettings | None) -> Registra
         found = has_one_use(registration)
         if not _URL.fullmatch(registration.token):
             found.append(Fault("token", "must be a URL, the endpoint of the subscription"))
+        elif _is_of_an_app(registration.token):
+            found.append(Fault("token", "is the address of a provider for apps, not a browser's push service"))
         elif guard is not None and guard.admit(registration.token) is None:
             found.append(Fault("token", "is not an endpoint that the app's settings allow"))
         if registration.keys is None:
@@ -33,3 +35,17 @@ def registration_check(app: AppId, settings: WebPushSettings | None) -> Registra
         return found
 
     return faults
+
+
+def _is_of_an_app(url: str) -> bool:
+    """Whether it is APNs' or FCM's own interface, on hosts that browsers' push services share.
+
+    Sources: developer.apple.com, "Sending notification requests to APNs" (``api.``, ``api.sandbox.`` and their
+    like; browsers have ``web.push.apple.com``); firebase.google.com, "projects.messages.send" (browsers have
+    ``/fcm/send/`` and ``/wp/``).
+    """
+    endpoint = take_apart(url)
+    if endpoint is None:
+        return False
+    is_apns = endpoint.host.endswith(".push.apple.com") and endpoint.host.startswith(("api.", "api-"))
+    return is_apns or (endpoint.host == "fcm.googleapis.com" and endpoint.path.startswith("/v1/"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.unit.adapters.error_rows import rest_after
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, delivery
+from tests.unit.adapters.error_rows import rest_after
 from waypost.adapters.fcm.errors import outcome_of
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.stream.actions import Action, action_of, fault_of
