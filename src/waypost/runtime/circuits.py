@@ -186,7 +186,11 @@ class Scopes:
         rules: BreakerRules,
         telemetry: Telemetry,
         scope_of: Callable[[Delivery], str],
+        *,
+        are_watched: bool,
     ) -> None:
+        self.are_watched = are_watched
+        """Whether every delivery passes its scope; where scopes are only refused apart, from the first refusal on."""
         self._credential = credential
         self._rules = rules
         self._telemetry = telemetry
@@ -198,6 +202,7 @@ class Scopes:
 
     def of(self, delivery: Delivery) -> Circuit:
         """The circuit before *delivery*; the one unused for longest makes room, at first among those at rest."""
+        self.are_watched = True
         scope = self._scope_of(delivery)
         circuit = self._circuits.get(scope)
         if circuit is None:

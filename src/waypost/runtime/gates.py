@@ -95,7 +95,7 @@ class LaneGate:
             return self.circuit.condition
         if self._in_flight >= self._limit + self._slack:
             return self.condition
-        scope = None if self._scopes is None else self._scopes.of(delivery)
+        scope = self._scopes.of(delivery) if self._scopes is not None and self._scopes.are_watched else None
         if scope is not None and scope.room() <= 0:
             return scope.condition
         if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
@@ -113,9 +113,11 @@ class LaneGate:
         self._landed_s = now_s
         self._took_s += (took_s - self._took_s) / 16
         token = delivery.device.token
-        if self._scopes is None:
-            return self.circuit.done(outcome, now_s, self._limit, token)
-        scope = self._scoped.pop((delivery.notification.id, delivery.n))
+        scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
+        if scope is None:
+            if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:
+                return self.circuit.done(outcome, now_s, self._limit, token)
+            scope = self._scopes.of(delivery)
         match outcome:
             case Taken() | Gone() | Refused():  # good news of both
                 self.circuit.done(outcome, now_s, self._limit, token)
@@ -132,8 +134,9 @@ class LaneGate:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
-        if self._scopes is not None:
-            self._scoped.pop((delivery.notification.id, delivery.n)).left()
+        scope = self._scoped.pop((delivery.notification.id, delivery.n), None)
+        if scope is not None:
+            scope.left()
 
 
 class Gates:
@@ -154,7 +157,7 @@ class Gates:
         self._rates = rates
         self._circuits = {each: Circuit(each, rules, telemetry) for each in senders}
         self._scopes = {
-            each: Scopes(each, rules, telemetry, sender.scope_of)
+            each: Scopes(each, rules, telemetry, sender.scope_of, are_watched=sender.fails_apart)
             for each, sender in senders.items()
             if sender.scope_of is not None
         }
