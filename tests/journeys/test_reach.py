@@ -14,6 +14,7 @@ from tests.journeys.harness import Json, Service, running, until
 TOPIC = "com.example.demo"
 RETRIES = {"max_retries": 3, "delays_ms": [200]}
 DAY_S = 86_400
+CALL: Json = {"push_type": "voip", "data": {"call": "0"}, "urgency": "high", "ttl": DAY_S}
 
 
 @pytest.mark.asyncio
@@ -26,6 +27,8 @@ async def test_a_refused_topic_keeps_no_other_waiting_and_is_sent_once_it_is_all
         alert, call = (await service.lab.ask("POST", "/tokens", {"platform": "ios", "count": 2}))["tokens"]
         await _register(service, "ann", {"platform": "ios", "token": alert})
         await _register(service, "caller", {"platform": "ios", "token": call, "token_use": "voip"})
+        explained = (await service.ask("POST", "/v1/explain", {"user_id": "caller", **CALL}))[1]
+        assert [each["scope"] for each in explained["targets"]] == [f"{TOPIC}.voip"]
         calls = [await _call(service, n) for n in range(2)]
         await until(partial(_said, service, "breaker.opened"), "the breaker of the topic")
         for n in range(3):
@@ -89,7 +92,7 @@ async def _tell(service: Service, user: str, **content: Any) -> str:
 
 
 async def _call(service: Service, n: int) -> str:
-    return await _tell(service, "caller", push_type="voip", data={"call": str(n)}, urgency="high", ttl=DAY_S)
+    return await _tell(service, "caller", **CALL | {"data": {"call": str(n)}})
 
 
 async def _said(service: Service, event: str) -> list[Json]:

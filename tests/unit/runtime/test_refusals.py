@@ -8,14 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.unit.adapters.deliveries import delivery, fresh_ids, notification
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Delivery
+from waypost.domain.device import Platform
 from waypost.domain.ids import CredentialId, NotificationId
-from waypost.domain.notification import Channel
+from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Denied, Outcome, Reach, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
+from waypost.ports.sender import Capabilities
+from waypost.runtime.gates import Gates
 from waypost.runtime.refusals import REMEMBERED, Refusals, Weight
 from waypost.telemetry import Event, Metric
 
@@ -210,6 +214,21 @@ async def test_when_many_devices_are_refused_and_none_is_taken_their_part_is_ref
         bench.fcm.answer = lambda one: TAKEN
         await bench.pass_time(loop, 180)
         assert await bench.statuses_of(told) == {DeliveryStatus.SENT}
+
+
+def test_a_delivery_whose_scope_is_known_better_when_it_lands_keeps_no_place() -> None:
+    """What is learned of a token meanwhile must not leave a probe's place taken for ever."""
+    scopes = iter(["a", "b", "b", "a", "b", "a"])
+    made = Capabilities(FCM, 1, 1_000, 1, lambda delivery: next(scopes), fails_apart=True)
+    rules = BreakerRules(failures_to_open=1)
+    gate = Gates({CredentialId("demo/fcm"): made}, {}, rules, Told()).of(Lane.NORMAL)[CredentialId("demo/fcm")]
+    one, other = (delivery(Platform("android"), "x", notification(notification_id=id_)) for id_ in fresh_ids(2))
+    assert gate.admit(one) is None
+    assert gate.admit(other) is None
+    gate.done(one, OF_ITS_PART, 0.0, 0.0)
+    gate.done(other, TAKEN, 0.0, 0.0)
+    assert gate.admit(one) is None, "b is well"
+    assert gate.admit(other) == "breaker:demo/fcm#0", "a refused us"
 
 
 def test_what_is_remembered_of_refusals_is_bounded() -> None:
