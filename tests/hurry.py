@@ -15,3 +15,11 @@ IMPATIENT = f"""{HURRIED}
 patience.EXPECTED_S, patience.ANSWER_BY_S = {IMPATIENT_S}, {2 * IMPATIENT_S}
 """
 """As ``sitecustomize``. An answer is late after as many seconds as this says, and waited for twice as long."""
+
+PROBED_SOON = """
+from waypost.domain import breaker
+
+rules = breaker.BreakerRules
+breaker.BreakerRules = lambda: rules(probe_after_s=0.3, probe_cap_s=1.0)
+"""
+"""As ``sitecustomize``. Nothing but how long an open breaker waits for its next probe is changed."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hurry import HURRIED
+from tests.hurry import HURRIED, PROBED_SOON
 from tests.journeys.balance import OPEN, final_stories
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Ledger, Load
@@ -88,6 +88,9 @@ CONNECTIONS = (
         "OAuth invalid_grant", ({"answer": {"status": 400, "reason": "invalid_grant"}},), where="oauth", revokes=True
     ),
     Fault("silent streams, PING answered", ({"black_hole": {"scope": "streams"}},)),
+    Fault("topic refused", ({"answer": {"status": 400, "reason": "TopicDisallowed"}},), where="apns"),
+    Fault("403 without a word", ({"answer": {"status": 403, "body": " "}},), where="webpush"),
+    Fault("key refused", ({"answer": {"status": 403, "reason": "InvalidProviderToken"}},), where="apns"),
     Fault("silent connection", ({"black_hole": {"scope": "connection"}},)),
 )
 PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((each,) for each in CONNECTIONS))
@@ -99,7 +102,9 @@ what a connection does, and 429, after which a push service is given the pause t
 @pytest.mark.asyncio
 async def test_no_fault_gets_anything_stuck_or_lost(tmp_path: Path, rng: random.Random, table: AddRow) -> None:
     """During a fault every delivery is final, due or parked; after it all of them end as the row says."""
-    async with running(tmp_path, sitecustomize=HURRIED, workers=1, app={"retry": {"default": RETRIES}}) as service:
+    async with running(
+        tmp_path, sitecustomize=HURRIED + PROBED_SOON, workers=1, app={"retry": {"default": RETRIES}}
+    ) as service:
         for phase in PHASES:
             await _run_phase(service, phase, rng, table)
 

@@ -24,7 +24,7 @@ EVERYWHERE = (("ios", "android", "web"),)
 REFUSALS = (
     {"where": "apns", "do": {"answer": {"status": 403, "reason": "InvalidProviderToken"}}},
     {"where": "oauth", "do": {"answer": {"status": 400, "reason": "invalid_grant"}}},
-    {"where": "webpush", "do": {"answer": {"status": 403, "reason": "vapid_invalid"}}},
+    {"where": "webpush", "do": {"answer": {"status": 401, "body": '{"errno": 109}'}}},
 )
 
 
@@ -131,7 +131,9 @@ async def test_refused_credentials_hold_their_deliveries_until_they_are_taken_ag
 
         await until(all_wait, "every delivery is parked, or rests until after the next probe")
         denied = {line["credential"] for line in service.log("credential.denied")}
-        assert denied == {"demo/apns", "demo/fcm", "demo/webpush"}
+        assert denied == {"demo/apns", "demo/fcm"}
+        scopes = [line.get("scope") for line in service.log("breaker.opened") if line["credential"] == "demo/webpush"]
+        assert scopes == [service.lab.urls["webpush"]], "a push service refuses for itself alone"
         await service.lab.heal()
         table("outside", trouble="credentials refused", **(await balance(service, load.ledger)).row())
 

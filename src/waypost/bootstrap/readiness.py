@@ -36,7 +36,9 @@ def readiness_of(
     checks |= {f"source {name}": door.fault or "ok" for name, door in streams.items()}
     for name, sender in crew.senders.items():
         health = sender.health()
-        checks[f"provider {name}"] = "ok" if health.ok else health.why or "not ok"
+        waiting = ", ".join(f"{part.scope} ({part.opened_by})" for part in crew.gates.open_scopes(name))
+        well = f"ok, but for {waiting}" if waiting else "ok"
+        checks[f"provider {name}"] = well if health.ok else health.why or "not ok"
     checks |= {f"credential {name}": why for name, why in keyring.says().items()}
     return Readiness(is_ready, checks)
 

@@ -11,6 +11,15 @@ _FEW = 3
 """Failures that are no accident."""
 
 
+class Rest(Struct, frozen=True):
+    """The wait of a delivery that failed while a breaker is open, so that the next probe is another's."""
+
+    condition: str
+    """What others wait for meanwhile."""
+    wait_ms: int
+    """Longer than until the next probe."""
+
+
 class BreakerState(Words):
     """Let through, hold back, or let a probe through."""
 

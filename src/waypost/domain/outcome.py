@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from waypost.domain.time import Instant
+from waypost.domain.words import Words
 
 
 class Taken(Struct, frozen=True, tag=True):
@@ -29,11 +30,23 @@ class Refused(Struct, frozen=True, tag=True):
     why: str
 
 
+class Reach(Words):
+    """How far a refusal of us reaches: what else it would meet."""
+
+    DEVICE = "device"
+    """This device alone, unless others are refused in a row with it."""
+    SCOPE = "scope"
+    """Everything in the same part of the provider (``Capabilities.scope_of``): a topic, a push service."""
+    CREDENTIAL = "credential"
+    """Everything that is sent with the credential."""
+
+
 class Denied(Struct, frozen=True, tag=True):
-    """The credential itself was refused: nothing was taken, nothing will be until an operator acts."""
+    """We were refused, not the message: nothing was taken, nothing will be in *reach* until an operator acts."""
 
     code: str
     why: str
+    reach: Reach = Reach.CREDENTIAL
 
 
 class Throttled(Struct, frozen=True, tag=True):

@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt, starts_before
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
@@ -96,13 +97,18 @@ class Cancelled(Struct, frozen=True, tag=True):
 Settlement = Sent | Again | Expired | Forget | Dead | Parked | Unsure | Intent | Unstarted | Suppressed | Cancelled
 
 
-def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Instant, jitter: float) -> Settlement:
+def decide(
+    outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Instant, jitter: float, rest: Rest | None = None
+) -> Settlement:
     """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1.
 
     The next attempt is due after the provider's hint and after our own delay, whichever is later: a short hint, given
-    again and again, would use up all retries within seconds, while the time to live has hours left.
+    again and again, would use up all retries within seconds, while the time to live has hours left. *rest* is given
+    while a breaker is open: then it is not the delivery's fault that nothing was taken, and it spends no retry
+    (requirements S3-103).
     """
     letter = policy.on_exhausted is Exhausted.DLQ
+    rest_ms = 0 if rest is None else rest.wait_ms
     match outcome:
         case Taken(provider_id):
             return Sent(provider_id)
@@ -110,23 +116,36 @@ def decide(outcome: Outcome, delivery: Delivery, policy: RetryPolicy, now: Insta
             return Forget(code, now if since is None else since, letter)
         case Refused(code, why):
             return Dead(code, why, FailureClass.TERMINAL, letter)
-        case Denied(code):
-            return parked_or_expired(delivery, f"breaker:{delivery.credential}", now, delivery.attempt + 1, code)
+        case Denied() | Unreachable() if rest is not None:
+            return _rested(outcome, delivery, rest, now)
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
-            wait = max(wait_ms or 0, policy.delay_ms(delivery.throttles, jitter))
+            wait = max(wait_ms or 0, policy.delay_ms(delivery.throttles, jitter), rest_ms)
             return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
-        case Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(delivery, policy, now):
+        case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
+            delivery, policy, now
+        ):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
+        case Denied(code, why):
+            return again_or_expired(delivery, later(now, policy.delay_ms(delivery.retries_made, jitter)), code, why)
         case Unreachable(code, why, wait_ms):
             wait = max(wait_ms or 0, policy.delay_ms(delivery.retries_made, jitter))
             return again_or_expired(delivery, later(now, wait), code, why)
         case Unanswered(code, why, wait_ms):
             own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
-            return again_or_expired(delivery, later(now, max(wait_ms or 0, own)), code, why)
+            return again_or_expired(delivery, later(now, max(wait_ms or 0, own, rest_ms)), code, why)
         case _:
             assert_never(outcome)
+
+
+def _rested(outcome: Denied | Unreachable, delivery: Delivery, rest: Rest, now: Instant) -> Settlement:
+    """Try again after the next probe; what ends before that waits under the condition, for it may end sooner."""
+    hint_ms = outcome.wait_ms or 0 if isinstance(outcome, Unreachable) else 0
+    due_at = later(now, max(rest.wait_ms, hint_ms))
+    if due_at >= delivery.notification.expires_at:
+        return parked_or_expired(delivery, rest.condition, now, delivery.attempt + 1, outcome.code)
+    return Again(due_at, False, outcome.code, outcome.why)
 
 
 def again_or_expired(

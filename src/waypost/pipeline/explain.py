@@ -27,6 +27,8 @@ class ExplainedTarget(Struct, frozen=True):
     suppressed: str | None = None
     """Why routing leaves it out."""
     credential: CredentialId | None = None
+    scope: str | None = None
+    """The part of the provider whose refusals would stop it, where that has parts."""
     rendered: Rendered | None = None
 
 
@@ -81,5 +83,9 @@ class Explain(Struct, frozen=True):
             return ExplainedTarget(target.n, target.device_id, target.channel, target.suppressed)
         credential = credentials[target.channel]
         delivery = Delivery(notification, target.n, target.channel, credential, device, attempt=1)
-        rendered = self.senders[credential].render(delivery)
-        return ExplainedTarget(target.n, target.device_id, target.channel, None, credential, rendered)
+        sender = self.senders[credential]
+        scope_of = sender.capabilities.scope_of
+        scope = None if scope_of is None else scope_of(delivery)
+        return ExplainedTarget(
+            target.n, target.device_id, target.channel, None, credential, scope, sender.render(delivery)
+        )

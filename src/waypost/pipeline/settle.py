@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import is_news
 from waypost.domain.ids import token_hash
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import ErrorClass, RetryRules, classify
-from waypost.domain.settlement import Change, Sent, Settlement, again_or_expired, decide
-from waypost.domain.time import SECOND_MS, Instant, later
+from waypost.domain.settlement import Change, Sent, Settlement, decide
+from waypost.domain.time import Instant
 
 
 def change_of(
@@ -20,24 +21,20 @@ def change_of(
     now: Instant,
     jitter: float,
     attempted_at: Instant,
-    rest_s: float | None = None,
+    rest: Rest | None = None,
 ) -> Change:
     """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender.
 
-    *rest_s* is set while the breaker knows that the provider is away: then it is not the delivery's fault that it did
-    not get there. It rests so long and spends no retry (requirements S3-103).
+    *rest* is what the breaker says that is open after it.
     """
     if isinstance(outcome, Gone) and outcome.since is None:
         outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
     settlement: Settlement
     if isinstance(outcome, Taken):
         settlement = Sent(outcome.provider_id)
-    elif isinstance(outcome, Unreachable) and rest_s is not None:
-        due_at = later(now, max(int(rest_s * SECOND_MS), outcome.wait_ms or 0))
-        settlement = again_or_expired(delivery, due_at, outcome.code, outcome.why, spends_attempt=False)
     else:
         policy = rules.policy_for(delivery.notification, classify(outcome) or ErrorClass.TRANSIENT)
-        settlement = decide(outcome, delivery, policy, now, jitter)
+        settlement = decide(outcome, delivery, policy, now, jitter, rest)
     is_use = isinstance(settlement, Sent) and is_news(delivery.device, now)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
 
@@ -55,8 +52,8 @@ def _words(outcome: Outcome) -> tuple[str, str, str]:
             return "gone", code, ""
         case Refused(code, why):
             return "refused", code, why
-        case Denied(code, why):
-            return "denied", code, why
+        case Denied(code, why, reach):
+            return "denied", code, f"{why} ({_REACHES[reach]})"
         case Throttled(code):
             return "throttled", code, ""
         case Unreachable(code, why):
@@ -65,3 +62,10 @@ def _words(outcome: Outcome) -> tuple[str, str, str]:
             return "unanswered", code, why
         case _:
             assert_never(outcome)
+
+
+_REACHES = {
+    Reach.DEVICE: "said of this device, as long as others are taken",
+    Reach.SCOPE: "said of its topic or push service alone",
+    Reach.CREDENTIAL: "said of the whole credential",
+}

@@ -8,7 +8,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from waypost.domain.delivery import Delivery
-from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Channel
 from waypost.domain.outcome import Outcome
@@ -25,11 +24,13 @@ class Capabilities(Struct, frozen=True):
     max_in_flight: int
     """Deliveries it can usefully hold at once."""
     payload_limit_bytes: int
-    scope_of: Callable[[Device], str] | None = None
-    """Which part of the provider a device hangs on, where its parts fail on their own (a push service's origin).
+    scope_of: Callable[[Delivery], str] | None = None
+    """Which part of the provider a delivery hangs on (a topic, a push service's origin); called for each.
 
-    Each has a breaker of its own then, and only ``Denied`` speaks of the credential. None: the provider is one.
+    Each part has a breaker of its own, which ``Denied`` opens that reaches so far. None: the provider is one.
     """
+    fails_apart: bool = False
+    """Whether the parts are places of their own, so that one is away or busy without the others."""
 
     @property
     def late_after_s(self) -> float:

@@ -6,13 +6,15 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
-from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, failed, held, late, probing, succeeded
-from waypost.domain.device import Device
+from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, Rest, failed, held, late, probing, succeeded
+from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.time import SECOND_MS
 from waypost.ports.clock import Jitter
 from waypost.runtime.concurrency import Concurrency
+from waypost.runtime.refusals import Refusals, Weight
 from waypost.telemetry import Event, Metric, Telemetry
 
 REST_PER_WAIT = 1.5
@@ -20,6 +22,9 @@ REST_PER_WAIT = 1.5
 
 THROTTLED_IN_A_ROW = 3
 """Answers that may speak of the whole credential (or scope), with no success between them: then they do."""
+
+LATE = "late"
+"""What opened a breaker where it was no outcome: an answer that is overdue."""
 
 PLACES = tuple(f"#{n}" for n in range(32))
 """For the scopes of one credential."""
@@ -56,6 +61,15 @@ class Circuit:
         """In flight since before the breaker went half-open: none of them is the probe."""
         self.concurrency = concurrency
         self._jitter = jitter
+        self._refusals: Refusals | None = None
+        """None before the first one."""
+        self.opened_by = ""
+        """The code of the outcome that opened it last."""
+
+    @property
+    def scope(self) -> str:
+        """What part of the provider it stands before; "" is the whole credential."""
+        return self._scope.get("scope", "")
 
     @property
     def state(self) -> BreakerState:
@@ -121,39 +135,63 @@ class Circuit:
         self.ramp = self._breaker.rules.ramp_start
         self.concurrency.slow_down(now_s)
         self._show(1.0)
+        self.opened_by = LATE
         if before is BreakerState.CLOSED:
-            self._telemetry.event(Event.BREAKER_OPENED, credential=self._credential, **self._scope)
+            named = {"credential": self._credential, **self._scope, "code": LATE}
+            self._telemetry.event(Event.BREAKER_OPENED, **named)
 
     def left(self) -> None:
         """One in flight is back and says nothing; the count may be lost where the place was another scope's since."""
         self.in_flight = max(0, self.in_flight - 1)
         self._stuck = min(self._stuck, self.in_flight)
 
-    def done(self, outcome: Outcome, now_s: float, capacity: int) -> float | None:
+    def done(self, outcome: Outcome, now_s: float, capacity: int, token: str = "") -> Rest | None:
         """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
 
-        Seconds to rest for a delivery that only met what was known: the provider is still away.
+        The rest that follows where it is open now, for whoever was refused or only met what was known: so that no
+        delivery makes two probes in a row while there is another.
         """
         self.left()
-        if isinstance(outcome, Taken) and self.is_well:
-            return None
+        if isinstance(outcome, Taken):
+            if self._refusals is not None:
+                self._refusals.taken(token)
+            if self.is_well:
+                return None
         before = self.state
         if isinstance(outcome, Throttled):
             self._hold(outcome, now_s)
-        elif isinstance(outcome, (Denied, Unreachable, Unanswered)):
-            self._breaker = failed(self._breaker, now_s, at_once=isinstance(outcome, Denied))
-            self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
+        elif isinstance(outcome, Denied):
+            self._refuse(outcome, now_s, token)
+        elif isinstance(outcome, (Unreachable, Unanswered)):
+            self._fail(now_s)
         else:
             self._throttled = 0
             self._breaker = succeeded(self._breaker)
             self._climb(capacity)
         if self.state is not before:
             self._say(before, outcome)
-        is_still_away = before is not BreakerState.CLOSED and self.state is BreakerState.OPEN
-        return self._breaker.wait_s * REST_PER_WAIT if is_still_away else None
+        if self.state is not BreakerState.OPEN or (before is BreakerState.CLOSED and not isinstance(outcome, Denied)):
+            return None
+        return Rest(self.condition, int(self._breaker.wait_s * REST_PER_WAIT * SECOND_MS))
+
+    def _refuse(self, denied: Denied, now_s: float, token: str) -> None:
+        """Whoever is refused stops the others, unless it is known or likely that it is meant alone."""
+        self._telemetry.count(Metric.DENIED, credential=self._credential, reach=denied.reach)
+        self._refusals = self._refusals or Refusals()
+        weight = self._refusals.weigh(denied, token)
+        if weight is not Weight.NOTHING or self.state is not BreakerState.CLOSED:
+            self._fail(now_s, at_once=weight is Weight.ALL)
+
+    def _fail(self, now_s: float, *, at_once: bool = False) -> None:
+        self._breaker = failed(self._breaker, now_s, at_once=at_once)
+        self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
 
     def _hold(self, throttled: Throttled, now_s: float) -> None:
         """A quota that is used up pauses the whole credential; the limit of one device, between others, does not."""
+        if self.state is BreakerState.HALF_OPEN and throttled.whole:
+            self._fail(now_s)
+            self._breaker = held(self._breaker, now_s, max(self._breaker.wait_s, (throttled.wait_ms or 0) / 1000))
+            return
         self._throttled += throttled.whole
         if self._throttled >= THROTTLED_IN_A_ROW and throttled.wait_ms:
             self._throttled = 0
@@ -171,10 +209,13 @@ class Circuit:
     def _say(self, before: BreakerState, outcome: Outcome) -> None:
         is_open = self.state is BreakerState.OPEN
         self._show(float(is_open))
-        if isinstance(outcome, Denied):
+        if is_open and not isinstance(outcome, Taken):
+            self.opened_by = outcome.code
+        if isinstance(outcome, Denied) and not self._scope:
             self._telemetry.event(Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code)
         if is_open and before is BreakerState.CLOSED:
-            self._telemetry.event(Event.BREAKER_OPENED, credential=self._credential, **self._scope)
+            named = {"credential": self._credential, **self._scope, "code": self.opened_by}
+            self._telemetry.event(Event.BREAKER_OPENED, **named)
         elif self.state is BreakerState.CLOSED:
             self._telemetry.event(Event.BREAKER_CLOSED, credential=self._credential, **self._scope)
 
@@ -196,11 +237,15 @@ class Scopes:
         credential: CredentialId,
         rules: BreakerRules,
         telemetry: Telemetry,
-        scope_of: Callable[[Device], str],
+        scope_of: Callable[[Delivery], str],
         concurrency: Callable[[], Concurrency],
+        *,
+        are_watched: bool,
     ) -> None:
         """*concurrency* makes that of a new scope."""
         self._concurrency = concurrency
+        self.are_watched = are_watched
+        """Whether every delivery passes its scope; where scopes are only refused apart, from the first refusal on."""
         self._credential = credential
         self._rules = rules
         self._telemetry = telemetry
@@ -208,10 +253,12 @@ class Scopes:
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
         self._conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
         self._may_have_parked = set(self._conditions)
+        self._open = -1
 
-    def of(self, device: Device) -> Circuit:
-        """The circuit before *device*; the one unused for longest makes room, at first among those at rest."""
-        scope = self._scope_of(device)
+    def of(self, delivery: Delivery) -> Circuit:
+        """The circuit before *delivery*; the one unused for longest makes room, at first among those at rest."""
+        self.are_watched = True
+        scope = self._scope_of(delivery)
         circuit = self._circuits.get(scope)
         if circuit is None:
             place = self._free_place()
@@ -223,9 +270,16 @@ class Scopes:
         return circuit
 
     def tick(self, now_s: float, stalled_s: float) -> None:
-        """Move open breakers on, and adjust limits."""
+        """Move open breakers on, adjust limits, and tell how many breakers are open."""
         for circuit in self._circuits.values():
             circuit.tick(now_s, stalled_s)
+        if (n := len(self.open())) != self._open:
+            self._open = n
+            self._telemetry.gauge(Metric.SCOPES, n, credential=self._credential)
+
+    def open(self) -> list[Circuit]:
+        """The circuits whose breakers are not closed."""
+        return [circuit for circuit in self._circuits.values() if circuit.state is not BreakerState.CLOSED]
 
     def lifted(self, room: int) -> Iterator[tuple[str, int]]:
         """How many of what is parked under each condition may come back, *room* at most."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from waypost.domain.breaker import BreakerRules
+from waypost.domain.breaker import BreakerRules, Rest
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
+from waypost.domain.ids import CredentialId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Outcome, Taken
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
@@ -41,6 +41,8 @@ class LaneGate:
         budget: int,
         scopes: Scopes | None,
         rate: RateGate | None,
+        *,
+        fails_apart: bool,
     ) -> None:
         """*budget* is the most that the lane may have in flight; answers that take long make it less."""
         self.condition = f"room:{lane}/{credential}"
@@ -50,6 +52,9 @@ class LaneGate:
         """What is too much of what is being let in."""
         self._lane = lane
         self._scopes = scopes
+        self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
+        """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
+        self._apart = fails_apart
         self.may_have_parked = True
         """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
         self._budget = budget
@@ -60,8 +65,8 @@ class LaneGate:
 
     @property
     def _limit(self) -> int:
-        """How many of the lane may be in flight now; with scopes, each of them has a limit of its own beneath it."""
-        return self._budget if self._scopes is not None else self.circuit.concurrency.most(self._lane)
+        """How many of the lane may be in flight now; parts that fail apart have their own limits beneath."""
+        return self._budget if self._apart else self.circuit.concurrency.most(self._lane)
 
     def room(self) -> int:
         """How many more may go."""
@@ -91,8 +96,8 @@ class LaneGate:
         return self._took_s < SLOW_S and now_s - self._landed_s < SOON_S
 
     def part_of(self, delivery: Delivery) -> Circuit:
-        """The circuit of the part of the provider that *delivery* goes to: its scope, or all there is."""
-        return self.circuit if self._scopes is None else self._scopes.of(delivery.device)
+        """The part of the provider that *delivery* was admitted to: it is slow or quick as one."""
+        return self._scoped[delivery.notification.id, delivery.n] if self._apart else self.circuit
 
     def admit(self, delivery: Delivery) -> str | Pause | None:
         """Take a place, or say what to wait for; a batch may overshoot the limit by a quarter."""
@@ -100,45 +105,53 @@ class LaneGate:
             return self.circuit.condition
         if self._in_flight >= _with_slack(self._limit):
             return self.condition
-        part = self.part_of(delivery)
-        if part is not self.circuit and not part.has_room(self._lane):
-            return part.condition
+        scope = self._scopes.of(delivery) if self._scopes is not None and self._scopes.are_watched else None
+        if scope is not None and not scope.has_room(self._lane):
+            return scope.condition
         if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
             return over
-        if part is not self.circuit:
-            part.in_flight += 1
-        part.concurrency.take(self._lane)
+        if scope is not None:
+            scope.in_flight += 1
+            self._scoped[delivery.notification.id, delivery.n] = scope
+        self.part_of(delivery).concurrency.take(self._lane)
         self._in_flight += 1
         self.circuit.in_flight += 1
         return None
 
-    def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> float | None:
-        """Give the place back and learn from the outcome; seconds to rest where the provider is known to be away."""
+    def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> Rest | None:
+        """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
         self._took_s += (now_s - batch.at_s - self._took_s) / 16
-        part = self.part_of(delivery)
-        part.concurrency.give_back(self._lane)
-        part.concurrency.landed(outcome, batch, now_s)
-        if part is self.circuit:
-            return part.done(outcome, now_s, self._budget)
-        if isinstance(outcome, Denied):
-            part.left()
-            return self.circuit.done(outcome, now_s, self._budget)
-        if isinstance(outcome, Taken):
-            self.circuit.done(outcome, now_s, self._budget)
-        else:
-            self.circuit.left()
-        return part.done(outcome, now_s, self._budget)
+        concurrency = self.part_of(delivery).concurrency
+        concurrency.give_back(self._lane)
+        concurrency.landed(outcome, batch, now_s)
+        token = delivery.device.token
+        scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
+        if scope is None:
+            if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:
+                return self.circuit.done(outcome, now_s, self._budget, token)
+            scope = self._scopes.of(delivery)
+        match outcome:
+            case Taken() | Gone() | Refused():  # good news of both
+                self.circuit.done(outcome, now_s, self._budget, token)
+                concerned = scope
+            case Denied(reach=reach):
+                concerned = self.circuit if reach is Reach.CREDENTIAL else scope
+                (scope if concerned is self.circuit else self.circuit).left()
+            case _:
+                concerned = scope if self._apart else self.circuit
+                (self.circuit if self._apart else scope).left()
+        return concerned.done(outcome, now_s, self._budget, token)
 
     def forfeit(self, delivery: Delivery) -> None:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
-        part = self.part_of(delivery)
-        part.concurrency.give_back(self._lane)
-        if part is not self.circuit:
-            part.left()
+        self.part_of(delivery).concurrency.give_back(self._lane)
+        scope = self._scoped.pop((delivery.notification.id, delivery.n), None)
+        if scope is not None:
+            scope.left()
 
 
 def _with_slack(limit: int) -> int:
@@ -163,6 +176,7 @@ class Gates:
         self._rates = rates
         self._circuits: dict[CredentialId, Circuit] = {}
         self._scopes: dict[CredentialId, Scopes] = {}
+        self._apart = {name for name, sender in senders.items() if sender.fails_apart}
         self._gates: dict[Lane, dict[CredentialId, LaneGate]] = {lane: {} for lane in LANE_SHARES}
         for credential, sender in senders.items():
             of_lanes = {
@@ -171,7 +185,9 @@ class Gates:
             new = partial(Concurrency, of_lanes, sender.late_after_s)
             self._circuits[credential] = Circuit(credential, rules, telemetry, new())
             if sender.scope_of is not None:
-                self._scopes[credential] = Scopes(credential, rules, telemetry, sender.scope_of, new)
+                self._scopes[credential] = Scopes(
+                    credential, rules, telemetry, sender.scope_of, new, are_watched=sender.fails_apart
+                )
             for lane, budget in of_lanes.items():
                 self._gates[lane][credential] = LaneGate(
                     lane,
@@ -180,6 +196,7 @@ class Gates:
                     budget,
                     self._scopes.get(credential),
                     rates.get(credential),
+                    fails_apart=sender.fails_apart,
                 )
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
@@ -264,8 +281,13 @@ class Gates:
             rate.waiting.expect_parked()
 
     def limits(self) -> dict[CredentialId, int]:
-        """How many deliveries may be in flight with each credential whose provider is one; scopes have their own."""
-        return {name: circuit.concurrency.limit for name, circuit in self._circuits.items() if name not in self._scopes}
+        """How many deliveries may be in flight with each credential, but for those whose parts fail on their own."""
+        return {name: circuit.concurrency.limit for name, circuit in self._circuits.items() if name not in self._apart}
+
+    def open_scopes(self, credential: CredentialId) -> list[Circuit]:
+        """The parts of a provider whose breakers are open, where it has parts."""
+        scopes = self._scopes.get(credential)
+        return [] if scopes is None else scopes.open()
 
     def in_flight(self) -> dict[CredentialId, int]:
         """Deliveries handed to each sender."""

@@ -150,9 +150,9 @@ class LaneLoop(LeaseLoop):
         flight = self._take_out(delivery)
         now_s = crew.clock.monotonic()
         handed.left -= 1
-        rest_s = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
+        rest = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
         app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
-        flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest_s))
+        flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest))
         self._attempts[app, delivery.channel, type(outcome)] += 1
         flight.waiting -= 1
         flight.taken += isinstance(outcome, Taken)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId
 from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
@@ -18,6 +20,7 @@ class RenewableSender:
 
     def __init__(self, first: Sender) -> None:
         self._current = first
+        self._capabilities = self._lasting(first.capabilities)
         self._parting: set[asyncio.Task[None]] = set()
 
     @property
@@ -28,7 +31,7 @@ class RenewableSender:
     @property
     def capabilities(self) -> Capabilities:
         """See Sender."""
-        return self._current.capabilities
+        return self._capabilities
 
     async def start(self) -> None:
         """See Sender."""
@@ -46,6 +49,7 @@ class RenewableSender:
             await fresh.stop(0.0)
             raise
         before, self._current = self._current, fresh
+        self._capabilities = self._lasting(fresh.capabilities)
         patience_s = before.capabilities.request_timeout_ms / 1000 + PARTING_S
         parting = asyncio.create_task(before.stop(patience_s))
         self._parting.add(parting)
@@ -66,3 +70,12 @@ class RenewableSender:
     async def stop(self, timeout_s: float) -> None:
         """See Sender; those before it are waited for, too."""
         await asyncio.gather(self._current.stop(timeout_s), *self._parting)
+
+    def _lasting(self, capabilities: Capabilities) -> Capabilities:
+        """*capabilities*, with scopes that are always those of the sender of the moment."""
+        return capabilities if capabilities.scope_of is None else replace(capabilities, scope_of=self._scope_of)
+
+    def _scope_of(self, delivery: Delivery) -> str:
+        scope_of = self._current.capabilities.scope_of
+        assert scope_of is not None, "the senders of a channel are alike"
+        return scope_of(delivery)

@@ -82,6 +82,18 @@ class Metric(Enum):
     )
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
+    SCOPES = (
+        "waypost_scopes_open",
+        MetricKind.GAUGE,
+        ("credential",),
+        "Topics or push services of a credential whose breakers are not closed",
+    )
+    DENIED = (
+        "waypost_denied_total",
+        MetricKind.COUNTER,
+        ("credential", "reach"),
+        "Refusals of ourselves, by how far they reach",
+    )
     CREDENTIAL_ENDS = (
         "waypost_credential_ends_timestamp_seconds",
         MetricKind.GAUGE,

@@ -18,7 +18,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Content, Kind
-from waypost.domain.outcome import Gone, Refused, Taken, Throttled
+from waypost.domain.outcome import Denied, Gone, Reach, Refused, Taken, Throttled
 from waypost.domain.time import MINUTE_MS
 from waypost.lab import Lab
 from waypost.telemetry.events import Event
@@ -122,6 +122,36 @@ async def test_a_key_that_the_other_environment_refuses_does_not_count_against_t
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
     assert isinstance(await outcome(apns, to_sandbox(lab)), Refused)
     assert lab.records.counts["apns_sandbox"].reasons["Forbidden"] == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("reason", ["InvalidProviderToken", "TopicDisallowed", "BadEnvironmentKeyIdInToken"])
+async def test_what_the_other_environment_refuses_is_said_of_it_alone(
+    lab: Lab, apns: ApnsSender, noted: Noted, reason: str
+) -> None:
+    """A token that is known to be its own waits for it; whatever goes to the app's own environment does not."""
+    token = to_sandbox(lab).device.token
+    assert isinstance(await outcome(apns, to_sandbox(lab, token)), Taken)
+    lab.faults.replace(script({"where": "apns_sandbox", "do": {"answer": {"status": 403, "reason": reason}}}))
+    got = await outcome(apns, to_sandbox(lab, token))
+    assert isinstance(got, Denied)
+    assert (got.code, got.reach) == (reason, Reach.SCOPE)
+    scope_of = apns.capabilities.scope_of
+    assert scope_of is not None
+    assert scope_of(to_sandbox(lab, token)) == "com.example.demo (sandbox)"
+    assert scope_of(to_ios(lab)) == "com.example.demo"
+    assert apns.health().ok
+    assert noted.fields_of(Event.CREDENTIAL_DENIED) == []
+    assert isinstance(await outcome(apns, to_ios(lab)), Taken)
+
+
+@pytest.mark.asyncio
+async def test_a_topic_that_the_other_environment_refuses_leaves_its_others_alone(lab: Lab, apns: ApnsSender) -> None:
+    """That Apple refuses a topic there says nothing of whether other tokens can be asked about."""
+    answer = {"answer": {"status": 400, "reason": "TopicDisallowed"}}
+    lab.faults.replace(script({"where": "apns_sandbox", "match": {"times": 1}, "do": answer}))
+    assert isinstance(await outcome(apns, to_sandbox(lab)), Refused)
+    assert isinstance(await outcome(apns, to_sandbox(lab)), Taken)
 
 
 @pytest.mark.asyncio

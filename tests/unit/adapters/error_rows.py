@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from tests.tables import AddRow
+from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Receipt
-from waypost.domain.outcome import Denied, Outcome
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Throttled
 from waypost.domain.settlement import Settlement
 
 TITLE = "every error of every provider"
+
+
+def rest_after(outcome: Outcome) -> Rest | None:
+    """What the breaker says after a first refusal: it opens at once, unless one device may be meant alone."""
+    opens = isinstance(outcome, Denied) and outcome.reach is not Reach.DEVICE
+    return Rest("breaker:demo/x", 7_500) if opens else None
+
+
+def reach_of(outcome: Outcome, scope: str, busy: str = "credential") -> str:
+    """How far an answer speaks, in the words of the operators' pages; *scope* is what the provider's parts are.
+
+    *busy* is what asks for patience, where it is not one device.
+    """
+    match outcome:
+        case Gone():
+            return "token"
+        case Refused():
+            return "message"
+        case Denied(reach=reach):
+            return scope if reach is Reach.SCOPE else reach
+        case Throttled(whole=whole):
+            return busy if whole else "device"
+        case _:
+            return "attempt"
 
 
 def add_error_row(
@@ -15,7 +40,7 @@ def add_error_row(
 ) -> None:
     """What one answer leads to, and where an operator meets it: the credential's health, dead letters, the receipt."""
     if isinstance(outcome, Denied):
-        sees = f"credential denied: {outcome.why}"
+        sees = f"{outcome.reach} denied: {outcome.why}"
     elif stored.dead:
         sees = f"dead letter: {stored.reason}"
     else:
@@ -26,6 +51,7 @@ def add_error_row(
         status=status,
         code=stored.code,
         outcome=type(outcome).__name__.lower(),
+        reach=reach_of(outcome, "scope"),
         settlement=type(settlement).__name__.lower(),
         stored=f"{stored.status}{', parked' if stored.parked else ''}",
         operator=sees,

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.made import ATTEMPT, NOW, delivery, intent, notification, receipt
+from waypost.domain.breaker import Rest
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
@@ -52,6 +53,8 @@ UNANSWERED = Unanswered("timeout", "no answer")
 FIRST, LAST = 0, 2
 ONCE, MOST = Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE
 PARKED = Parked("breaker:demo/apns", DAY_LATER, "403")
+REST = Rest("breaker:demo/apns", 5 * SECOND_MS)
+IN_5S = later(NOW, 5 * SECOND_MS)
 IN_1S = later(NOW, SECOND_MS)
 
 DECISIONS: list[tuple[Outcome, Guarantee, int, Settlement]] = [
@@ -64,7 +67,8 @@ DECISIONS: list[tuple[Outcome, Guarantee, int, Settlement]] = [
         (REFUSED, guarantee, made, Dead("BadTopic", "bad topic", TERMINAL, letter=True))
         for guarantee, made in product((ONCE, MOST), (FIRST, LAST))
     ),
-    *((DENIED, guarantee, made, PARKED) for guarantee, made in product((ONCE, MOST), (FIRST, LAST))),
+    *((DENIED, guarantee, FIRST, Again(IN_1S, True, "403", "expired")) for guarantee in (ONCE, MOST)),
+    *((DENIED, guarantee, LAST, Dead("403", "expired", RETRYABLE, True)) for guarantee in (ONCE, MOST)),
     *(
         (THROTTLED, guarantee, made, Again(IN_1S, False, "429", "throttled by the provider"))
         for guarantee, made in product((ONCE, MOST), (FIRST, LAST))
@@ -171,9 +175,35 @@ def test_what_would_be_due_after_its_time_is_expired(outcome: Outcome) -> None:
     assert isinstance(decide(outcome, lasting, POLICY, NOW, 0.0), Again)
 
 
-def test_a_refused_credential_parks_until_the_end_and_expires_after_it() -> None:
+@pytest.mark.parametrize(
+    ("outcome", "spends"), [(DENIED, False), (UNREACHABLE, False), (THROTTLED, False), (UNANSWERED, True)]
+)
+@pytest.mark.parametrize("retries_made", [FIRST, LAST])
+def test_what_fails_at_an_open_breaker_leaves_the_next_probe_to_another(
+    outcome: Outcome, spends: bool, retries_made: int
+) -> None:
+    """It rests whatever it met, and spends a retry only where the provider may have it."""
+    settlement = decide(outcome, delivery(retries_made=retries_made), POLICY, NOW, 0.0, REST)
+    if spends and retries_made == LAST:
+        assert isinstance(settlement, Dead)
+        return
+    assert isinstance(settlement, Again)
+    assert (settlement.due_at, settlement.spends_attempt) == (IN_5S, spends)
+
+
+def test_a_longer_hint_is_kept_to_at_an_open_breaker() -> None:
+    for outcome in (Unreachable("503", "away", 7_000), Throttled("429", 7_000), Unanswered("500", "error", 7_000)):
+        settlement = decide(outcome, delivery(), POLICY, NOW, 0.0, REST)
+        assert isinstance(settlement, Again)
+        assert settlement.due_at == later(NOW, 7_000)
+
+
+@pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE])
+def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(outcome: Denied | Unreachable) -> None:
+    ending = delivery(notification(expires_at=IN_1S))
+    assert decide(outcome, ending, POLICY, NOW, 0.0, REST) == Parked(REST.condition, IN_1S, outcome.code)
     ended = delivery(notification(expires_at=NOW))
-    assert decide(DENIED, ended, POLICY, NOW, 0.0) == Expired("403")
+    assert decide(outcome, ended, POLICY, NOW, 0.0, REST) == Expired(outcome.code)
 
 
 def test_what_is_too_old_for_its_policy_is_not_tried_again() -> None:

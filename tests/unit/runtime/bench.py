@@ -33,7 +33,7 @@ from waypost.runtime.lane import LaneLoop
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
-from waypost.telemetry import Silent
+from waypost.telemetry import Silent, Telemetry
 
 APP = AppId("demo")
 APNS = CredentialId("demo/apns")
@@ -100,12 +100,13 @@ class LaneBench:
         self.ids = RandomIds(self.clock)
         self.budgets: dict[Lane, int] = {}
         self.rates: dict[CredentialId, RateGate] = {}
+        self.telemetry: Telemetry = Silent()
 
     def crew(self) -> Crew:
         """What the lane works with, as the composition root puts it together."""
         senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
         capabilities = {name: each.capabilities for name, each in senders.items()}
-        gates = Gates(capabilities, self.budgets, self.rules, Silent(), self.rates)
+        gates = Gates(capabilities, self.budgets, self.rules, self.telemetry, self.rates)
         return Crew(
             work=self.work,
             devices=self.devices,

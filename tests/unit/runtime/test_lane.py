@@ -114,16 +114,17 @@ async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: L
     assert tried[0] - 3 <= 1 + 3, "one probe (and the due retries it lets through), not everything at once"
 
 
-async def test_a_denied_credential_parks_instead_of_failing(bench: LaneBench) -> None:
-    """A revoked key costs nothing: the delivery waits, unspent, until an operator has mended it."""
+async def test_a_denied_credential_waits_instead_of_failing(bench: LaneBench) -> None:
+    """A revoked key costs nothing: the delivery rests, unspent, and what comes behind it is parked."""
     bench.apns.answer = lambda delivery: Denied("InvalidProviderToken", "the key was refused")
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
         (receipt,) = (await bench.story(told)).receipts
-        assert (receipt.status, receipt.parked) == (DeliveryStatus.PENDING, f"breaker:{APNS}")
+        assert (receipt.status, receipt.due_at) == (DeliveryStatus.PENDING, later(bench.clock.now(), 7_500))
         assert (receipt.retries, receipt.code) == (0, "InvalidProviderToken")
+        assert receipt.attempts[0].message == "the key was refused (said of the whole credential)"
 
 
 async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: LaneBench) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from tests.unit.adapters.deliveries import delivery
 from waypost.domain.delivery import Delivery
@@ -83,3 +84,19 @@ async def test_the_one_before_stays_where_the_new_one_cannot_start() -> None:
     with pytest.raises(ConfigurationError):
         await sender.renew(lambda: broken)
     assert (sender.health().why, old.calls, broken.calls) == ("old", ["start"], ["start", "stop"])
+
+
+async def test_whoever_keeps_the_capabilities_is_told_the_scopes_of_the_sender_of_the_moment() -> None:
+    """Gates are made once; what a sender knows of its tokens goes with it."""
+    first, second = Held("first"), Held("second")
+    for each in (first, second):
+        each.capabilities = replace(Held.capabilities, scope_of=lambda delivery, name=each.name: name)
+    sender = RenewableSender(first)
+    kept, one = sender.capabilities, delivery(Platform("ios"), "a")
+    assert kept.scope_of is not None
+    assert kept.scope_of(one) == "first"
+    await sender.renew(lambda: second)
+    assert kept.scope_of(one) == "second"
+    second.let_go.set()
+    first.let_go.set()
+    await sender.stop(1)

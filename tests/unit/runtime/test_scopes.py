@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.unit.adapters.deliveries import delivery
+from tests.unit.adapters.deliveries import delivery, notification
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.delivery import Delivery
-from waypost.domain.device import Device, Platform
+from waypost.domain.device import Platform
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Denied, Outcome, Throttled
@@ -32,7 +32,7 @@ class ScopedBench(TimedBench):
     def __init__(self, board_path: Path) -> None:
         super().__init__(board_path)
         self.rules = RULES
-        self.fcm.capabilities = msgspec.structs.replace(self.fcm.capabilities, scope_of=_part)
+        self.fcm.capabilities = msgspec.structs.replace(self.fcm.capabilities, scope_of=_part, fails_apart=True)
 
     async def tell(self, part: str, count: int) -> list[NotificationId]:
         """Accept one notification each for *count* users of *part*."""
@@ -44,11 +44,11 @@ class ScopedBench(TimedBench):
 
     def sent_to(self, part: str) -> int:
         """Attempts at the devices of *part*."""
-        return sum(_part(each.device) == part for each in self.fcm.sent)
+        return sum(_part(each) == part for each in self.fcm.sent)
 
 
-def _part(device: Device) -> str:
-    return device.token.split("-")[1].partition(".")[0]
+def _part(delivery: Delivery) -> str:
+    return delivery.device.token.split("-")[1].partition(".")[0]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def bench(tmp_path: Path) -> ScopedBench:
 )
 async def test_a_part_that_is_away_stops_its_own_alone(bench: ScopedBench, outcome: Outcome, tries: int) -> None:
     """Its deliveries are parked and come back by probe and ramp; those of the other parts are sent meanwhile."""
-    bench.fcm.answer = lambda one: outcome if _part(one.device) == "dead" else TAKEN
+    bench.fcm.answer = lambda one: outcome if _part(one) == "dead" else TAKEN
     async with bench.running() as loop:
         first = await bench.tell("dead", 3)
         await bench.turn(loop)
@@ -84,7 +84,7 @@ async def test_a_part_that_is_away_stops_its_own_alone(bench: ScopedBench, outco
 @pytest.mark.asyncio
 async def test_a_refused_credential_stops_every_part(bench: ScopedBench) -> None:
     """Only that speaks of the credential."""
-    bench.fcm.answer = lambda one: Denied("errno_109", "the key") if _part(one.device) == "one" else TAKEN
+    bench.fcm.answer = lambda one: Denied("errno_109", "the key") if _part(one) == "one" else TAKEN
     async with bench.running() as loop:
         await bench.tell("one", 1)
         await bench.turn(loop)
@@ -119,12 +119,14 @@ BATCH = Handed(Instant(0), 0.0, 1)
 
 
 def _to(part: str) -> Delivery:
-    return delivery(Platform("android"), f"token-{part}")
+    return delivery(Platform("android"), f"token-{part}", notification(notification_id=NotificationId(part.encode())))
 
 
 def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
     """Whoever names a thousand parts gets no thousand breakers; those in trouble stay as long as others can go."""
-    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
+    gates = Gates(
+        {_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent()
+    )
     gate = gates.of(Lane.NORMAL)[_to("x").credential]
     for _ in range(3):
         assert gate.admit(_to("dead")) is None
@@ -145,7 +147,9 @@ def test_ever_new_parts_take_no_more_places_than_there_are() -> None:
 
 def test_a_place_that_changed_hands_while_in_flight_does_not_miscount() -> None:
     """The outcome of a part that lost its place takes nothing from whoever has it now."""
-    gates = Gates({_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part)}, {}, RULES, Silent())
+    gates = Gates(
+        {_to("x").credential: Capabilities(Channel("fcm"), 1, 1_000, 1, _part, fails_apart=True)}, {}, RULES, Silent()
+    )
     gate = gates.of(Lane.NORMAL)[_to("x").credential]
     parts = [f"part{n}" for n in range(len(PLACES) + 1)]
     for part in parts:

@@ -23,7 +23,7 @@ from waypost.adapters.apns.gateway import (
     seldom_gateway,
 )
 from waypost.adapters.apns.payload import Rendering, render, rendered
-from waypost.adapters.apns.push_types import RULES
+from waypost.adapters.apns.push_types import RULES, push_type_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
@@ -35,7 +35,7 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.notification import APNS, ApnsPushType, Notification
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
 from waypost.ports.clock import Clock
@@ -117,6 +117,7 @@ class ApnsSender:
             request_timeout_ms=request_timeout_ms(),
             max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
             payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
+            scope_of=self._topic,
         )
         self._gateways: dict[bool, Gateway] = {}
         """Under True the environment that is not the app's own."""
@@ -128,6 +129,13 @@ class ApnsSender:
         self._denied: Denied | None = None
         """How connections to the app's own environment were refused since the last answer from it."""
         self._foreign = ForeignTokens()
+        self._topics = {
+            (foreign, push_type): settings.topic
+            + rule.suffix
+            + (f" ({OTHER[settings.environment]})" if foreign else "")
+            for foreign in (False, True)
+            for push_type, rule in RULES.items()
+        }
         self._tally = tally or partial(Tally, None, 0, clock)
         self._mistrust: Mistrust
         self._loop: asyncio.AbstractEventLoop
@@ -165,7 +173,7 @@ class ApnsSender:
             if refusal:
                 self._loop.call_soon(report, delivery, refusal)
             else:
-                foreign = self._heals and token in self._foreign
+                foreign = token in self._foreign
                 self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
@@ -205,6 +213,14 @@ class ApnsSender:
         if before is None or before.refused is not None or not says_the_same(before.notification, notification):
             return _Shared(notification, self._rendered(notification, now))
         return before.renamed(notification)
+
+    def _topic(self, delivery: Delivery) -> str:
+        """What Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
+        content = delivery.notification.content
+        if content.to is not None:
+            return f"{self._settings.topic} (broadcast)"
+        push_type = push_type_of(content, delivery.notification.kind)
+        return self._topics[delivery.device.token in self._foreign, push_type]
 
     def _request(self, one: _Sending) -> None:
         shared = one.shared
@@ -277,7 +293,7 @@ class ApnsSender:
             outcome = Taken(outcome.provider_id, one.shared.note)
         if one.turned and isinstance(outcome, Taken):
             self._foreign.learn(one.delivery.device.token, foreign=one.foreign)
-        elif one.turned and one.foreign and isinstance(outcome, Denied):
+        elif one.turned and one.foreign and isinstance(outcome, Denied) and outcome.reach is Reach.CREDENTIAL:
             self._heals = False
         return judged(outcome, Trial(one.turned, one.foreign, self._mistrust.holds))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from waypost.adapters.apns.errors import UNKNOWN_DEVICE, WRONG_TOPIC
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Throttled, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Throttled, Unreachable
 from waypost.domain.time import MINUTE_MS
 
 _SUSPECT = "too many tokens are unknown at once: the settings are suspect, so it is kept"
@@ -35,6 +35,8 @@ def judged(outcome: Outcome, trial: Trial) -> Outcome:
             return Refused(code, _SUSPECT)
         case Denied(code=code) if trial.turned and trial.foreign:
             return Refused(UNKNOWN_DEVICE, f"{code} from the other environment: it cannot be asked about the token")
+        case Denied(code, why) if trial.foreign:
+            return Denied(code, f"{why}; asked the other environment", Reach.SCOPE)
         case Unreachable(code=code, wait_ms=wait_ms) if trial.foreign:
             return Throttled(code, max(wait_ms or 0, MINUTE_MS))
         case _:

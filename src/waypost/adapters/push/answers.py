@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import assert_never
 
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Unknown, Unsent
 
@@ -17,11 +17,25 @@ class Meaning(Enum):
     """Nothing will reach the device, or the subscription, under this token again."""
     REFUSED = auto()
     DENIED = auto()
+    """We are refused, whatever we send with the credential."""
+    DENIED_SCOPE = auto()
+    """We are refused for this topic, or by this push service."""
+    DENIED_DEVICE = auto()
+    """We are refused, and nothing says that others would be."""
     THROTTLED = auto()
+    THROTTLED_WHOLE = auto()
+    """It may be said of everything that is sent with the credential."""
     NOT_TAKEN = auto()
     """The provider says that it did not process the request."""
     UNSURE = auto()
     """It may have been processed: a front server answers so, too, when it lost the one behind it."""
+
+
+_REACHES = {
+    Meaning.DENIED: Reach.CREDENTIAL,
+    Meaning.DENIED_SCOPE: Reach.SCOPE,
+    Meaning.DENIED_DEVICE: Reach.DEVICE,
+}
 
 
 def is_success(answer: Answer) -> bool:
@@ -38,10 +52,12 @@ def outcome_of_meaning(
             return Gone(code, dead_since)
         case Meaning.REFUSED:
             return Refused(code, why)
-        case Meaning.DENIED:
-            return Denied(code, why)
+        case Meaning.DENIED | Meaning.DENIED_SCOPE | Meaning.DENIED_DEVICE:
+            return Denied(code, why, _REACHES[meaning])
         case Meaning.THROTTLED:
             return Throttled(code, wait_ms)
+        case Meaning.THROTTLED_WHOLE:
+            return Throttled(code, wait_ms, whole=True)
         case Meaning.NOT_TAKEN:
             return Unreachable(code, why, wait_ms)
         case Meaning.UNSURE:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from waypost.domain.ids import CredentialId
-from waypost.domain.outcome import Denied, Outcome, Taken
+from waypost.domain.outcome import Denied, Outcome, Reach, Taken
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from waypost.ports.sender import Health
 from waypost.telemetry.events import Event
@@ -29,10 +29,10 @@ class CredentialWatch:
         """Why connections could not be opened since the last one was."""
 
     def heed(self, outcome: Outcome) -> None:
-        """A refusal of the credential is told once, and stands until the provider takes something again."""
+        """A refusal of the whole credential is told once, and stands until the provider takes something again."""
         if isinstance(outcome, Taken):
             self._denied = None
-        elif isinstance(outcome, Denied):
+        elif isinstance(outcome, Denied) and outcome.reach is Reach.CREDENTIAL:
             why = f"{outcome.code}: {outcome.why}"
             if why != self._denied:
                 self._denied = why

@@ -77,6 +77,7 @@ class UnifiedPushSender:
             max_in_flight=MAX_IN_FLIGHT,
             payload_limit_bytes=LIMIT_BYTES,
             scope_of=_push_server,
+            fails_apart=True,
         )
         self._guard = EndpointGuard(self._section, ())
         self._sender_keys = SenderKeys(reuse_s=0.0)
@@ -176,7 +177,7 @@ class UnifiedPushSender:
         one.report(one.delivery, outcome)
 
 
-def _push_server(device: Device) -> str:
+def _push_server(delivery: Delivery) -> str:
     """The origin that a registration hangs on; nothing is sent to what has none."""
-    endpoint = take_apart(device.token)
+    endpoint = take_apart(delivery.device.token)
     return "" if endpoint is None else endpoint.origin

@@ -36,9 +36,9 @@ APPLE: dict[str, tuple[Meaning, str]] = {
     "BadWebPushTopic": (Meaning.REFUSED, _FIX),
     "VapidPkHashMismatch": (Meaning.REFUSED, _OTHER_KEY),
     "IdleTimeout": (Meaning.UNSURE, "the connection was idle for too long"),
-    "BadAuthorizationHeader": (Meaning.DENIED, _VAPID),
-    "BadJwtToken": (Meaning.DENIED, _VAPID),
-    "BadVapidPublicKey": (Meaning.DENIED, _VAPID),
+    "BadAuthorizationHeader": (Meaning.DENIED_SCOPE, _VAPID),
+    "BadJwtToken": (Meaning.DENIED_SCOPE, _VAPID),
+    "BadVapidPublicKey": (Meaning.DENIED_SCOPE, _VAPID),
     "BadPath": (Meaning.DEAD_TOKEN, "there is no such subscription"),
     "Unregistered": (Meaning.DEAD_TOKEN, _GONE),
     "MethodNotAllowed": (Meaning.REFUSED, _FIX),
@@ -58,7 +58,7 @@ MOZILLA: dict[str, tuple[Meaning, str]] = {
     "errno_105": (Meaning.DEAD_TOKEN, _GONE),
     "errno_106": (Meaning.DEAD_TOKEN, _GONE),
     "errno_108": (Meaning.REFUSED, "the endpoint's path is damaged"),
-    "errno_109": (Meaning.DENIED, _VAPID),
+    "errno_109": (Meaning.DENIED_SCOPE, _VAPID),
     "errno_110": (Meaning.REFUSED, _FIX),
     "errno_111": (Meaning.REFUSED, _FIX),
     "errno_112": (Meaning.REFUSED, _FIX),
@@ -93,8 +93,8 @@ PHRASES: dict[str, tuple[bytes, Meaning, str]] = {
 
 STATUSES: dict[int, tuple[Meaning, str]] = {
     400: (Meaning.REFUSED, _FIX),
-    401: (Meaning.DENIED, _VAPID),
-    403: (Meaning.DENIED, _VAPID),
+    401: (Meaning.DENIED_DEVICE, _VAPID),
+    403: (Meaning.DENIED_DEVICE, _VAPID),
     404: (Meaning.DEAD_TOKEN, _GONE),
     405: (Meaning.REFUSED, _FIX),
     # Windows throttles with it

@@ -83,6 +83,7 @@ class WebPushSender:
             max_in_flight=MAX_IN_FLIGHT,
             payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
             scope_of=_push_service,
+            fails_apart=True,
         )
         self._section = f"apps.{app}.{CHANNEL}"
         self._guard = EndpointGuard(self._section, ())
@@ -182,7 +183,7 @@ class WebPushSender:
         one.report(one.delivery, outcome)
 
 
-def _push_service(device: Device) -> str:
+def _push_service(delivery: Delivery) -> str:
     """The origin that a subscription hangs on; nothing is sent to what has none."""
-    endpoint = take_apart(device.token)
+    endpoint = take_apart(delivery.device.token)
     return "" if endpoint is None else endpoint.origin

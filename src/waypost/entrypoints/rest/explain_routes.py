@@ -46,6 +46,10 @@ class ExplainedTargetView(Struct, frozen=True):
     suppressed: Annotated[str | None, Meta(description="Why this device would be left out.")]
     credential: str | None
     rendered: RenderedView | None
+    scope: Annotated[
+        str | None,
+        Meta(description="The topic or push service whose refusals would stop it, where there is one."),
+    ] = None
 
 
 class ExplanationView(Struct, frozen=True):
@@ -94,7 +98,7 @@ def _view(explanation: Explanation) -> ExplanationView:
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
     return ExplainedTargetView(
-        target.n, target.device_id, target.channel, target.suppressed, target.credential, rendered
+        target.n, target.device_id, target.channel, target.suppressed, target.credential, rendered, target.scope
     )
 
 

@@ -12,7 +12,7 @@ from waypost.adapters.apns.environments import FEWEST, RECENT, ForeignTokens, Mi
 from waypost.adapters.apns.tally import FRESH_S, Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.domain.ids import CredentialId
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
 from waypost.telemetry.events import Event
 
@@ -114,7 +114,6 @@ SUSPECT, SUSPECT_TURNED = Trial(False, False, True), Trial(True, True, True)
         (Denied("InvalidProviderToken", "why"), HOME, Denied),
         (Denied("InvalidProviderToken", "why"), TURNED_HOME, Denied),
         (Denied("BadEnvironmentKeyInToken", "why"), TURNED_AWAY, Refused),
-        (Denied("Forbidden", "why"), AWAY, Denied),
         (Unreachable("not_sent", "why"), HOME, Unreachable),
         (Unreachable("not_sent", "why"), TURNED_AWAY, Throttled),
         (Unreachable("not_sent", "why"), AWAY, Throttled),
@@ -125,3 +124,12 @@ def test_an_answer_is_judged_by_where_else_the_token_was_tried(
     outcome: Outcome, trial: Trial, kind: type[Outcome]
 ) -> None:
     assert type(judged(outcome, trial)) is kind
+
+
+@pytest.mark.parametrize(
+    ("trial", "reach"), [(HOME, Reach.CREDENTIAL), (TURNED_HOME, Reach.CREDENTIAL), (AWAY, Reach.SCOPE)]
+)
+def test_a_refusal_reaches_as_far_as_the_environment_that_said_it(trial: Trial, reach: Reach) -> None:
+    got = judged(Denied("Forbidden", "why"), trial)
+    assert isinstance(got, Denied)
+    assert got.reach is reach

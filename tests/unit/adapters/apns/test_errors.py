@@ -9,7 +9,7 @@ import pytest
 
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
-from tests.unit.adapters.error_rows import add_error_row
+from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, STATUSES, outcome_of
@@ -18,9 +18,9 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import RetryRules
-from waypost.domain.settlement import Again, Change, Dead, Forget, Parked, apply
+from waypost.domain.settlement import Again, Change, Dead, Forget, apply
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.http2 import Lost, Result, Unknown, Unsent
@@ -102,7 +102,7 @@ def test_the_rows_above_are_the_whole_table() -> None:
 def change(status: int, reason: str) -> Change:
     """What the store is told of the first attempt."""
     outcome = read(answer(status, b'{"reason":"%s"}' % reason.encode()))
-    return change_of(TO_DEVICE, outcome, RetryRules(), NOW, 0.0, NOW)
+    return change_of(TO_DEVICE, outcome, RetryRules(), NOW, 0.0, NOW, rest_after(outcome))
 
 
 def stored(status: int, reason: str) -> Receipt:
@@ -131,11 +131,9 @@ def test_each_reason_is_settled_and_stored_as_its_outcome_says(
             assert outcome is Refused
             assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, TABLE[reason][1])
             assert receipt.failure_class is FailureClass.TERMINAL
-        case Parked():
-            assert outcome is Denied
-            assert (receipt.status, receipt.parked) == (DeliveryStatus.PENDING, "breaker:demo/apns")
         case Again(spends_attempt=spends_attempt):
-            assert outcome in (Throttled, Unreachable, Unanswered)
+            assert outcome in (Denied, Throttled, Unreachable, Unanswered)
+            assert not (spends_attempt and outcome is Denied and reason != WITHOUT_A_WORD)
             assert receipt.status is DeliveryStatus.PENDING
             assert (receipt.retries, receipt.throttles) == ((1, 0) if spends_attempt else (0, 1))
         case other:
@@ -151,23 +149,40 @@ def test_the_operator_is_told_of_what_only_an_operator_can_mend(
     for _ in range(2):
         watch.heed(read(answer(status, b'{"reason":"%s"}' % reason.encode())))
     told = {"credential": "demo/apns", "code": reason, "why": TABLE[reason][1]}
-    assert noted.events == ([(Event.CREDENTIAL_DENIED, told)] if outcome is Denied else [])
-    assert watch.health().ok is (outcome is not Denied)
+    of_all = outcome is Denied and reason not in (*OF_A_TOPIC, WITHOUT_A_WORD)
+    assert noted.events == ([(Event.CREDENTIAL_DENIED, told)] if of_all else [])
+    assert watch.health().ok is not of_all
+
+
+OF_A_TOPIC = ("BadTopic", "MissingTopic", "TopicDisallowed")
+WITHOUT_A_WORD = "http_403"
+"""Nothing says that it is meant for more than the one device."""
+
+
+def test_what_is_said_of_the_topic_reaches_no_other() -> None:
+    """The key may push to the others; everything else that Apple refuses us for is said of the key or certificate."""
+    reaches = {
+        reason: got.reach
+        for status, reason, outcome in ROWS
+        if isinstance(got := read(answer(status, b'{"reason":"%s"}' % reason.encode())), Denied)
+    }
+    assert {reason for reason, reach in reaches.items() if reach is Reach.SCOPE} == set(OF_A_TOPIC)
+    assert {reason for reason, reach in reaches.items() if reach is Reach.DEVICE} == {WITHOUT_A_WORD}
 
 
 PAGE = Path(__file__).parents[4] / "docs" / "providers" / "apns.md"
-PAGE_ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| `(\w+)` \| ([^|]+) \| ([^|]+) \| [^|]{5,} \|$", re.MULTILINE)
+PAGE_ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| `(\w+)` \| (\w+) \| ([^|]+) \| ([^|]+) \| [^|]{5,} \|$", re.MULTILINE)
 
 
-def what_follows(settlement: object) -> str:
+def what_follows(settlement: object, outcome: Outcome) -> str:
     """In the words of the operator's page."""
+    if isinstance(outcome, Denied):
+        return "`pending`, waits for " + ("the topic" if outcome.reach is Reach.SCOPE else "the credential")
     match settlement:
         case Forget():
             return "`failed`, device deactivated"
         case Dead():
             return "`failed`"
-        case Parked():
-            return "`pending`, waits for the credential"
         case Again(spends_attempt=spends_attempt):
             return "`pending`, a retry" if spends_attempt else "`pending`, later, no retry spent"
         case _:
@@ -176,15 +191,19 @@ def what_follows(settlement: object) -> str:
 
 def test_the_operators_page_has_the_same_table() -> None:
     told = [(int(row[0]), *row[1:]) for row in PAGE_ROW.findall(PAGE.read_text())]
+    answers = [
+        (status, reason, read(answer(status, b'{"reason":"%s"}' % reason.encode()))) for status, reason, _ in ROWS
+    ]
     assert told == [
         (
             status,
             reason,
-            outcome.__name__.lower(),
-            what_follows(change(status, reason).settlement),
+            type(got).__name__.lower(),
+            reach_of(got, "topic"),
+            what_follows(change(status, reason).settlement, got),
             TABLE[reason][1],
         )
-        for status, reason, outcome in ROWS
+        for status, reason, got in answers
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery, fresh_ids, notification
-from tests.unit.adapters.error_rows import add_error_row
+from tests.unit.adapters.error_rows import add_error_row, rest_after
 from tests.unit.adapters.push.test_watch import Told
 from waypost.adapters.fcm.errors import CODES, asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.settings import TokenRules
@@ -20,7 +20,7 @@ from waypost.adapters.push.answers import Meaning
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Change, apply, decide
 from waypost.domain.status import DeliveryStatus
@@ -236,7 +236,7 @@ def test_the_app_says_whether_a_token_of_another_project_is_forgotten() -> None:
 STORED: dict[type[Outcome], tuple[DeliveryStatus, FailureClass | None, bool]] = {
     Gone: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
     Refused: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
-    Denied: (DeliveryStatus.PENDING, None, False),
+    Denied: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
     Throttled: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
     Unanswered: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
 }
@@ -255,7 +255,7 @@ def test_each_error_is_settled_stored_and_told(
 ) -> None:
     one = delivery(Platform("android"), ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
     got = outcome_of(result, one, NOW)
-    settlement = decide(got, one, EXPONENTIAL, NOW, 0.0)
+    settlement = decide(got, one, EXPONENTIAL, NOW, 0.0, rest_after(got))
     pending = Receipt(one.notification.id, 0, one.device.device_id, one.channel, DeliveryStatus.PENDING)
     stored = apply(pending, Change(0, 1, settlement, NOW, Attempt(NOW, "x", code, "", b"")))
     assert stored is not None
@@ -265,8 +265,9 @@ def test_each_error_is_settled_stored_and_told(
         assert stored.reason == "gone"
     elif outcome is Refused:
         assert stored.reason == CODES[code][1]
-    elif outcome is Denied:
-        assert stored.parked == "breaker:demo/fcm"
+    elif isinstance(got, Denied):
+        assert got.reach is Reach.CREDENTIAL, "FCM knows nothing smaller"
+        assert (stored.reason, stored.retries) == (CODES[code][1], 0)
     else:
         assert stored.due_at is not None and stored.due_at >= NOW + 10_000
     told = Told()

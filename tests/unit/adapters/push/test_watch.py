@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.ids import CredentialId
-from waypost.domain.outcome import Denied, Gone, Taken
+from waypost.domain.outcome import Denied, Gone, Reach, Taken
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived
 from waypost.ports.sender import Health
 from waypost.telemetry.events import Event
@@ -74,3 +74,12 @@ def test_a_failure_to_connect_is_told_once_until_a_connection_is_open() -> None:
     for n in range(1_000):
         watch.saw(ConnectFailed(f"host{n} refused", 1.0))
     assert len(told.events) == 1_004, "whoever names ever new servers is not remembered for ever"
+
+
+def test_what_is_refused_in_a_part_of_the_provider_leaves_the_credential_well() -> None:
+    told = Told()
+    watch = CredentialWatch(CREDENTIAL, told, lambda: 0)
+    for reach in (Reach.DEVICE, Reach.SCOPE):
+        watch.heed(Denied("TopicDisallowed", "why", reach))
+    assert watch.health() == Health(ok=True)
+    assert told.events == []

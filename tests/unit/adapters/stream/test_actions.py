@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, delivery
+from tests.unit.adapters.error_rows import rest_after
 from waypost.adapters.fcm.errors import outcome_of
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.stream.actions import Action, action_of, fault_of
@@ -30,7 +31,7 @@ def change(status: int, code: str) -> Change:
     body = msgspec.json.encode({"error": {"status": code, "details": [detail]}})
     tried = delivery(ANY, ANDROID_TOKEN)
     outcome = outcome_of(Answer(status, (), body), tried, NOW, SETTINGS.token_rules())
-    return change_of(tried, outcome, RetryRules(POLICIES["s0_stream"]), NOW, 0.5, NOW)
+    return change_of(tried, outcome, RetryRules(POLICIES["s0_stream"]), NOW, 0.5, NOW, rest_after(outcome))
 
 
 @pytest.mark.parametrize(

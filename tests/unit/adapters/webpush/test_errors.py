@@ -11,7 +11,7 @@ import pytest
 
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import NOW, answer, delivery
-from tests.unit.adapters.error_rows import add_error_row
+from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
 from waypost.adapters.push.answers import Meaning
 from waypost.adapters.webpush.errors import (
     APPLE,
@@ -25,7 +25,7 @@ from waypost.adapters.webpush.errors import (
 )
 from waypost.domain.delivery import Receipt
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Change, Settlement, apply, decide
 from waypost.domain.status import DeliveryStatus
@@ -46,7 +46,8 @@ class Led(NamedTuple):
 LEADS = {
     Meaning.DEAD_TOKEN: Led(Gone, "Forget", DeliveryStatus.FAILED, "gone"),
     Meaning.REFUSED: Led(Refused, "Dead", DeliveryStatus.FAILED, "refused"),
-    Meaning.DENIED: Led(Denied, "Parked", DeliveryStatus.PENDING, "denied"),
+    Meaning.DENIED_SCOPE: Led(Denied, "Again", DeliveryStatus.PENDING, "denied"),
+    Meaning.DENIED_DEVICE: Led(Denied, "Again", DeliveryStatus.PENDING, "denied"),
     Meaning.THROTTLED: Led(Throttled, "Again", DeliveryStatus.PENDING, "throttled"),
     Meaning.UNSURE: Led(Unanswered, "Again", DeliveryStatus.PENDING, "unanswered"),
 }
@@ -148,7 +149,7 @@ TABLE: dict[str, tuple[Meaning, str]] = {
 def settled(outcome: Outcome) -> tuple[Settlement, Receipt]:
     """What is decided from it, and the receipt that is stored."""
     one = delivery(Platform("web"), "https://push.example/x")
-    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
+    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0, rest_after(outcome))
     before = Receipt(
         notification_id=one.notification.id,
         n=0,
@@ -174,9 +175,10 @@ def test_each_answer_leads_to_one_outcome_one_settlement_and_one_receipt(
     assert type(settlement).__name__ == led.settlement
     assert stored.status is led.status
     assert stored.code == code
-    if isinstance(got, Refused | Unanswered):
+    if isinstance(got, Denied | Refused | Unanswered):
         assert stored.reason == got.why
-    assert stored.parked == ("breaker:demo/webpush" if outcome is Denied else None)
+    spends = isinstance(got, Unanswered) or (isinstance(got, Denied) and got.reach is Reach.DEVICE)
+    assert stored.retries == int(spends), "what one device alone may be refused for ends as a dead letter"
     add_error_row(table, "webpush", said.status, got, settlement, stored)
 
 
@@ -189,10 +191,12 @@ def test_the_rows_above_are_the_whole_table() -> None:
 def test_the_operators_page_has_the_same_table() -> None:
     """Code, reason and what it leads to, row by row: docs/providers/webpush.md."""
     section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
-    rows = re.findall(r"^\| `([A-Za-z0-9_]+)` \| (.*?) \| ([a-z]+) \|", section, re.MULTILINE)
-    assert len({code for code, _, _ in rows}) == len(rows)
-    assert {code: (why, word) for code, why, word in rows} == {
-        code: (why, LEADS[meaning].on_page) for code, (meaning, why) in TABLE.items()
+    rows = re.findall(r"^\| `([A-Za-z0-9_]+)` \| (.*?) \| ([a-z]+) \| ([a-z ]+) \|", section, re.MULTILINE)
+    assert len({code for code, *_ in rows}) == len(rows)
+    reaches = {code: reach_of(outcome_of(said, NOW), "push service", "push service") for said, code, _ in ROWS}
+    reaches["http_3xx"] = reaches["http_301"]
+    assert {code: tuple(told) for code, *told in rows} == {
+        code: (why, LEADS[meaning].on_page, reaches[code]) for code, (meaning, why) in TABLE.items()
     }
 
 

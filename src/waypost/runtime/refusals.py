@@ -1,0 +1,53 @@
+"""Refusals: whom a provider refuses us for, and which of these refusals the others belie."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from waypost.domain.outcome import Denied, Reach
+
+REMEMBERED = 100
+"""Devices of each kind; the one that came first makes room."""
+
+
+class Weight(Enum):
+    """What a refusal says of the other devices."""
+
+    ALL = auto()
+    """They are refused, too."""
+    ONE_MORE = auto()
+    """They may be: it is another device than those refused before it."""
+    NOTHING = auto()
+    """It is the same device once more."""
+
+
+class Refusals:
+    """The refusals by one circuit's part of a provider."""
+
+    def __init__(self) -> None:
+        self._standing: dict[str, None] = {}
+        """Tokens refused since anything was taken last."""
+        self._belied: dict[str, None] = {}
+        """Tokens refused while others were taken: what is said of them is said of them alone."""
+
+    def weigh(self, denied: Denied, token: str) -> Weight:
+        """Remember that we were refused for *token*, and say what that is worth."""
+        is_new = token not in self._standing
+        _keep(self._standing, token)
+        if denied.reach is not Reach.DEVICE and token not in self._belied:
+            return Weight.ALL
+        return Weight.ONE_MORE if is_new else Weight.NOTHING
+
+    def taken(self, token: str) -> None:
+        """Something for *token* was taken: the others that were refused since the last time were meant themselves."""
+        self._belied.pop(token, None)
+        self._standing.pop(token, None)
+        for refused in self._standing:
+            _keep(self._belied, refused)
+        self._standing.clear()
+
+
+def _keep(tokens: dict[str, None], token: str) -> None:
+    tokens[token] = None
+    if len(tokens) > REMEMBERED:
+        del tokens[next(iter(tokens))]
