@@ -35,11 +35,22 @@ class Deadlines:
 
     def add(self, stream: Stream) -> None:
         """Watch *stream* until `discard`, or until its deadline has passed."""
-        self._watch(stream, int((stream.deadline - self._lost_s) * TICKS_PER_S) + 1)
+        tick = int((stream.deadline - self._lost_s) * TICKS_PER_S) + 1
+        stream.tick = tick
+        waiting = self._ticks.get(tick)
+        if waiting is None:
+            self._begin(tick, stream)
+        else:
+            waiting.add(stream)
 
     def extend(self, stream: Stream) -> None:
         """Watch *stream*, whose deadline has passed, until it need not be waited for any more."""
-        self._watch(stream, stream.tick + int((stream.answer_by - stream.deadline) * TICKS_PER_S))
+        stream.tick += int((stream.answer_by - stream.deadline) * TICKS_PER_S)
+        waiting = self._ticks.get(stream.tick)
+        if waiting is None:
+            self._begin(stream.tick, stream)
+        else:
+            waiting.add(stream)
 
     def discard(self, stream: Stream) -> None:
         """Forget *stream*, if it is watched."""
@@ -55,12 +66,7 @@ class Deadlines:
         self._ticks.clear()
         self._order.clear()
 
-    def _watch(self, stream: Stream, tick: int) -> None:
-        stream.tick = tick
-        waiting = self._ticks.get(tick)
-        if waiting is not None:
-            waiting.add(stream)
-            return
+    def _begin(self, tick: int, stream: Stream) -> None:
         self._ticks[tick] = {stream}
         heappush(self._order, tick)
         if self._order[0] == tick:

@@ -29,6 +29,7 @@ class Stream:
     trailers: tuple[Field, ...] = ()
     refusal: str = ""  # why the peer, or our side, took nothing of it
     refused_by: object = None  # the connection that refused it
+    answer_by: float = 0.0  # the deadline, where this is before it
     tick: int = 0
     overdue: bool = False  # its deadline passed in flight; a late answer is waited for
 
@@ -44,7 +45,8 @@ class Stream:
         self.body = body
         self.deadline = deadline
         self.on_result = on_result
-        self.answer_by = answer_by  # the deadline, where this is before it
+        if answer_by:
+            self.answer_by = answer_by
         self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
     def begin(self, stream_id: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from h2.events import ConnectionTerminated, RemoteSettingsChanged, ResponseReceived
+from h2.events import ConnectionTerminated, PingAckReceived, RemoteSettingsChanged, ResponseReceived
 
 from tests.adapters.lab.senders import ANDROID, TOKEN, Senders
 from tests.adapters.lab.test_wire import ALERT, DEVICE, apns_headers, limit_is
@@ -185,6 +185,25 @@ async def test_a_black_hole_swallows_one_request_or_the_whole_connection(senders
             await senders.admin("GET", "/counts")
     spoken_to = {event.stream_id for event in wire.events if isinstance(event, ResponseReceived)}
     assert not spoken_to & {swallowed, last}
+    await wire.close()
+
+
+async def test_a_black_hole_of_streams_swallows_all_requests_and_answers_pings(senders: Senders, lab: Lab) -> None:
+    """Also those that come later, and an answer that was on its way when it began."""
+    wire = await opened(senders, lab)
+    await script(
+        senders,
+        {"match": {"times": 1}, "do": {"latency_ms": 100}},
+        {"match": {"after": 1}, "do": {"black_hole": {"scope": "streams", "accept": True}}},
+    )
+    swallowed = wire.send_all([(DEVICE, apns_headers(senders), ALERT)] * 3)
+    async with asyncio.timeout(5):
+        while accepted(lab) < 4:
+            await senders.admin("GET", "/counts")
+    wire.h2.ping(b"12345678")
+    wire.flush()
+    await wire.until(PingAckReceived)
+    assert not {event.stream_id for event in wire.events if isinstance(event, ResponseReceived)} & set(swallowed)
     await wire.close()
 
 

@@ -147,10 +147,21 @@ async def test_a_connection_that_drops_after_the_message_was_taken_is_unanswered
 
 
 @pytest.mark.asyncio
+async def test_a_late_answer_counts(lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that takes longer than is expected has taken the message: nothing is given up, nothing sent twice."""
+    assert isinstance(await outcome(sender, TO[gateway](lab)), Taken)  # so the next is sent at once
+    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 0.2)
+    await lab.script(script({"where": gateway, "do": {"latency_ms": 700}}))
+    assert all(isinstance(got, Taken) for got in await outcomes(sender, [TO[gateway](lab) for _ in range(5)]))
+    assert lab.records.counts[gateway].duplicates == 0
+
+
+@pytest.mark.asyncio
 async def test_no_answer_in_time_is_unanswered(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(await outcome(sender, TO[gateway](lab)), Taken)  # so the next is sent at once
+    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 0.5)
     monkeypatch.setattr("waypost.adapters.push.patience.ANSWER_BY_S", 1.0)
     await lab.script(script({"where": gateway, "match": {"times": 1}, "do": {"black_hole": {}}}))
     got = await outcome(sender, TO[gateway](lab))
