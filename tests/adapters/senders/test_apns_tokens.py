@@ -112,7 +112,7 @@ async def test_a_connection_that_is_too_young_for_a_new_token_is_given_up(
 async def test_apple_that_takes_the_token_nowhere_throttles_for_a_minute(lab: Lab, apns: ApnsSender) -> None:
     fault = {"status": 429, "reason": "TooManyProviderTokenUpdates"}
     await lab.script(script({"where": "apns", "match": {"times": 2}, "do": {"answer": fault}}))
-    assert await outcome(apns, to_ios(lab)) == Throttled("TooManyProviderTokenUpdates", MINUTE_MS)
+    assert await outcome(apns, to_ios(lab)) == Throttled("TooManyProviderTokenUpdates", MINUTE_MS, whole=True)
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
 
 
