@@ -162,6 +162,8 @@ class Load:
 
         async def answered() -> Json:
             status, answer = await self._service.ask("POST", "/v1/notifications/batch", {"notifications": bodies})
+            if status == 503:
+                return {}
             assert status in (200, 202) and not answer["refused"], answer
             return answer
 

@@ -20,6 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 _UNUSED_FOR_S = 10.0
+_QUEUED = 0.6
+"""The part of the time that an answer may take from which on a queue stands at the provider."""
 _LEAST_FOR_S = 10.0
 """For so long answers must take too long with the least in flight before that is believed to be the distance."""
 
@@ -72,6 +74,8 @@ class Flow(Struct, frozen=True):
     """The quickest answer known; until one is known, the longest that is believed without a look at the least load."""
     is_starting: bool = True
     """It doubles per round trip: nothing is known that speaks against it."""
+    is_queued: bool = False
+    """Answers take about as long as they may."""
     settled_at_s: float = 0.0
     """Answers before this time are to requests that were sent under an earlier limit."""
     least_since_s: float = math.inf
@@ -98,6 +102,7 @@ def adjusted(flow: Flow, seen: Seen, now_s: float) -> Flow:
     took_s = max(0.0, seen.quickest_s - seen.stalled_s)
     flow = replace(flow, base_s=took_s) if took_s < flow.base_s else flow
     allowed_s = flow.rules.allowed_s(flow.base_s)
+    flow = replace(flow, is_queued=took_s > _QUEUED * allowed_s)
     if took_s > allowed_s:
         return _shortened(flow, allowed_s, took_s, seen, now_s)
     flow = replace(flow, least_since_s=math.inf) if flow.least_since_s < math.inf else flow
@@ -144,7 +149,7 @@ def _rested(flow: Flow, seen: Seen, now_s: float) -> Flow:
     if now_s - flow.used_at_s < _UNUSED_FOR_S:
         return replace(flow, most_used=most_used)
     least = min(flow.limit, max(flow.rules.start, 2 * most_used))
-    return _limited(replace(flow, is_starting=True, used_at_s=now_s, most_used=0.0), least)
+    return _limited(replace(flow, is_starting=True, is_queued=False, used_at_s=now_s, most_used=0.0), least)
 
 
 def _limited(flow: Flow, limit: float) -> Flow:

@@ -55,6 +55,11 @@ class Concurrency:
         """How many may be in flight, all lanes together."""
         return int(self._flow.limit)
 
+    @property
+    def is_queued(self) -> bool:
+        """A queue stands at the provider."""
+        return self._flow.is_queued
+
     def most(self, lane: Lane) -> int:
         """How many *lane* may have in flight."""
         return self._most[lane]

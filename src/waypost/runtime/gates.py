@@ -23,8 +23,8 @@ from waypost.telemetry import Telemetry
 SOON_S = 0.25
 """A full gate is waited for so long at most, and only where something of it landed as recently."""
 
-SLOW_S = 1.0
-"""A provider that takes longer on the average is not waited for."""
+HARDLY = 0.05
+"""Fewer deliveries than this come of an item for a credential that a lane hardly uses."""
 
 WITHOUT_SENDERS = 100
 """How much a lane leases where no app has a credential, to say so of each notification."""
@@ -60,7 +60,6 @@ class LaneGate:
         self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0
-        self._took_s = 0.0
         self._per_item = 1.0
 
     @property
@@ -92,8 +91,18 @@ class LaneGate:
         return self.room() < max(1, self._limit // 8)
 
     def is_moving(self, now_s: float) -> bool:
-        """Deliveries land quickly, and one has just now: what it has no room for, it will have in a moment."""
-        return self._took_s < SLOW_S and now_s - self._landed_s < SOON_S
+        """One has just landed: what it has no room for, it will have in a moment."""
+        return now_s - self._landed_s < SOON_S
+
+    @property
+    def is_queued(self) -> bool:
+        """Its provider has about as much as it may: what it has no room for waits for the provider, not for us."""
+        return self.circuit.concurrency.is_queued
+
+    @property
+    def is_used(self) -> bool:
+        """The lane has something for it."""
+        return self._per_item > HARDLY
 
     def part_of(self, delivery: Delivery) -> Circuit:
         """The part of the provider that *delivery* was admitted to: it is slow or quick as one."""
@@ -122,7 +131,6 @@ class LaneGate:
         """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
-        self._took_s += (now_s - batch.at_s - self._took_s) / 16
         concurrency = self.part_of(delivery).concurrency
         concurrency.give_back(self._lane)
         concurrency.landed(outcome, batch, now_s)
@@ -207,10 +215,14 @@ class Gates:
         """How many items a lane may lease now; *waited_s* is how long ago it leased last.
 
         As many as every credential has room for, so that nothing need be parked. One that is full is waited for where
-        it is moving, but only a moment: then the lane goes on with the others, and what does not fit is parked.
+        it is moving, but only a moment: then the lane goes on with the others, and what does not fit is parked. One
+        whose provider is the slower one does not set the pace while the lane has something for others.
         """
         gates = self._gates[lane].values()
         steady = [gate for gate in gates if gate.circuit.is_steady]
+        quick = [gate for gate in steady if not gate.is_queued]
+        if any(gate.is_used for gate in quick):
+            steady = quick
         if waited_s < SOON_S and any(gate.is_tight and gate.is_moving(now_s) for gate in steady):
             return 0
         roomy = [gate.room_for_items() for gate in steady if not gate.is_tight]

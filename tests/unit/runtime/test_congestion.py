@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.runtime.bench import until
+from tests.unit.runtime.bench import APNS, FCM, until
 from tests.unit.runtime.timed import TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Outcome, Refused, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
+from waypost.ports.sender import Capabilities
 from waypost.runtime.concurrency import Concurrency, Handed
+from waypost.runtime.gates import Gates
 from waypost.runtime.lane import LaneLoop
+from waypost.telemetry import Silent
 
 BUDGETS = dict.fromkeys(Lane, 100)
 
@@ -118,6 +121,20 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
     for n in range(20, 24):
         _round(one, Lane.NORMAL, 10.0 * n, 4.0)
     assert one.most(Lane.NORMAL) < 20
+
+
+def test_a_slow_provider_does_not_set_the_pace_for_the_others() -> None:
+    """The lane leases what the quick one has room for; where it has nothing but the slow one, as much as that takes."""
+    made = {name: Capabilities(Channel(name.partition("/")[2]), 20_000, 1_000, 1) for name in (APNS, FCM)}
+    gates = Gates(made, {}, BreakerRules(), Silent())
+    slow, quick = gates.of(Lane.NORMAL)[FCM], gates.of(Lane.NORMAL)[APNS]
+    for n in range(4):
+        _round(slow.circuit.concurrency, Lane.NORMAL, 10.0 * n, 4.0)
+    assert 0 < slow.room() < quick.room()
+    assert gates.room(Lane.NORMAL, now_s=100.0, waited_s=0.0) == quick.room()
+    for _ in range(100):
+        gates.heed(Lane.NORMAL, {FCM: 10}, 10)
+    assert gates.room(Lane.NORMAL, now_s=100.0, waited_s=0.0) == slow.room()
 
 
 @pytest.mark.parametrize("outcome", [Unanswered("timeout", "no answer"), Throttled("QUOTA_EXCEEDED", None, whole=True)])
