@@ -15,9 +15,10 @@ from waypost.domain.time import Instant
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
 from waypost.ports.work import Work
-from waypost.runtime.circuits import Circuit, Scopes
+from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.rates import LANE_SHARES, Key, RateGate
+from waypost.runtime.scopes import Scopes
 from waypost.telemetry import Telemetry
 
 SOON_S = 0.25
