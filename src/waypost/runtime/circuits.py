@@ -139,9 +139,12 @@ class Circuit:
         self.in_flight = max(0, self.in_flight - 1)
         self._stuck = min(self._stuck, self.in_flight)
 
-    def done(self, outcome: Outcome, now_s: float, capacity: int, token: str = "") -> Rest | None:
+    def done(
+        self, outcome: Outcome, now_s: float, capacity: int, token: str = "", *, is_past: bool = False
+    ) -> Rest | None:
         """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
 
+        *is_past* says that what was handed over later has been answered: it is unanswered for a reason of its own then.
         The rest that follows where it is open now, for whoever was refused or only met what was known: so that no
         delivery makes two probes in a row while there is another.
         """
@@ -157,7 +160,8 @@ class Circuit:
         elif isinstance(outcome, Denied):
             self._refuse(outcome, now_s, token)
         elif isinstance(outcome, (Unreachable, Unanswered)):
-            self._fail(now_s)
+            if not is_past:
+                self._fail(now_s)
         else:
             self._throttled = 0
             self._breaker = succeeded(self._breaker)
