@@ -107,6 +107,14 @@ def test_outcomes_that_wait_are_pressure_on_those_who_submit() -> None:
     assert (pressure.share, pressure.cause) == (0.5, Cause.OUTCOMES)
 
 
+def test_outcomes_that_wait_too_long_stop_leases_however_long_submissions_wait() -> None:
+    """Both waited, submissions a little longer: what is sent now could not be recorded all the same."""
+    queue = _queue(accepts=1, settles=0, since=0.0)
+    queue.put(Queued(SETTLE, 0, 10, FUTURE, 0.5))
+    assert queue.pressure(3.0, 2.0).stops_leases
+    assert not queue.pressure(2.4, 2.0).stops_leases
+
+
 def test_what_is_dropped_or_written_is_no_pressure() -> None:
     """Or the doors would stay closed after the store has recovered."""
     queue = _queue(accepts=12, settles=0)
