@@ -100,6 +100,8 @@ def adjusted(flow: Flow, seen: Seen, now_s: float) -> Flow:
     if not seen.answers:
         return flow if seen.is_limited else _rested(flow, seen, now_s)
     took_s = max(0.0, seen.quickest_s - seen.stalled_s)
+    if seen.stalled_s:  # how much of that was in the quickest answer time is not known: nothing is learned of the base
+        took_s = max(took_s, flow.base_s)
     flow = replace(flow, base_s=took_s) if took_s < flow.base_s else flow
     allowed_s = flow.rules.allowed_s(flow.base_s)
     flow = replace(flow, is_queued=took_s > _QUEUED * allowed_s)

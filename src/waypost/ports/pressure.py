@@ -18,17 +18,28 @@ class Cause(StrEnum):
 
 
 class Pressure(Struct, frozen=True):
-    """How long a submission would wait for its commit, or an outcome has waited, as a share of what is allowed."""
+    """How long is waited for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
 
-    share: float
-    """0 is no wait at all; from 1 on it is too long."""
-    cause: Cause
+    accepts: float
+    """How long a submission would wait."""
+    outcomes: float
+    """How long an outcome has waited."""
+
+    @property
+    def share(self) -> float:
+        """The longer of both waits."""
+        return max(self.accepts, self.outcomes)
+
+    @property
+    def cause(self) -> Cause:
+        """Which of both it is."""
+        return Cause.OUTCOMES if self.outcomes > self.accepts else Cause.ACCEPTS
 
     @property
     def stops_leases(self) -> bool:
         """What was sent waits too long to be recorded: sending more would make it longer."""
-        return self.cause is Cause.OUTCOMES and self.share >= 1
+        return self.outcomes >= 1
 
 
-CALM: Final = Pressure(0.0, Cause.ACCEPTS)
+CALM: Final = Pressure(0.0, 0.0)
 """Nobody waits."""

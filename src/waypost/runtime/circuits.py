@@ -1,13 +1,10 @@
-"""Circuits: breakers at work, one for each credential, and one for each part of a provider that fails on its own."""
+"""A circuit: a breaker at work, before a whole credential or before one part of its provider."""
 
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
 
 from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, Rest, failed, held, late, probing, succeeded
-from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
@@ -25,9 +22,6 @@ THROTTLED_IN_A_ROW = 3
 
 LATE = "late"
 """What opened a breaker where it was no outcome: an answer that is overdue."""
-
-PLACES = tuple(f"#{n}" for n in range(32))
-"""For the scopes of one credential."""
 
 
 class Circuit:
@@ -145,9 +139,12 @@ class Circuit:
         self.in_flight = max(0, self.in_flight - 1)
         self._stuck = min(self._stuck, self.in_flight)
 
-    def done(self, outcome: Outcome, now_s: float, capacity: int, token: str = "") -> Rest | None:
+    def done(
+        self, outcome: Outcome, now_s: float, capacity: int, token: str = "", *, is_past: bool = False
+    ) -> Rest | None:
         """Learn from an outcome: only what speaks of the provider counts, not what speaks of one message.
 
+        *is_past* says that what was handed over later has been answered: it is unanswered for a reason of its own then.
         The rest that follows where it is open now, for whoever was refused or only met what was known: so that no
         delivery makes two probes in a row while there is another.
         """
@@ -163,7 +160,8 @@ class Circuit:
         elif isinstance(outcome, Denied):
             self._refuse(outcome, now_s, token)
         elif isinstance(outcome, (Unreachable, Unanswered)):
-            self._fail(now_s)
+            if not is_past:
+                self._fail(now_s)
         else:
             self._throttled = 0
             self._breaker = succeeded(self._breaker)
@@ -223,88 +221,3 @@ class Circuit:
         """The metric is the credential's alone: scopes are too many for a label."""
         if not self._scope:
             self._telemetry.gauge(Metric.BREAKER, is_open, credential=self._credential)
-
-
-class Scopes:
-    """The circuits of one credential's scopes: so many at most, for whoever registers devices may name ever new ones.
-
-    A scope gets a place, and its deliveries are parked under the name of the place. So everything that may be parked
-    can be named, by another worker and after a restart, too: what comes back meets the circuit of its own scope.
-    """
-
-    def __init__(
-        self,
-        credential: CredentialId,
-        rules: BreakerRules,
-        telemetry: Telemetry,
-        scope_of: Callable[[Delivery], str],
-        concurrency: Callable[[], Concurrency],
-        *,
-        are_watched: bool,
-    ) -> None:
-        """*concurrency* makes that of a new scope."""
-        self._concurrency = concurrency
-        self.are_watched = are_watched
-        """Whether every delivery passes its scope; where scopes are only refused apart, from the first refusal on."""
-        self._credential = credential
-        self._rules = rules
-        self._telemetry = telemetry
-        self._scope_of = scope_of
-        self._circuits: OrderedDict[str, Circuit] = OrderedDict()
-        self._conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
-        self._may_have_parked = set(self._conditions)
-        self._open = -1
-
-    def of(self, delivery: Delivery) -> Circuit:
-        """The circuit before *delivery*; the one unused for longest makes room, at first among those at rest."""
-        self.are_watched = True
-        scope = self._scope_of(delivery)
-        circuit = self._circuits.get(scope)
-        if circuit is None:
-            place = self._free_place()
-            circuit = self._circuits[scope] = Circuit(
-                self._credential, self._rules, self._telemetry, self._concurrency(), scope, place
-            )
-        else:
-            self._circuits.move_to_end(scope)
-        return circuit
-
-    def tick(self, now_s: float, stalled_s: float) -> None:
-        """Move open breakers on, adjust limits, and tell how many breakers are open."""
-        for circuit in self._circuits.values():
-            circuit.tick(now_s, stalled_s)
-        if (n := len(self.open())) != self._open:
-            self._open = n
-            self._telemetry.gauge(Metric.SCOPES, n, credential=self._credential)
-
-    def open(self) -> list[Circuit]:
-        """The circuits whose breakers are not closed."""
-        return [circuit for circuit in self._circuits.values() if circuit.state is not BreakerState.CLOSED]
-
-    def lifted(self, room: int) -> Iterator[tuple[str, int]]:
-        """How many of what is parked under each condition may come back, *room* at most."""
-        rooms = {circuit.condition: circuit.room_for_parked() for circuit in self._circuits.values()}
-        for condition in self._may_have_parked:
-            least = min(room, rooms.get(condition, room))
-            if least > 0:
-                yield condition, least
-
-    def nothing_came(self, lifted: Iterable[str]) -> None:
-        """The store has nothing under these conditions."""
-        self._may_have_parked.difference_update(lifted)
-
-    def parked(self, condition: str) -> None:
-        """Something was durably parked under *condition*."""
-        if condition in self._conditions:
-            self._may_have_parked.add(condition)
-
-    def expect_parked(self) -> None:
-        """Anything may be parked."""
-        self._may_have_parked.update(self._conditions)
-
-    def _free_place(self) -> str:
-        if len(self._circuits) < len(PLACES):
-            return PLACES[len(self._circuits)]
-        at_rest = (scope for scope, circuit in self._circuits.items() if circuit.is_at_rest)
-        scope = next(at_rest, next(iter(self._circuits)))
-        return self._circuits.pop(scope).place

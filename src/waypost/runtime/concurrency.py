@@ -132,6 +132,10 @@ class Concurrency:
             waiting.popleft()
         return bool(waiting) and now_s - waiting[0].at_s >= self._flow.rules.late_after_s
 
+    def is_past(self, batch: Handed) -> bool:
+        """Tell whether something that was handed over after *batch* has been answered."""
+        return batch.at_s < self._answered_s
+
     def slow_down(self, now_s: float) -> None:
         """An answer is overdue: that is congestion for all that goes this way. From now on the next are watched."""
         self._waiting.clear()

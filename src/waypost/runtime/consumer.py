@@ -9,6 +9,7 @@ from waypost.domain.notification import Lane
 from waypost.runtime.crew import Crew
 from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
 from waypost.runtime.lane import LaneLoop
+from waypost.runtime.pulse import Pulse
 from waypost.runtime.ticker import Ticker, every
 from waypost.telemetry import Event
 
@@ -22,6 +23,7 @@ class Consumer:
         """*is_due* says whether something in hand may wait for its time: then the lane is to look again."""
         self._crew = crew
         self._loop = LaneLoop(lane, crew)
+        self._pulse = Pulse(crew.gates, crew.clock, LOOK_S)
         self._tickers = [*tickers, ("look", LOOK_S, self._look)]
         self._is_due = is_due
 
@@ -51,7 +53,7 @@ class Consumer:
 
     def _look(self) -> None:
         """Let an open breaker have its probe, and what rests its turn."""
-        self._crew.gates.tick(self._crew.clock.monotonic())
+        self._pulse.beat()
         if self._is_due():
             self.wake()
         self._loop.look_again()

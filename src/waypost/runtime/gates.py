@@ -10,14 +10,15 @@ from waypost.domain.breaker import BreakerRules, Rest
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
+from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.domain.time import Instant
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
 from waypost.ports.work import Work
-from waypost.runtime.circuits import Circuit, Scopes
+from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.rates import LANE_SHARES, Key, RateGate
+from waypost.runtime.scopes import Scopes
 from waypost.telemetry import Telemetry
 
 SOON_S = 0.25
@@ -135,10 +136,11 @@ class LaneGate:
         concurrency.give_back(self._lane)
         concurrency.landed(outcome, batch, now_s)
         token = delivery.device.token
+        is_past = isinstance(outcome, Unanswered) and concurrency.is_past(batch)
         scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
         if scope is None:
             if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:
-                return self.circuit.done(outcome, now_s, self._budget, token)
+                return self.circuit.done(outcome, now_s, self._budget, token, is_past=is_past)
             scope = self._scopes.of(delivery)
         match outcome:
             case Taken() | Gone() | Refused():  # good news of both
@@ -150,7 +152,7 @@ class LaneGate:
             case _:
                 concerned = scope if self._apart else self.circuit
                 (self.circuit if self._apart else scope).left()
-        return concerned.done(outcome, now_s, self._budget, token)
+        return concerned.done(outcome, now_s, self._budget, token, is_past=is_past)
 
     def forfeit(self, delivery: Delivery) -> None:
         """Give the place back untried."""

@@ -19,6 +19,7 @@ from waypost.runtime.duties import Chores, Duties
 from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
+from waypost.runtime.pulse import Pulse
 from waypost.runtime.roles import Role
 from waypost.runtime.routing import RouteLoop
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
@@ -28,8 +29,6 @@ from waypost.telemetry import Event, Metric
 
 HEARTBEAT_S = 1.0
 TIMER_S = 0.05
-STALLED_S = 0.25
-"""A tick that comes later than this tells that the process did not run: it was stopped, or had no CPU."""
 SHARES_S = 0.5
 ATTEND_S = 1.0
 DEPTH_S = 1.0
@@ -72,7 +71,7 @@ class Worker:
         self._is_known = False
         """To the others, so that it may lease."""
         self._state = WorkerState.STARTING
-        self._pulsed_s = crew.clock.monotonic()
+        self._pulse = Pulse(crew.gates, crew.clock, TIMER_S)
         self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._lane_tasks: list[asyncio.Task[None]] = []
@@ -136,7 +135,7 @@ class Worker:
     def _tickers(self) -> list[Coroutine[None, None, None]]:
         tickers: list[Ticker] = [("heartbeat", HEARTBEAT_S, self._beat), ("depth", DEPTH_S, self._measure)]
         if self._delivers:
-            tickers.append(("pulse", TIMER_S, self._pulse))
+            tickers.append(("pulse", TIMER_S, self._pulse.beat))
             tickers.append(("timer", TIMER_S, self._release))
             tickers.append(("shares", SHARES_S, self._balance))
             tickers.append(("parked", PARKED_S, self._crew.gates.expect_parked))
@@ -191,13 +190,6 @@ class Worker:
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
             self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
         self._place.board.beat(self._place.slot, self._state, self._crew.clock.monotonic())
-
-    def _pulse(self) -> None:
-        """Move breakers and limits on; the time in which this process stood still is not the providers'."""
-        now_s = self._crew.clock.monotonic()
-        stalled_s = now_s - self._pulsed_s - TIMER_S
-        self._crew.gates.tick(now_s, stalled_s if stalled_s > STALLED_S else 0.0)
-        self._pulsed_s = now_s
 
     async def _release(self) -> None:
         """Let what is due come back, and of what is parked as much as there is room for."""

@@ -15,7 +15,7 @@ from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint
-from waypost.ports.pressure import Cause, Pressure
+from waypost.ports.pressure import Pressure
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio
@@ -95,7 +95,7 @@ async def test_overload_is_refused_before_the_message_is_read() -> None:
     """As by REST, and with when to come again."""
     service = Service()
     await service.add_keys()
-    intake = msgspec.structs.replace(service.api.intake, pressure=lambda: Pressure(1.0, Cause.OUTCOMES))
+    intake = msgspec.structs.replace(service.api.intake, pressure=lambda: Pressure(0.0, 1.0))
     service.api = msgspec.structs.replace(service.api, intake=intake)
     async with served(service=service) as door:
         error = await refused(door)

@@ -78,6 +78,24 @@ def test_a_commit_that_leaves_nobody_behind_tells_nothing_of_the_pace() -> None:
     assert queue.pressure(5.0, 2.0).share == 0.0
 
 
+def test_one_slow_commit_does_not_close_the_doors_for_good() -> None:
+    """So little is let in after it that no commit is full any more: smaller ones that are quicker are believed, too."""
+    queue = _queue(accepts=4, settles=0)
+    _stand_still(queue, until=40.0)
+    for n in range(20):
+        queue.put(Queued(ACCEPT, n, 10, FUTURE, 40.0 + n))
+        queue.take(40.0 + n)
+        queue.written(40.01 + n)
+    queue.put(Queued(ACCEPT, 0, 10, FUTURE, 60.0))
+    assert queue.pressure(60.0, 2.0).share < 0.1
+
+
+def _stand_still(queue: CommitQueue, until: float) -> None:
+    """A full commit takes so long."""
+    queue.take(0.0)
+    queue.written(until)
+
+
 def test_what_has_waited_counts_where_no_pace_is_known() -> None:
     """A store may stand still before anything was measured."""
     assert _queue(accepts=1, settles=0).pressure(3.0, 2.0).share == 1.5
@@ -87,6 +105,14 @@ def test_outcomes_that_wait_are_pressure_on_those_who_submit() -> None:
     """Deliveries would starve."""
     pressure = _queue(accepts=0, settles=1).pressure(1.0, 2.0)
     assert (pressure.share, pressure.cause) == (0.5, Cause.OUTCOMES)
+
+
+def test_outcomes_that_wait_too_long_stop_leases_however_long_submissions_wait() -> None:
+    """Both waited, submissions a little longer: what is sent now could not be recorded all the same."""
+    queue = _queue(accepts=1, settles=0, since=0.0)
+    queue.put(Queued(SETTLE, 0, 10, FUTURE, 0.5))
+    assert queue.pressure(3.0, 2.0).stops_leases
+    assert not queue.pressure(2.4, 2.0).stops_leases
 
 
 def test_what_is_dropped_or_written_is_no_pressure() -> None:

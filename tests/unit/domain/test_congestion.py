@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from waypost.domain.congestion import CongestionRules, Flow, Seen, adjusted, fallen, fresh
@@ -176,3 +177,12 @@ def test_time_in_which_this_process_stood_still_is_not_the_providers() -> None:
     flow = fresh(RULES)
     kept = adjusted(flow, Seen(answers=5, quickest_s=8.02, stalled_s=8.0, is_limited=True), 1.0)
     assert kept.limit > flow.limit
+
+
+def test_nothing_is_learned_of_the_distance_while_this_process_stood_still() -> None:
+    """Answers that came at once after the stall less the stall are none at all: a far provider would seem congested."""
+    far = adjusted(msgspec.structs.replace(fresh(RULES), base_s=5.0), Seen(answers=5, quickest_s=0.8), 1.0)
+    stalled = adjusted(far, Seen(answers=5, quickest_s=0.81, stalled_s=3.0, is_limited=True), 2.0)
+    after = adjusted(stalled, Seen(answers=5, quickest_s=0.82, is_limited=True), 3.0)
+    assert stalled.base_s == 0.8
+    assert after.limit > stalled.limit > far.limit

@@ -16,7 +16,7 @@ from waypost.domain.notification import Channel, Urgency
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake
-from waypost.ports.pressure import Cause, Pressure
+from waypost.ports.pressure import Pressure
 from waypost.ports.work import Accepted, Duplicate
 from waypost.telemetry import Silent
 
@@ -56,7 +56,7 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
 async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
     """Half of what may be waited is kept for it; what was refused left nothing behind."""
     bench = RegistryBench(tmp_path / "board")
-    pressure = Pressure(0.5, Cause.OUTCOMES)
+    pressure = Pressure(0.0, 0.5)
     dedup = MemoryDedup(bench.store, bench.clock)
     intake = Intake(
         bench.work, dedup, bench.clock, bench.ids, Silent(), {APP: Defaults()}, lambda lane: False, lambda: pressure
@@ -68,6 +68,6 @@ async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
     assert refused.value.code is ErrorCode.STORAGE_BUSY
     (first,) = await intake.submit(CALLER, [critical])
     assert isinstance(first, Accepted)
-    pressure = Pressure(1.0, Cause.OUTCOMES)
+    pressure = Pressure(0.0, 1.0)
     with pytest.raises(Unavailable):
         await intake.submit(CALLER, [critical])

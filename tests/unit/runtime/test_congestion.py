@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.runtime.bench import APNS, FCM, until
 from tests.unit.runtime.timed import TAKEN, TimedBench
-from waypost.domain.breaker import BreakerRules
+from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Outcome, Refused, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
@@ -81,6 +81,26 @@ async def test_one_that_stays_unanswered_among_others_pauses_nobody(bench: Timed
             told = await bench.accept("bob")
             await _pass(bench, loop, 1)
             await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})  # noqa: B023 - of this round
+
+
+@pytest.mark.asyncio
+async def test_what_a_dead_connection_took_along_stops_nobody_after_a_probe_was_taken(bench: TimedBench) -> None:
+    """Two dozen are given up together, long after the others go on over another connection."""
+    bench.rules = BreakerRules()
+    bench.apns.answer = lambda delivery: None
+    await bench.register("ann", Channel("apns"))
+    async with bench.running() as loop:
+        for _ in range(24):
+            await bench.accept("ann")
+        await _leased(bench, loop)
+        await _pass(bench, loop, 6)
+        bench.apns.answer = lambda delivery: TAKEN
+        await bench.accept("ann")
+        await _pass(bench, loop, 7)
+        circuit = bench.made.gates.of(Lane.NORMAL)[APNS].circuit
+        assert (len(bench.apns.sent), circuit.state) == (25, BreakerState.CLOSED)
+        bench.apns.finish(Unanswered("timeout", "no answer before the deadline"))
+        assert circuit.state is BreakerState.CLOSED
 
 
 @pytest.mark.asyncio

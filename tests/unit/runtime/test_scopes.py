@@ -18,9 +18,9 @@ from waypost.domain.outcome import Denied, Outcome, Throttled
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.ports.sender import Capabilities
-from waypost.runtime.circuits import PLACES
 from waypost.runtime.concurrency import Handed
 from waypost.runtime.gates import Gates
+from waypost.runtime.scopes import PLACES
 from waypost.telemetry import Silent
 
 RULES = BreakerRules(failures_to_open=3, ramp_start=2)

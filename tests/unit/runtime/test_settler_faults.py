@@ -13,7 +13,7 @@ from waypost.domain.notification import Channel, Guarantee
 from waypost.domain.outcome import Taken
 from waypost.domain.settlement import Intent, Sent
 from waypost.domain.status import NotificationStatus
-from waypost.ports.pressure import Cause, Pressure
+from waypost.ports.pressure import Pressure
 from waypost.ports.work import Lease, Settled, Stale, Work
 
 pytestmark = pytest.mark.asyncio
@@ -78,10 +78,10 @@ async def test_nothing_is_leased_while_outcomes_wait_too_long(bench: LaneBench) 
     await bench.register("ann", Channel("apns"))
     async with bench.running() as loop:
         settler = bench.made.settler
-        settler.pressure = lambda: Pressure(1.0, Cause.OUTCOMES)
+        settler.pressure = lambda: Pressure(2.0, 1.0)
         ann = await bench.accept("ann")
         await bench.settled(loop)
         assert not bench.apns.sent
-        settler.pressure = lambda: Pressure(2.0, Cause.ACCEPTS)
+        settler.pressure = lambda: Pressure(2.0, 0.9)
         await bench.settled(loop)
         assert (await bench.story(ann)).record.status is NotificationStatus.SENT

@@ -14,7 +14,7 @@ from typing import Any, Final
 from waypost.adapters.sql.pace import Pace
 from waypost.adapters.sql.transaction import Kind
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.ports.pressure import Cause, Pressure
+from waypost.ports.pressure import Pressure
 
 _ACCEPTS_FOR_A_SETTLE: Final = 4
 """What a row costs that is settled, in rows that are accepted."""
@@ -124,8 +124,7 @@ class CommitQueue:
         with self._wake:
             accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now))
             others_s = _age_s(self._others, now)
-        cause = Cause.OUTCOMES if others_s > accepts_s else Cause.ACCEPTS
-        return Pressure(max(accepts_s, others_s) / most_s, cause)
+        return Pressure(accepts_s / most_s, others_s / most_s)
 
     def oldest(self, now: float) -> float:
         """Since when somebody waits who is not patient; *now* where nobody does."""

@@ -11,8 +11,9 @@ _NEWEST_COUNTS: Final = 0.3
 class Pace:
     """Counts the rows that are not committed yet, and measures the time that each takes.
 
-    Only commits that take as many rows as may be in one tell of the pace: a smaller one leaves nobody waiting. The
-    time of one begins with the end of the one before, so that the turns of everybody else are in it.
+    Only commits that take as many rows as may be in one tell of the pace: a smaller one leaves nobody waiting, and
+    tells no more than that the pace is at least its own. The time of one begins with the end of the one before, so that
+    the turns of everybody else are in it.
     """
 
     def __init__(self) -> None:
@@ -46,8 +47,9 @@ class Pace:
         """What was being written, if anything was, is written or will not be."""
         if not self._writing:
             return
-        if self._is_full:
-            row_s = (now - self._began) / self._writing
+        row_s = (now - self._began) / self._writing
+        # Those who wait are refused while it is slow, so that no commit might be full again.
+        if self._is_full or row_s < self._row_s:
             self._row_s += (row_s - self._row_s) * (_NEWEST_COUNTS if self._row_s else 1.0)
         self._rows -= self._writing
         self._writing = 0

@@ -1,0 +1,26 @@
+"""The pulse: what moves breakers and limits on, and notices when the process itself stood still."""
+
+from __future__ import annotations
+
+from waypost.ports.clock import Clock
+from waypost.runtime.gates import Gates
+
+STALLED_S = 0.25
+"""A beat that comes later than this tells that the process did not run: it was stopped, or had no CPU."""
+
+
+class Pulse:
+    """Ticks the gates of a process, *every_s*; the time in which it stood still is not the providers'."""
+
+    def __init__(self, gates: Gates, clock: Clock, every_s: float) -> None:
+        self._gates = gates
+        self._clock = clock
+        self._every_s = every_s
+        self._at_s = clock.monotonic()
+
+    def beat(self) -> None:
+        """Move breakers and limits on."""
+        now_s = self._clock.monotonic()
+        stalled_s = now_s - self._at_s - self._every_s
+        self._gates.tick(now_s, stalled_s if stalled_s > STALLED_S else 0.0)
+        self._at_s = now_s

@@ -1,0 +1,101 @@
+"""Scopes: the parts of a credential's provider that refuse or fail on their own, each with a circuit."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+
+from waypost.domain.breaker import BreakerRules, BreakerState
+from waypost.domain.delivery import Delivery
+from waypost.domain.ids import CredentialId
+from waypost.runtime.circuits import Circuit
+from waypost.runtime.concurrency import Concurrency
+from waypost.telemetry import Metric, Telemetry
+
+PLACES = tuple(f"#{n}" for n in range(32))
+"""For the scopes of one credential."""
+
+
+class Scopes:
+    """The circuits of one credential's scopes: so many at most, for whoever registers devices may name ever new ones.
+
+    A scope gets a place, and its deliveries are parked under the name of the place. So everything that may be parked
+    can be named, by another worker and after a restart, too: what comes back meets the circuit of its own scope.
+    """
+
+    def __init__(
+        self,
+        credential: CredentialId,
+        rules: BreakerRules,
+        telemetry: Telemetry,
+        scope_of: Callable[[Delivery], str],
+        concurrency: Callable[[], Concurrency],
+        *,
+        are_watched: bool,
+    ) -> None:
+        """*concurrency* makes that of a new scope."""
+        self._concurrency = concurrency
+        self.are_watched = are_watched
+        """Whether every delivery passes its scope; where scopes are only refused apart, from the first refusal on."""
+        self._credential = credential
+        self._rules = rules
+        self._telemetry = telemetry
+        self._scope_of = scope_of
+        self._circuits: OrderedDict[str, Circuit] = OrderedDict()
+        self._conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
+        self._may_have_parked = set(self._conditions)
+        self._open = -1
+
+    def of(self, delivery: Delivery) -> Circuit:
+        """The circuit before *delivery*; the one unused for longest makes room, at first among those at rest."""
+        self.are_watched = True
+        scope = self._scope_of(delivery)
+        circuit = self._circuits.get(scope)
+        if circuit is None:
+            place = self._free_place()
+            circuit = self._circuits[scope] = Circuit(
+                self._credential, self._rules, self._telemetry, self._concurrency(), scope, place
+            )
+        else:
+            self._circuits.move_to_end(scope)
+        return circuit
+
+    def tick(self, now_s: float, stalled_s: float) -> None:
+        """Move open breakers on, adjust limits, and tell how many breakers are open."""
+        for circuit in self._circuits.values():
+            circuit.tick(now_s, stalled_s)
+        if (n := len(self.open())) != self._open:
+            self._open = n
+            self._telemetry.gauge(Metric.SCOPES, n, credential=self._credential)
+
+    def open(self) -> list[Circuit]:
+        """The circuits whose breakers are not closed."""
+        return [circuit for circuit in self._circuits.values() if circuit.state is not BreakerState.CLOSED]
+
+    def lifted(self, room: int) -> Iterator[tuple[str, int]]:
+        """How many of what is parked under each condition may come back, *room* at most."""
+        rooms = {circuit.condition: circuit.room_for_parked() for circuit in self._circuits.values()}
+        for condition in self._may_have_parked:
+            least = min(room, rooms.get(condition, room))
+            if least > 0:
+                yield condition, least
+
+    def nothing_came(self, lifted: Iterable[str]) -> None:
+        """The store has nothing under these conditions."""
+        self._may_have_parked.difference_update(lifted)
+
+    def parked(self, condition: str) -> None:
+        """Something was durably parked under *condition*."""
+        if condition in self._conditions:
+            self._may_have_parked.add(condition)
+
+    def expect_parked(self) -> None:
+        """Anything may be parked."""
+        self._may_have_parked.update(self._conditions)
+
+    def _free_place(self) -> str:
+        if len(self._circuits) < len(PLACES):
+            return PLACES[len(self._circuits)]
+        at_rest = (scope for scope, circuit in self._circuits.items() if circuit.is_at_rest)
+        scope = next(at_rest, next(iter(self._circuits)))
+        return self._circuits.pop(scope).place
