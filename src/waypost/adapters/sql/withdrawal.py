@@ -28,7 +28,7 @@ from waypost.ports.work import NotOpen, TooLate, Withdrawal
 
 _ASKED = "withdraw"
 _ANSWERED = "withdrawn"
-_FIND = "SELECT id, shard FROM notification WHERE id IN ({keys})"
+_FIND = "SELECT id, shard, app FROM notification WHERE id IN ({keys})"
 
 _Answers = dict[NotificationId, Withdrawal]
 
@@ -79,7 +79,7 @@ class Withdrawals:
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str) -> list[Withdrawal]:
         """One answer per id; Unavailable where the owner did not say: ask again."""
-        shard_of = await self._shards_of(ids)
+        shard_of = await self._shards_of(app, ids)
         owned = self._shards.owned
         borrowed = await self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
         try:
@@ -92,9 +92,10 @@ class Withdrawals:
             await borrowed.give_back()
         return [answers.get(one, NotOpen(None)) for one in ids]
 
-    async def _shards_of(self, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+    async def _shards_of(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+        """The shards of those of *ids* that are *app*'s: what is another's is not kept from being leased."""
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: row[1] for row in rows if row[2] == app}
 
     def busy_shards(self) -> set[int]:
         """The shards of which a withdrawal is being written."""
@@ -156,7 +157,7 @@ class Withdrawals:
 
     async def _reply(self, question: _Question) -> None:
         try:
-            shard_of = await self._shards_of(question.ids)
+            shard_of = await self._shards_of(question.app, question.ids)
             mine = {one: shard for one, shard in shard_of.items() if shard in self._shards.owned}
             if not mine:
                 return
