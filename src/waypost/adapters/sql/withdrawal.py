@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -29,6 +29,9 @@ from waypost.ports.work import NotOpen, TooLate, Withdrawal
 _ASKED = "withdraw"
 _ANSWERED = "withdrawn"
 _FIND = "SELECT id, shard, app FROM notification WHERE id IN ({keys})"
+
+_IDS_PER_QUESTION = 50
+"""Answers to so many, in base64, take two thirds of the largest message there is (NotifyPeers)."""
 
 _Answers = dict[NotificationId, Withdrawal]
 
@@ -133,10 +136,17 @@ class Withdrawals:
                 closing = self._database.commits.submit(CLOSE, left, len(left))
                 closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # the same
 
-    async def _ask(self, app: AppId, ids: Iterable[NotificationId], why: str) -> _Answers:
+    async def _ask(self, app: AppId, ids: Sequence[NotificationId], why: str) -> _Answers:
+        """Ask the owners of any number of *ids*, a message's worth at a time."""
+        answers: _Answers = {}
+        for at in range(0, len(ids), _IDS_PER_QUESTION):
+            question = _Question(os.urandom(8), app, tuple(ids[at : at + _IDS_PER_QUESTION]), why)
+            answers |= await self._ask_once(question)
+        return answers
+
+    async def _ask_once(self, question: _Question) -> _Answers:
         if self._peers is None:
             raise Unavailable("another process owns the notification")
-        question = _Question(os.urandom(8), app, tuple(ids), why)
         asked = _Asked(set(question.ids), {}, asyncio.get_running_loop().create_future())
         self._asked[question.number] = asked
         try:
