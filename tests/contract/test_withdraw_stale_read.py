@@ -79,7 +79,7 @@ async def test_what_was_withdrawn_while_it_was_read_is_not_leased(
     on_postgres.watch_writer(worker, lambda sql: writing.wait() if sql == "COMMIT" else None, lambda: None)
     withdrawing = asyncio.create_task(bench.withdraw(made))
     await writing.reached()
-    leasing = asyncio.create_task(read(bench))  # type: ignore[arg-type]  # a coroutine, as those above are
+    leasing = asyncio.ensure_future(read(bench))
     await reading.reached()
     writing.open()
     assert await withdrawing == Withdrawn(0)
