@@ -153,9 +153,7 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
 @pytest.mark.parametrize(
     "condition", ["rate:normal/demo/apns", "room:normal/demo/gone", "breaker:demo/apns#40"], ids=["rate", "app", "name"]
 )
-async def test_what_is_parked_under_a_condition_that_no_gate_lifts_comes_back(
-    bench: LaneBench, condition: str
-) -> None:
+async def test_what_is_parked_under_a_condition_that_no_gate_lifts_comes_back(bench: LaneBench, condition: str) -> None:
     """Its rate was lifted, its channel or app was taken out, or the version before made another name."""
     await bench.register("ann", Channel("apns"))
     bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
