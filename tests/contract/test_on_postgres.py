@@ -59,7 +59,7 @@ _ANY_OF_TYPE = {"bytea": "'\\xff'", "bigint": "1", "integer": "1", "text": "'a'"
 
 @pytest.mark.parametrize("name", sorted(HOT))
 def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postgres: str) -> None:
-    """Nor sorts, where it is a list: by the plan for any values, of a server that avoids both where an index lets it."""
+    """Nor sorts, where it is a list: in the plan for any values, of a server that does so only without an index."""
     connection = connect(emptied_postgres)
     connection.raw.execute(b"SET plan_cache_mode = force_generic_plan")
     connection.raw.execute(b"SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off")
@@ -280,8 +280,8 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
         connection.execute("DROP INDEX notification_of_app")
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
-    *prepared, later = await asyncio.gather(*starting, bench.accepted(user="bob"))
-    assert sorted(before for before, _ in prepared) == ["0007", *["0008"] * 3]
+    prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
+    assert sorted(str(found) for found, _ in prepared) == ["0007", *["0008"] * 3]
     valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'notification_of_app'::regclass"
     assert asked(emptied_postgres, valid) == [(True,)]
     listed = await store.views.history(HistoryQuery(APP))

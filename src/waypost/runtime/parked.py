@@ -1,4 +1,4 @@
-"""Parked: under which conditions the store holds something, and what becomes of it where no gate lifts its condition."""
+"""Parked: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PAGE: Final = 100
 class Parked:
     """Looks at the conditions that exist in the store: each that no gate lifts is lifted.
 
-    Gates make the names of conditions from channels, lanes and rates. After a rate was lifted, a channel or an app taken
-    out, or a name changed by another version, what was parked under the old name would wait for nobody until it expires.
+    Gates make the names of conditions from channels, lanes and rates. Once a rate is lifted, a channel or an app is
+    taken out, or another version changes a name, what was parked under the old one would wait until it expires.
     """
 
     def __init__(self, gates: Gates, work: Work) -> None:

@@ -28,7 +28,7 @@ _AS_BEFORE = "RESET lock_timeout"
 
 
 def upgrade() -> None:
-    """Make the index: on PostgreSQL on each partition while everything goes on, then on the whole, which takes those in."""
+    """Make the index: on PostgreSQL on each partition, which stops nobody, then on the whole, which takes those in."""
     if op.get_bind().dialect.name != "postgresql":
         op.create_index("notification_of_app", "notification", ["app", "id"])
         return
