@@ -252,6 +252,11 @@ class Attentive:
         await self._under_test.caught_up()
         return await self._work.release(now, n, lifted)
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        await self._under_test.caught_up()
+        return await self._work.conditions()
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""
         await self._under_test.recorded()

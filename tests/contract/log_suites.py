@@ -43,6 +43,7 @@ ON_LOG = frozenset(
         "test_a_retry_is_released_at_its_time_and_not_before",
         "test_earlier_retries_are_released_first",
         "test_a_lifted_condition_lets_as_many_through_as_it_says",
+        "test_each_condition_that_something_waits_for_is_named_while_it_does",
         "test_those_that_expire_first_come_back_first",
         "test_a_parked_delivery_comes_back_to_expire",
         "test_a_lifted_delivery_whose_worker_dies_is_not_lost",

@@ -213,6 +213,10 @@ class Relayed:
         """See Work."""
         return await self.work.release(now, n, lifted)
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        return await self.work.conditions()
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""
         return await self.work.withdraw(app, ids, why, now)

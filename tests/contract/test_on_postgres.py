@@ -14,11 +14,14 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.service import HOST
-from tests.contract.bench import Bench, by_key, notification, sent, targets
+from tests.adapters.sql.test_plans import LISTS, OF_ONE_APP
+from tests.contract.bench import APP, Bench, by_key, notification, sent, targets
+from tests.contract.clock import START
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
-from waypost.adapters.sql import accept, cases, devices, lease, pages, reading, release, straight, views
+from waypost.adapters.sql import accept, cases, devices, lease, release, straight
+from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.engine import PostgresEngine
@@ -28,6 +31,7 @@ from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.time import HOUR_MS
+from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
 
 pytestmark = pytest.mark.engines
@@ -43,28 +47,37 @@ HOT = {
     "receipts": release._RECEIPTS,
     "what is settled": cases._FIND + " ORDER BY id FOR UPDATE",
     "what went straight": straight._FINISHED.format(now=1, key="id"),
-    "get": reading._RECORDS,
-    "history of a user": views._OF_USER,
-    "page of a user": pages._SEEN,
+    "conditions in use": release._CONDITIONS,
+    **{f"list: {name}": sql for name, sql in LISTS.items()},
     "devices of users": devices._FOR_USERS,
 }
 
 
-@pytest.mark.parametrize("name", HOT)
+_ANY_OF_TYPE = {"bytea": "'\\xff'", "bigint": "1", "integer": "1", "text": "'a'"}
+"""With NULL in its place a condition is never met, and the plan is empty."""
+
+
+@pytest.mark.parametrize("name", sorted(HOT))
 def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postgres: str) -> None:
+    """Nor sorts, where it is a list: in the plan for any values, of a server that does so only without an index."""
     connection = connect(emptied_postgres)
+    connection.raw.execute(b"SET plan_cache_mode = force_generic_plan")
+    connection.raw.execute(b"SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off")
     sql = HOT[name].replace("{shards}", lease.in_shards(frozenset({3, 5})))
     sql = sql.replace("{devices_of_users}", connection.dialect.devices_of_users)
     if "{keys}" in sql:
         sql = sql.replace(" IN ({keys})", " = ANY('{\\x01}'::bytea[])")
     text = translated(sql).decode()
-    marks = text.count("$")
     connection.raw.execute(f"PREPARE hot AS {text}".encode())
-    bound = ", ".join(["NULL"] * marks)
-    plan = connection.raw.execute(f"EXPLAIN EXECUTE hot{f'({bound})' if marks else ''}".encode()).fetchall()
+    ((types,),) = connection.raw.execute(b"SELECT parameter_types::text[] FROM pg_prepared_statements").fetchall()
+    bound = ", ".join(_ANY_OF_TYPE.get(each, "NULL") for each in types)
+    plan = connection.raw.execute(f"EXPLAIN EXECUTE hot{f'({bound})' if types else ''}".encode()).fetchall()
     connection.close()
     steps = [row[0] for row in plan]
     assert not any("Seq Scan" in step for step in steps), steps
+    if name.removeprefix("list: ") in OF_ONE_APP:
+        assert any("Cond: ((app = " in step for step in steps), steps
+        assert not any("Sort  (" in step for step in steps), steps
 
 
 @pytest.mark.parametrize("analysed", [False, True])
@@ -253,6 +266,26 @@ async def test_a_migration_that_would_have_to_wait_gives_up_and_intake_goes_on(
         await migrating
         made.append(await bench.accepted(user="user-4"))
     assert await bench.leasable() == [each.id for each in made]
+
+
+@pytest.mark.asyncio
+async def test_an_index_is_made_once_although_several_start_at_once_and_intake_goes_on(
+    store: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """Those who wait for their turn keep no transaction open, for which an index made concurrently would wait."""
+    bench = Bench(store, (await store.open_workers(1))[0])
+    made = await bench.accepted()
+    version = "UPDATE alembic_version SET version_num = '0007' RETURNING version_num"
+    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
+        connection.execute("DROP INDEX notification_of_app")
+        assert connection.execute(version.encode()).fetchall() == [("0007",)]
+    starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
+    prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
+    assert sorted(str(found) for found, _ in prepared) == ["0007", *["0008"] * 3]
+    valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'notification_of_app'::regclass"
+    assert asked(emptied_postgres, valid) == [(True,)]
+    listed = await store.views.history(HistoryQuery(APP))
+    assert [each.notification.id for each in listed] == [later.id, made.id]
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.bench import RETRY_MS, Bench, again, parked
+from tests.contract.bench import RETRY_MS, Bench, again, parked, sent
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, later
+from waypost.ports.work import Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -156,6 +157,17 @@ async def test_each_condition_is_lifted_by_itself(bench: Bench) -> None:
     assert await _leased(bench) == [fcm.id]
     assert await bench.worker.release(bench.now, 100, {APNS: 10}) == 1
     assert await _leased(bench) == [apns.id]
+
+
+async def test_each_condition_that_something_waits_for_is_named_while_it_does(bench: Bench) -> None:
+    assert await bench.worker.conditions() == frozenset()
+    for condition in (APNS, FCM, FCM):
+        await _parked(bench, condition=condition)
+    assert await bench.worker.conditions() == {APNS, FCM}
+    assert await bench.worker.release(bench.now, 100, {APNS: 10}) == 1
+    lease = await bench.lease()
+    await bench.settle(lease, Settled(lease.items[0].notification, (sent(0, bench.now),)))
+    assert await bench.worker.conditions() == {FCM}
 
 
 async def test_the_number_asked_for_bounds_what_is_lifted_too(bench: Bench) -> None:

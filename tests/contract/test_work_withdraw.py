@@ -257,3 +257,13 @@ async def test_either_worker_can_withdraw_what_the_other_leased(store: StoreUnde
     for bench in (one, other):
         answers = await bench.worker.withdraw(made[0].app, [each.id for each in made], WHY, bench.now)
         assert {type(answer) for answer in answers} == {TooLate}
+
+
+async def test_a_thousand_at_once_are_withdrawn_whichever_workers_own_them(store: StoreUnderTest) -> None:
+    """What the owners are asked, and answer, is longer than a message between them may be (PostgreSQL: 8,000 bytes)."""
+    (asked, _) = await store.open_workers(2)
+    bench = Bench(store, asked)
+    made = [notification(bench.now, user=f"u{n}", scheduled_at=later(bench.now, HOUR_MS)) for n in range(1_000)]
+    await bench.accept(*made)
+    answers = await asked.withdraw(made[0].app, [each.id for each in made], "erased", bench.now)
+    assert answers == [Withdrawn(0)] * len(made)

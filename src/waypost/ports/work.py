@@ -186,6 +186,10 @@ class Work(Leases, Protocol):
         """
         ...
 
+    async def conditions(self) -> frozenset[str]:
+        """Name every condition under which something open is parked, whoever owns its shard."""
+        ...
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """Take back what is not yet leased, atomically against ``lease``; one answer per id, in order.
 

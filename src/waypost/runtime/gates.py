@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -285,14 +285,24 @@ class Gates:
         for rate in self._rates.values():
             rate.waiting.parked(condition)
 
-    def expect_parked(self) -> None:
-        """Anything may be parked: shards came in."""
+    def conditions(self) -> Iterator[str]:
+        """Each condition that a gate lifts."""
         for gate in self._all():
-            gate.may_have_parked = True
+            yield from (gate.condition, gate.circuit.condition)
         for scopes in self._scopes.values():
-            scopes.expect_parked()
+            yield from scopes.conditions
         for rate in self._rates.values():
-            rate.waiting.expect_parked()
+            yield from rate.waiting.held
+
+    def found_parked(self, conditions: Collection[str]) -> None:
+        """Something is parked under these, if not of this worker's shards."""
+        for gate in self._all():
+            if gate.condition in conditions or gate.circuit.condition in conditions:
+                gate.may_have_parked = True
+        for scopes in self._scopes.values():
+            scopes.found_parked(conditions)
+        for rate in self._rates.values():
+            rate.waiting.found_parked(conditions)
 
     def limits(self) -> dict[CredentialId, int]:
         """How many deliveries may be in flight with each credential, but for those whose parts fail on their own."""

@@ -224,7 +224,12 @@ class Waiting:
             if name == condition:
                 self._lanes.add(lane)
 
-    def expect_parked(self) -> None:
-        """Anything may be parked."""
+    @property
+    def held(self) -> frozenset[str]:
+        """The conditions that it lifts: none where there is no limit any more."""
+        return frozenset(self.conditions.values() if self._most else ())
+
+    def found_parked(self, conditions: Collection[str]) -> None:
+        """Something is parked under these, if not of this worker's shards."""
         if self._most:
-            self._unknown = set(Lane) - self._lanes
+            self._unknown |= {lane for lane, name in self.conditions.items() if name in conditions} - self._lanes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.delivery import Delivery
@@ -42,8 +42,8 @@ class Scopes:
         self._telemetry = telemetry
         self._scope_of = scope_of
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
-        self._conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
-        self._may_have_parked = set(self._conditions)
+        self.conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
+        self._may_have_parked = set(self.conditions)
         self._open = -1
 
     def of(self, delivery: Delivery) -> Circuit:
@@ -86,12 +86,12 @@ class Scopes:
 
     def parked(self, condition: str) -> None:
         """Something was durably parked under *condition*."""
-        if condition in self._conditions:
+        if condition in self.conditions:
             self._may_have_parked.add(condition)
 
-    def expect_parked(self) -> None:
-        """Anything may be parked."""
-        self._may_have_parked.update(self._conditions)
+    def found_parked(self, conditions: Collection[str]) -> None:
+        """Something is parked under these, if not of this worker's shards."""
+        self._may_have_parked |= self.conditions.intersection(conditions)
 
     def _free_place(self) -> str:
         if len(self._circuits) < len(PLACES):

@@ -19,6 +19,7 @@ from waypost.runtime.duties import Chores, Duties
 from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
+from waypost.runtime.parked import Parked
 from waypost.runtime.pulse import Pulse
 from waypost.runtime.roles import Role
 from waypost.runtime.routing import RouteLoop
@@ -58,6 +59,7 @@ class Worker:
         self._crew = crew
         self._work = chores.work
         self._place = place
+        self._parked = Parked(crew.gates, chores.work)
         self._backlog_limit = backlog_limit
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
@@ -138,7 +140,7 @@ class Worker:
             tickers.append(("pulse", TIMER_S, self._pulse.beat))
             tickers.append(("timer", TIMER_S, self._release))
             tickers.append(("shares", SHARES_S, self._balance))
-            tickers.append(("parked", PARKED_S, self._crew.gates.expect_parked))
+            tickers.append(("parked", PARKED_S, self._parked.expect))
         else:
             tickers.append(("attend", ATTEND_S, self._attend))
         tickers += self._duties.tickers(self._place.roles)
@@ -179,7 +181,7 @@ class Worker:
 
     def _shards_came(self) -> None:
         self._crew.poison.refresh()
-        self._crew.gates.expect_parked()
+        self._parked.expect()
         self._wake_all()
 
     def _wake_all(self) -> None:
@@ -194,12 +196,12 @@ class Worker:
     async def _release(self) -> None:
         """Let what is due come back, and of what is parked as much as there is room for."""
         gates = self._crew.gates
-        lifted = gates.lifted()
+        lifted = await self._parked.lifted()
         released = await self._work.release(self._crew.clock.now(), RELEASE_PAGE, lifted)
         if released:
             self._wake_all()
         elif lifted:
-            gates.nothing_came(lifted)
+            self._parked.nothing_came(lifted)
         if await gates.release_rated(self._work, self._crew.clock.now()):
             self._wake_all()
         for loop in self._loops:

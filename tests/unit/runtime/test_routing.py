@@ -53,6 +53,10 @@ class Apart:
         """See Work."""
         return await self.inner.release(now, n, lifted)
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        return await self.inner.conditions()
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""
         return await self.inner.withdraw(app, ids, why, now)

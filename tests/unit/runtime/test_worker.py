@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.unit.runtime.bench import APNS, APP, LaneBench, until
@@ -150,6 +151,23 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
         bench.made.gates.nothing_came({f"breaker:{APNS}": 1, f"room:normal/{APNS}": 1})
         bench.clock.advance(6_000)
         await until(lambda: set(bench.statuses(told).values()) == {DeliveryStatus.SENT})
+
+
+@pytest.mark.parametrize(
+    "condition", ["rate:normal/demo/apns", "room:normal/demo/gone", "breaker:demo/apns#40"], ids=["rate", "app", "name"]
+)
+async def test_what_is_parked_under_a_condition_that_no_gate_lifts_comes_back(bench: LaneBench, condition: str) -> None:
+    """Its rate was lifted, its channel or app was taken out, or the version before made another name."""
+    await bench.register("ann", Channel("apns"))
+    bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
+    async with at_work(bench):
+        told = await bench.accept("ann")
+        await until(lambda: any(receipt.parked for receipt in bench.store.rows[told].receipts.values()))
+    (receipt,) = bench.store.rows[told].receipts.values()
+    bench.store.rows[told].receipts[receipt.n] = msgspec.structs.replace(receipt, parked=condition)
+    bench.apns.answer = lambda delivery: Taken("id")
+    async with at_work(bench):
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
 
 
 async def test_what_a_sender_reports_when_it_is_stopped_is_written(

@@ -129,6 +129,10 @@ class Desk:
                 left, room = left - weight, room - weight  # noqa: PLW2901 - what is left of it
         return n - left
 
+    def conditions(self) -> frozenset[str]:
+        """What tasks wait for, besides their time."""
+        return frozenset(name for name, heap in self._waiting.items() if name is not None and heap)
+
     def each(self) -> Iterator[Entry]:
         """Every task on the desk."""
         for queues in self._ready.values():

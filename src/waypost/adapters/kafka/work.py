@@ -145,6 +145,14 @@ class LogWork:
         except Unavailable:
             return released
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        on_desk = self._holdings.desk.conditions()
+        try:
+            return on_desk | await self._stored.conditions()
+        except Unavailable:
+            return on_desk
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made."""
         recent = {each for each in ids if (made := self._accepting.recent.get(each)) and made.app == app}

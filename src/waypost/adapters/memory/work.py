@@ -110,6 +110,11 @@ class MemoryWork:
             self._store.ready[_part(receipt)] = self._store.count()
         return len(scheduled) + len(released)
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        receipts = (receipt for row in self._store.open.values() for receipt in row.receipts.values())
+        return frozenset(receipt.parked for receipt in receipts if receipt.parked is not None)
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""
         answers: list[Withdrawal] = []

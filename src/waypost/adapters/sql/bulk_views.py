@@ -16,6 +16,7 @@ from waypost.ports.views import Record
 _NEWEST = JobId(b"\xff" * 16)
 
 _MADE_AT = f"{FROM_JOB} WHERE created_at = ? AND app = ?"
+_OF_APP = f"{FROM_JOB} WHERE app = ? AND id < ? ORDER BY id DESC LIMIT ?"
 _OF_PIECE = (
     f"SELECT {PIECE_COLUMNS} FROM bulk_piece WHERE job = ?"  # noqa: S608 - a list of columns
     " AND (open = 1 OR (SELECT state FROM bulk_job WHERE number = bulk_piece.job) = 'cancelled')"
@@ -41,10 +42,9 @@ class SqlBulkViews:
 
     async def list(self, app: AppId, before: JobId | None, n: int) -> list[JobRecord]:
         """See BulkViews."""
-        sql = f"{FROM_JOB} WHERE app = ? AND id < ? ORDER BY id DESC LIMIT ?"
         bound = (app, before or _NEWEST, n)
         return await self._database.read(
-            lambda connection: [record_of(connection, row) for row in connection.execute(sql, bound).fetchall()]
+            lambda connection: [record_of(connection, row) for row in connection.execute(_OF_APP, bound).fetchall()]
         )
 
     async def recipient(self, app: AppId, job: JobId, user_id: UserId) -> RecipientRecord | None:

@@ -56,7 +56,7 @@ class Holdings:
 
     @contextmanager
     def watching(self) -> Iterator[set[NotificationId]]:
-        """Tell, while a read is under way, of what its rows are too old: let go of, or about to be withdrawn."""
+        """Tell, while a read is under way, what it is too old for: what was let go of, or has a withdrawal begin or end."""
         self._touched = set()
         try:
             yield self._touched
@@ -218,7 +218,8 @@ class Holdings:
                 fresh.discard(notification_id)
 
     def unblock(self, notification_id: NotificationId) -> None:
-        """Its withdrawal is written, or failed."""
+        """Its withdrawal is written, or failed; a read that began before that may still show it as it was."""
+        self._touch(notification_id)
         self._blocked[notification_id] -= 1
         if not self._blocked[notification_id]:
             del self._blocked[notification_id]

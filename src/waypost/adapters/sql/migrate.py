@@ -50,6 +50,7 @@ def migrate(engine: Engine) -> tuple[str | None, str]:
             return found, found
         if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
             raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
+        connection.rollback()  # ends the read: an index is made concurrently outside of transactions alone
         config.attributes["connection"] = connection
         command.upgrade(config, head)
         connection.commit()

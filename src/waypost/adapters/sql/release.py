@@ -57,6 +57,15 @@ _NOTIFICATIONS = (
     " WHERE notification.id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
+_CONDITIONS = """\
+WITH RECURSIVE found (parked) AS (
+    SELECT min(parked) FROM receipt WHERE parked IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(parked) FROM receipt WHERE receipt.parked > found.parked) FROM found WHERE parked IS NOT NULL
+)
+SELECT parked FROM found WHERE parked IS NOT NULL
+"""
+"""One step down the index of what is parked for each condition."""
 
 _FIRST_ROW = (-1, -1, -1)
 _FIRST_TARGET = (-1, -1, b"", -1)
@@ -97,6 +106,11 @@ def find_due(
         return load(connection, found)
     finally:
         connection.execute("COMMIT")
+
+
+def parked_under(connection: Connection) -> frozenset[str]:
+    """Every condition under which something is parked."""
+    return frozenset(row[0] for row in connection.execute(_CONDITIONS).fetchall())
 
 
 def _keys(

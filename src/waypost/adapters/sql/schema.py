@@ -1,7 +1,7 @@
 """The tables, as SQLAlchemy Core metadata; migrations/ makes a database have them.
 
 Rows append in time order: ``notification`` by *seq*, which is commit order since there is a single writer at a time;
-indexes cover the few open rows only, besides the two by id and by user. A receipt's key is (notification id, n).
+indexes cover the few open rows only, besides those by id, by user and by app. A receipt's key is (notification id, n).
 Instants are milliseconds; statuses and kinds are the words of the domain's enums.
 """
 
@@ -43,6 +43,7 @@ notification = Table(
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
     Index("notification_history", "app", "user_id", "id"),
+    Index("notification_of_app", "app", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
     Index("notification_of_job", "job", sqlite_where=text("job IS NOT NULL AND finished_at IS NULL")),
 )

@@ -28,7 +28,8 @@ _RECEIPTS_OF = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ? ORDER B
 _DUPLICATES_OF = "SELECT id FROM notification WHERE duplicate_of = ? ORDER BY seq LIMIT ?"
 _STATUSES = "SELECT id, app, status, due_at FROM notification WHERE id IN ({keys})"
 _OF_APP = """\
-SELECT id, app, status, due_at FROM notification INDEXED BY notification_id WHERE id < ? ORDER BY id DESC LIMIT ?
+SELECT id, app, status, due_at FROM notification INDEXED BY notification_of_app
+WHERE app = ? AND id < ? ORDER BY id DESC LIMIT ?
 """
 _OF_USER = """\
 SELECT id, app, status, due_at FROM notification INDEXED BY notification_history
@@ -117,7 +118,7 @@ def _history(connection: Connection, query: HistoryQuery, look: Look) -> list[Re
         row[0]
         for page in _newest_first(connection, query)
         for row, status in look.statuses(connection, page)
-        if row[1] == query.app and status in wanted
+        if status in wanted
     )
     ids = list(islice(chosen, query.limit))
     found = records(connection, ids, look)
@@ -125,11 +126,11 @@ def _history(connection: Connection, query: HistoryQuery, look: Look) -> list[Re
 
 
 def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Sequence[Row]]:
-    """Keys and statuses, a page at a time; pages of an app alone run over the other apps' rows too."""
+    """Keys and statuses, a page at a time."""
     before: NotificationId = query.before or _LAST_ID
     while True:
         if query.user_id is None:
-            page = connection.execute(_OF_APP, (before, _PAGE)).fetchall()
+            page = connection.execute(_OF_APP, (query.app, before, _PAGE)).fetchall()
         else:
             page = connection.execute(_OF_USER, (query.app, query.user_id, before, _PAGE)).fetchall()
         yield page

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -28,7 +28,10 @@ from waypost.ports.work import NotOpen, TooLate, Withdrawal
 
 _ASKED = "withdraw"
 _ANSWERED = "withdrawn"
-_FIND = "SELECT id, shard FROM notification WHERE id IN ({keys})"
+_FIND = "SELECT id, shard, app FROM notification WHERE id IN ({keys})"
+
+_IDS_PER_QUESTION = 50
+"""Answers to so many, in base64, take two thirds of the largest message there is (NotifyPeers)."""
 
 _Answers = dict[NotificationId, Withdrawal]
 
@@ -79,7 +82,7 @@ class Withdrawals:
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str) -> list[Withdrawal]:
         """One answer per id; Unavailable where the owner did not say: ask again."""
-        shard_of = await self._shards_of(ids)
+        shard_of = await self._shards_of(app, ids)
         owned = self._shards.owned
         borrowed = await self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
         try:
@@ -92,9 +95,10 @@ class Withdrawals:
             await borrowed.give_back()
         return [answers.get(one, NotOpen(None)) for one in ids]
 
-    async def _shards_of(self, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+    async def _shards_of(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
+        """The shards of those of *ids* that are *app*'s: what is another's is not kept from being leased."""
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: row[1] for row in rows if row[2] == app}
 
     def busy_shards(self) -> set[int]:
         """The shards of which a withdrawal is being written."""
@@ -132,10 +136,17 @@ class Withdrawals:
                 closing = self._database.commits.submit(CLOSE, left, len(left))
                 closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # the same
 
-    async def _ask(self, app: AppId, ids: Iterable[NotificationId], why: str) -> _Answers:
+    async def _ask(self, app: AppId, ids: Sequence[NotificationId], why: str) -> _Answers:
+        """Ask the owners of any number of *ids*, a message's worth at a time."""
+        answers: _Answers = {}
+        for at in range(0, len(ids), _IDS_PER_QUESTION):
+            question = _Question(os.urandom(8), app, tuple(ids[at : at + _IDS_PER_QUESTION]), why)
+            answers |= await self._ask_once(question)
+        return answers
+
+    async def _ask_once(self, question: _Question) -> _Answers:
         if self._peers is None:
             raise Unavailable("another process owns the notification")
-        question = _Question(os.urandom(8), app, tuple(ids), why)
         asked = _Asked(set(question.ids), {}, asyncio.get_running_loop().create_future())
         self._asked[question.number] = asked
         try:
@@ -156,7 +167,7 @@ class Withdrawals:
 
     async def _reply(self, question: _Question) -> None:
         try:
-            shard_of = await self._shards_of(question.ids)
+            shard_of = await self._shards_of(question.app, question.ids)
             mine = {one: shard for one, shard in shard_of.items() if shard in self._shards.owned}
             if not mine:
                 return

@@ -18,7 +18,7 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.lease import FreshTail, open_in
-from waypost.adapters.sql.release import Due, find_due
+from waypost.adapters.sql.release import Due, find_due, parked_under
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
@@ -115,6 +115,10 @@ class SqlWork:
                 self._holdings.release(item)
         await self._end(due)
         return due.entries
+
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        return await self._database.read(parked_under)
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -25,7 +26,9 @@ from waypost.ports.peers import Peers
 MIGRATION_LOCK = 0x5759_7002
 """The advisory lock of whoever changes the schema."""
 MIGRATION_LOCK_TIMEOUT_MS = 1_000
-_MIGRATION_PATIENCE = b"SET lock_timeout = '30s'"
+MIGRATION_PATIENCE_S = 30.0
+_TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
+_AGAIN_S = 0.1
 
 
 class PostgresEngine:
@@ -97,8 +100,7 @@ class PostgresEngine:
 
     def _prepare(self, now: Instant) -> tuple[str | None, str]:
         with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-            connection.execute(_MIGRATION_PATIENCE)
-            connection.execute(sql.SQL("SELECT pg_advisory_lock({})").format(MIGRATION_LOCK))
+            _wait_for_turn(connection)
             made = migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
             partitions.ensure(connection, now)
         self._to_prepare = None
@@ -111,3 +113,16 @@ class PostgresEngine:
             connect_timeout=CONNECT_TIMEOUT_S,
             options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
         )
+
+
+def _wait_for_turn(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Get the lock of migrations, asking again and again.
+
+    A statement that waits for it would be a transaction that is open, and an index that is made concurrently waits for
+    all of those (PostgreSQL, CREATE INDEX, "Building Indexes Concurrently").
+    """
+    until_s = time.monotonic() + MIGRATION_PATIENCE_S
+    while connection.execute(_TURN).fetchone() != (True,):
+        if time.monotonic() >= until_s:
+            raise psycopg.errors.LockNotAvailable("another process changes the schema")
+        time.sleep(_AGAIN_S)

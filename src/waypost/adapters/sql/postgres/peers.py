@@ -68,7 +68,8 @@ class NotifyPeers:
     def tell(self, topic: str, body: bytes = b"") -> None:
         """See Peers; what is the same and was not sent yet is sent once."""
         payload = f"{self._name} {topic} {base64.b64encode(body).decode()}"
-        assert len(payload) < PAYLOAD_LIMIT, "a message is a few ids or words"
+        if len(payload) >= PAYLOAD_LIMIT:  # the server would refuse it and all that is told with it
+            raise ValueError(f"{len(payload)} bytes about {topic}: whoever tells divides what is longer than a message")
         self._untold[payload] = None
         if not self._is_telling and not self._stopped:
             self._is_telling = True

@@ -120,6 +120,10 @@ class RelayedWork:
             self._relay.tell(Lane)
         return released.added
 
+    async def conditions(self) -> frozenset[str]:
+        """See Work."""
+        return await self._stored.conditions()
+
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work; whoever is asked decides."""
         recall = Recall(app, tuple(ids), why)

@@ -1,0 +1,44 @@
+"""Parked: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waypost.ports.work import Work
+from waypost.runtime.gates import Gates
+
+PAGE: Final = 100
+"""So many of what waits for nothing any more come back at once."""
+
+
+class Parked:
+    """Looks at the conditions that exist in the store: each that no gate lifts is lifted.
+
+    Gates make the names of conditions from channels, lanes and rates. Once a rate is lifted, a channel or an app is
+    taken out, or another version changes a name, what was parked under the old one would wait until it expires.
+    """
+
+    def __init__(self, gates: Gates, work: Work) -> None:
+        self._gates = gates
+        self._work = work
+        self._lifted_by_gates: Final = frozenset(gates.conditions())
+        self._lifted_by_none: frozenset[str] = frozenset()
+        self._is_expected = True
+
+    def expect(self) -> None:
+        """Look at the store before the next release: others may have parked what comes back here."""
+        self._is_expected = True
+
+    async def lifted(self) -> dict[str, int]:
+        """How many of what is parked under each condition may come back now."""
+        if self._is_expected:
+            found = await self._work.conditions()
+            self._is_expected = False
+            self._gates.found_parked(found)
+            self._lifted_by_none = found - self._lifted_by_gates
+        return self._gates.lifted() | dict.fromkeys(self._lifted_by_none, PAGE)
+
+    def nothing_came(self, lifted: dict[str, int]) -> None:
+        """The store has nothing under these conditions that is this worker's."""
+        self._gates.nothing_came(lifted)
+        self._lifted_by_none -= lifted.keys()
