@@ -16,7 +16,7 @@ from waypost.ports.peers import Peers
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores, Duties
-from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
+from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.roles import Role
@@ -233,13 +233,18 @@ class Worker:
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=credential)
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
-        """Finish what is in hand: requests, deliveries in flight, their settlements."""
+        """Lease nothing more; end requests and deliveries in flight, and let the shards go, all within *timeout_s*."""
         self._state = WorkerState.DRAINING
+        for loop in self._loops:
+            loop.stop()
         self._duties.stop()
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
-        await server.stop()
-        await drained(self._crew, self._loops, self._lane_tasks, timeout_s)
+        parts = [server.stop(), landed(self._crew, self._loops, self._lane_tasks)]
+        if self._delivers:
+            parts.append(self._shares.leave())
+        await ended_by(timeout_s, parts, self._crew.telemetry)
+        await senders_stopped(self._crew)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
