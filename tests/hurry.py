@@ -15,3 +15,10 @@ IMPATIENT = f"""{HURRIED}
 patience.EXPECTED_S, patience.ANSWER_BY_S = {IMPATIENT_S}, {2 * IMPATIENT_S}
 """
 """As ``sitecustomize``. An answer is late after as many seconds as this says, and waited for twice as long."""
+
+SOON_SILENT = """
+from waypost.runtime import supervisor
+
+supervisor.SILENCE_S = 4.0
+"""
+"""As ``sitecustomize``. After how long without a heartbeat a worker counts as frozen, 10 s otherwise."""
