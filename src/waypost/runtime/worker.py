@@ -120,12 +120,15 @@ class Worker:
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        for sender in self._crew.senders.values() if self._delivers else ():
-            await sender.start()
-        self._listen_to_peers()
         self._crew.settler.on_room = self._wake_all
         self._crew.settler.store_fault = self._place.store_fault
-        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
+        beating = every(HEARTBEAT_S, self._beat, self._crew.telemetry, "heartbeat")
+        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), beating)]
+        for sender in self._crew.senders.values() if self._delivers else ():
+            await sender.start()
+            await asyncio.sleep(0)  # with many of them, the heartbeat must come in between
+        self._listen_to_peers()
+        self._tasks += [asyncio.create_task(each) for each in self._tickers()]
         self._lane_tasks = [asyncio.create_task(loop.run()) for loop in self._loops]
         await server.start()
         self._state = WorkerState.READY
@@ -134,7 +137,7 @@ class Worker:
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
-        tickers: list[Ticker] = [("heartbeat", HEARTBEAT_S, self._beat), ("depth", DEPTH_S, self._measure)]
+        tickers: list[Ticker] = [("depth", DEPTH_S, self._measure)]
         if self._delivers:
             tickers.append(("pulse", TIMER_S, self._pulse))
             tickers.append(("timer", TIMER_S, self._release))
