@@ -215,6 +215,20 @@ async def test_while_a_client_is_slow_nothing_is_leased_and_what_is_in_flight_is
     assert bench.statuses(await going_on) == {} and len(bench.apns.sent) == 1
 
 
+async def test_the_heart_beats_while_senders_start(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hundreds of apps that takes longer than a silence may last."""
+    monkeypatch.setattr(worker_module, "HEARTBEAT_S", 0.01)
+
+    async def start() -> None:
+        (before,) = bench.board.present()
+        bench.clock.advance(1_000)
+        await until(lambda: bench.board.present()[0].heartbeat_s > before.heartbeat_s)
+
+    monkeypatch.setattr(bench.apns, "start", start)
+    async with at_work(bench):
+        pass
+
+
 async def test_neither_a_door_nor_a_sender_that_never_stops_keeps_a_process_from_its_end(
     bench: LaneBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
