@@ -1,7 +1,7 @@
 """How long workers have been silent, in time in which their supervisor itself ran.
 
-A container that was paused, or a machine that was, stands still as a whole: who wakes up has heard of nobody for as long,
-and nobody could have been heard of. So a gap between two looks counts for `LONGEST_GAP_S` at most.
+A container that was paused, or a machine that was, stands still as a whole: who wakes up has heard of nobody for as
+long, and nobody could have been heard of. So a gap between two looks counts for `LONGEST_GAP_S` at most.
 """
 
 from __future__ import annotations
