@@ -23,3 +23,10 @@ rules = breaker.BreakerRules
 breaker.BreakerRules = lambda: rules(probe_after_s=0.3, probe_cap_s=1.0)
 """
 """As ``sitecustomize``. Nothing but how long an open breaker waits for its next probe is changed."""
+
+SOON_SILENT = """
+from waypost.runtime import supervisor
+
+supervisor.SILENCE_S = 4.0
+"""
+"""As ``sitecustomize``. After how long without a heartbeat a worker counts as frozen, 10 s otherwise."""

@@ -37,6 +37,24 @@ async def test_who_delivers_nothing_knows_how_many_do(emptied_postgres: str) -> 
 
 
 @pytest.mark.asyncio
+async def test_who_leaves_is_none_of_those_who_share(emptied_postgres: str) -> None:
+    """The others know it with their next renewal, while it still has what is in flight."""
+    members = [Membership(emptied_postgres, lambda fault: None) for _ in range(2)]
+    leaving, staying = members
+    try:
+        await leaving.acquire(32)
+        await staying.acquire(32)
+        await leaving.leave()
+        await leaving.release(list(leaving.owned)[1:])
+        await staying._renew()
+        assert (staying.sharers(), leaving.sharers()) == (1, 1)
+        await staying.acquire(64)
+        assert (len(leaving.owned), len(staying.owned)) == (1, 63)
+    finally:
+        await asyncio.gather(*(each.close() for each in members))
+
+
+@pytest.mark.asyncio
 async def test_a_role_that_comes_as_the_membership_ends_is_not_held(emptied_postgres: str) -> None:
     """The row is deleted in between, as one of a worker that stood still: the next to ask has the role alone."""
     late, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))

@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.hurry import SOON_SILENT
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.survival import Survived
+from tests.tables import AddRow
+
+PAUSED_S = 6.0
+"""Longer than `SOON_SILENT` has a silence last."""
 
 
 @pytest.mark.survives(
@@ -44,6 +49,37 @@ async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
         await callers
         result = await balance(service, load.ledger, kills=[killed])
         survived(**result.row(), killed_after=f"{silence_s:.1f} s")
+
+
+@pytest.mark.asyncio
+async def test_a_container_that_was_paused_goes_on_as_if_nothing_had_been(
+    tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
+    """Supervisor and workers stand still for longer than a silence may last: none is killed, nothing is sent twice.
+
+    One worker that is frozen alone afterwards is killed.
+    """
+    async with running(tmp_path, workers=2, sitecustomize=SOON_SILENT) as service:
+        audience = Audience(service)
+        await audience.register(20)
+        load = Load(service, audience, rng, guarantee="at_least_once", scheduled_at=None)
+        await service.lab.script({"do": {"latency_ms": 700}})
+        callers = asyncio.create_task(load.run(16, limit=300, pause_s=0.02))
+        await load.grown(150)
+        everyone = [service.pid, *service.worker_pids()]
+        for pid in everyone:
+            os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(PAUSED_S)
+        for pid in everyone:  # the supervisor first: it has heard of nobody yet
+            os.kill(pid, signal.SIGCONT)
+        await service.lab.heal()
+        await callers
+        result = await balance(service, load.ledger)
+        assert (result.duplicates, service.worker_pids()) == (0, everyone[1:])
+        assert not service.log("worker.frozen", "worker.died")
+        os.kill(everyone[1], signal.SIGSTOP)
+        await until(lambda: _logged(service, "worker.frozen", everyone[1]), "the frozen worker is killed")
+        table("a paused container", paused_s=PAUSED_S, **result.row())
 
 
 @pytest.mark.asyncio

@@ -214,7 +214,7 @@ class Config(Struct, frozen=True, kw_only=True):
     sources: dict[SourceName, SourceSettings] = {}
     """Streams from which notifications come, by a name of your own; read by processes with the role `api`."""
     drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
-    """How long a stopping process lets deliveries in flight settle, seconds."""
+    """How long a stopping process lets requests and deliveries in flight end, seconds; then connections are cut."""
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
     limits: Limits = Limits()

@@ -13,5 +13,5 @@ class Lifecycle(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Finish what is in hand and let go of every resource."""
+        """Finish what is in hand and let go of every resource; cancelled, let go at once, whatever is in hand."""
         ...

@@ -24,6 +24,10 @@ class Ownership(Protocol):
         """Take at most *wanted* free shards; how many it got. Their open work becomes leasable."""
         ...
 
+    async def leave(self) -> None:
+        """Be no longer one of those who share the shards; what is owned stays so until it is handed over."""
+        ...
+
     def offer(self, n: int) -> None:
         """Lease nothing more from *n* of the owned shards, so that they can be handed over."""
         ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from waypost.domain.notification import Lane
 from waypost.runtime.crew import Crew
-from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
+from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.pulse import Pulse
 from waypost.runtime.ticker import Ticker, every
@@ -31,7 +32,7 @@ class Consumer:
         """There is something to lease."""
         self._loop.wake()
 
-    async def run(self, stop: asyncio.Event, silence: Callable[[], Awaitable[None]], drain_s: float) -> None:
+    async def run(self, stop: asyncio.Event, silence: Callable[[], Coroutine[Any, Any, None]], drain_s: float) -> None:
         """Work until *stop* is set, then call *silence* and finish what is in hand; the senders are started already."""
         crew, tasks, patience_s = self._crew, list[asyncio.Task[None]](), FAILED_DRAIN_S
         leasing: list[asyncio.Task[None]] = []
@@ -45,8 +46,9 @@ class Consumer:
             patience_s = drain_s
         finally:
             crew.telemetry.event(Event.PROCESS_DRAINING)
-            await silence()
-            await drained(crew, [self._loop], leasing, patience_s)
+            self._loop.stop()
+            await ended_by(patience_s, [silence(), landed(crew, [self._loop], leasing)], crew.telemetry)
+            await senders_stopped(crew)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from waypost.domain.errors import WaypostError
+from waypost.domain.errors import Unavailable, WaypostError
 from waypost.runtime.crew import Crew
 from waypost.runtime.leasing import LeaseLoop
 from waypost.telemetry import Event, Telemetry
@@ -35,20 +36,38 @@ async def told_to_stop(stop: asyncio.Event, stages: Sequence[asyncio.Task[None]]
             raise WaypostError(f"a stage failed: {failed['error']} at {failed['place']}") from None
 
 
-async def drained(
-    crew: Crew, loops: Sequence[LeaseLoop], running: Sequence[asyncio.Task[None]], timeout_s: float
-) -> None:
-    """Lease nothing more, then finish what is in hand: deliveries in flight, their settlements; stop the senders."""
-    for loop in loops:
-        loop.stop()
-    try:
-        async with asyncio.timeout(timeout_s):
-            await asyncio.gather(*running, return_exceptions=True)
-            await asyncio.gather(*(loop.landed() for loop in loops))
-            await crew.settler.drained()
-    except TimeoutError:
-        pass  # what is still in flight is leased again by whoever comes next
-    await asyncio.gather(*(sender.stop(LAST_WORDS_S) for sender in crew.senders.values()))
+async def ended_by(timeout_s: float, parts: Iterable[Coroutine[Any, Any, None]], telemetry: Telemetry) -> None:
+    """Let all of *parts* end within *timeout_s*: what is late is cancelled, and left behind where that does not end it.
+
+    A part that fails is told of and keeps none of the others from its end.
+    """
+    tasks = [asyncio.create_task(part) for part in parts]
+    if not tasks:
+        return
+    await asyncio.sleep(0)  # each has begun, so that each is told when it is cancelled
+    _, late = await asyncio.wait(tasks, timeout=timeout_s)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late, timeout=LAST_WORDS_S)
+    for task in tasks:
+        failure = None if not task.done() or task.cancelled() else task.exception()
+        if failure is not None and not isinstance(failure, Unavailable):  # the store says so itself
+            telemetry.event(Event.STAGE_FAILED, stage="drain", error=type(failure).__name__)
+
+
+async def landed(crew: Crew, loops: Sequence[LeaseLoop], running: Sequence[asyncio.Task[None]]) -> None:
+    """Finish what the *loops*, which lease nothing more, have in hand: deliveries in flight, their settlements."""
+    if running:
+        await asyncio.wait(running)
+    await asyncio.gather(*(loop.landed() for loop in loops))
+    await crew.settler.drained()
+
+
+async def senders_stopped(crew: Crew) -> None:
+    """Stop the senders; write what they still report. What is in flight then is leased again by whoever comes next."""
+    stopping = [sender.stop(LAST_WORDS_S) for sender in crew.senders.values()]
+    await ended_by(2 * LAST_WORDS_S, stopping, crew.telemetry)
     with contextlib.suppress(TimeoutError):  # a store that is away: it is leased again
         async with asyncio.timeout(LAST_WORDS_S):
             await crew.settler.drained()

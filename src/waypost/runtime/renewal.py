@@ -21,7 +21,7 @@ class RenewableSender:
     def __init__(self, first: Sender) -> None:
         self._current = first
         self._capabilities = self._lasting(first.capabilities)
-        self._parting: set[asyncio.Task[None]] = set()
+        self._parting: dict[asyncio.Task[None], Sender] = {}
 
     @property
     def credential(self) -> CredentialId:
@@ -52,8 +52,8 @@ class RenewableSender:
         self._capabilities = self._lasting(fresh.capabilities)
         patience_s = before.capabilities.request_timeout_ms / 1000 + PARTING_S
         parting = asyncio.create_task(before.stop(patience_s))
-        self._parting.add(parting)
-        parting.add_done_callback(self._parting.discard)
+        self._parting[parting] = before
+        parting.add_done_callback(self._parting.pop)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """See Sender."""
@@ -68,8 +68,12 @@ class RenewableSender:
         return self._current.health()
 
     async def stop(self, timeout_s: float) -> None:
-        """See Sender; those before it are waited for, too."""
-        await asyncio.gather(self._current.stop(timeout_s), *self._parting)
+        """See Sender; those before it have no more time than it has."""
+        parting = {task: sender for task, sender in self._parting.items() if not task.done()}
+        for task in parting:
+            task.cancel()
+        await asyncio.gather(*parting, return_exceptions=True)
+        await asyncio.gather(*(sender.stop(timeout_s) for sender in (self._current, *parting.values())))
 
     def _lasting(self, capabilities: Capabilities) -> Capabilities:
         """*capabilities*, with scopes that are always those of the sender of the moment."""

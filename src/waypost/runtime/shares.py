@@ -32,14 +32,21 @@ class Shares:
         self._telemetry = telemetry
         self._on_taken = on_taken
         self._balancing = asyncio.Lock()
+        self._leaving = False
 
     async def balance(self) -> None:
         """Take what is free up to a fair share; offer and let go of what is above it."""
         async with self._balancing:
             await self._balance()
 
+    async def leave(self) -> None:
+        """Want no shards from now on: those in use go, one by one, when ``balance`` finds nothing leased of them."""
+        self._leaving = True
+        await self._ownership.leave()
+        await self.balance()
+
     async def _balance(self) -> None:
-        fair = self._fair_share()
+        fair = 0 if self._leaving else self._fair_share()
         owned = self._ownership.owned()
         if owned < fair and (taken := await self._ownership.acquire(fair - owned)):
             self._telemetry.event(Event.SHARDS_TAKEN, count=taken, owned=owned + taken)
@@ -53,6 +60,6 @@ class Shares:
         self._telemetry.gauge(Metric.SHARDS, self._ownership.owned())
 
     def _fair_share(self) -> int:
-        """Rounded up, so that every shard has an owner; a draining worker has no share and takes none."""
+        """Rounded up, so that every shard has an owner; a draining worker has no share."""
         working = sum(each.state is not WorkerState.DRAINING for each in self._board.present())
         return -(-SHARDS // max(1, self._ownership.sharers() or working))

@@ -24,10 +24,11 @@ from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.hangup import hangups_are_heeded
 from waypost.runtime.peers import send_to
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
+from waypost.runtime.silence import Silence
 from waypost.telemetry import Event, Telemetry
 
 SILENCE_S = 10.0
-"""A worker that has not been heard of for so long is frozen and is killed."""
+"""A worker that has not been heard of for so long, while its supervisor ran, is frozen and is killed."""
 LOOK_S = 0.2
 SHORT_LIFE_S = 2.0
 BACKOFF_CAP_S = 5.0
@@ -88,6 +89,7 @@ class Supervisor:
         self._children = [_Child() for _ in range(count)]
         self._life_read, self._life_write = os.pipe()
         self._words_read, self._words_write = os.pipe()
+        self._silence = Silence(time.monotonic())
         self._stopping = False
         self._announced = False
 
@@ -170,11 +172,13 @@ class Supervisor:
                 send_to(outbox, SHARDS_TOPIC)
 
     def _kill_frozen(self, now_s: float) -> None:
-        for presence in self._board.present():
+        present = self._board.present()
+        silent_s = self._silence.look(present, now_s)
+        for presence in present:
             child = self._children[presence.slot] if presence.slot < len(self._children) else None
             if child is None or child.process is None or child.process.pid != presence.pid:
                 continue
-            if now_s - presence.heartbeat_s > SILENCE_S:
+            if silent_s[presence.slot] > SILENCE_S:
                 self._telemetry.event(Event.WORKER_FROZEN, slot=presence.slot, pid=presence.pid)
                 child.process.kill()
 

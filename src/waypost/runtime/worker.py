@@ -16,7 +16,7 @@ from waypost.ports.peers import Peers
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.crew import Crew
 from waypost.runtime.duties import Chores, Duties
-from waypost.runtime.ending import FAILED_DRAIN_S, drained, told_to_stop
+from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.parked import Parked
@@ -121,12 +121,15 @@ class Worker:
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        for sender in self._crew.senders.values() if self._delivers else ():
-            await sender.start()
-        self._listen_to_peers()
         self._crew.settler.on_room = self._wake_all
         self._crew.settler.store_fault = self._place.store_fault
-        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), *self._tickers())]
+        beating = every(HEARTBEAT_S, self._beat, self._crew.telemetry, "heartbeat")
+        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), beating)]
+        for sender in self._crew.senders.values() if self._delivers else ():
+            await sender.start()
+            await asyncio.sleep(0)  # with many of them, the heartbeat must come in between
+        self._listen_to_peers()
+        self._tasks += [asyncio.create_task(each) for each in self._tickers()]
         self._lane_tasks = [asyncio.create_task(loop.run()) for loop in self._loops]
         await server.start()
         self._state = WorkerState.READY
@@ -135,7 +138,7 @@ class Worker:
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
-        tickers: list[Ticker] = [("heartbeat", HEARTBEAT_S, self._beat), ("depth", DEPTH_S, self._measure)]
+        tickers: list[Ticker] = [("depth", DEPTH_S, self._measure)]
         if self._delivers:
             tickers.append(("pulse", TIMER_S, self._pulse.beat))
             tickers.append(("timer", TIMER_S, self._release))
@@ -227,13 +230,18 @@ class Worker:
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=credential)
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
-        """Finish what is in hand: requests, deliveries in flight, their settlements."""
+        """Lease nothing more; end requests and deliveries in flight, and let the shards go, all within *timeout_s*."""
         self._state = WorkerState.DRAINING
+        for loop in self._loops:
+            loop.stop()
         self._duties.stop()
         self._beat()
         self._crew.telemetry.event(Event.PROCESS_DRAINING)
-        await server.stop()
-        await drained(self._crew, self._loops, self._lane_tasks, timeout_s)
+        parts = [server.stop(), landed(self._crew, self._loops, self._lane_tasks)]
+        if self._delivers:
+            parts.append(self._shares.leave())
+        await ended_by(timeout_s, parts, self._crew.telemetry)
+        await senders_stopped(self._crew)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -15,7 +15,11 @@ from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.ids import SHARDS, shard_of
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import Arrival, Withdrawn
+from waypost.ports.work import Arrival, Settled, Withdrawn
+from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.peers import NoPeers
+from waypost.runtime.shares import Shares
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -51,3 +55,28 @@ async def test_a_shard_is_not_handed_over_while_a_withdrawal_in_it_is_written(
     somebody_else.close()
     assert await withdrawing == [Withdrawn(0)]
     assert await ownership.hand_over() == 1
+
+
+async def test_who_leaves_lets_go_at_once_of_all_that_nothing_is_in_flight_of(
+    tmp_path: Path, open_at: OpenStore
+) -> None:
+    """The one shard with a lease follows when that is settled; the other worker has all of them then."""
+    leaving, staying = [await open_at(tmp_path / "waypost.db") for _ in range(2)]
+    board = Board(tmp_path / "board")
+    ownership = [SqlOwnership(store.shards, store.work) for store in (leaving, staying)]
+    shares = [Shares(each, board, NoPeers(), Silent(), lambda: None) for each in ownership]
+    board.beat(0, WorkerState.READY, 0.0)
+    await ownership[0].acquire(SHARDS)
+    made = notification(WallClock().now())
+    await leaving.work.accept([Arrival(made)])
+    lease = await leaving.work.lease(Lane.NORMAL, 10, later(WallClock().now(), MINUTE_MS))
+    board.beat(0, WorkerState.DRAINING, 0.0)
+    board.beat(1, WorkerState.READY, 0.0)
+    await shares[0].leave()
+    await shares[1].balance()
+    assert (ownership[0].owned(), ownership[1].owned()) == (1, SHARDS - 1)
+    assert leaving.shards.owned == {shard_of(made.app, made.user_id)}
+    await leaving.work.settle(lease, [Settled(made, given_back=True)])
+    await shares[0].balance()
+    await shares[1].balance()
+    assert (ownership[0].owned(), ownership[1].owned()) == (0, SHARDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import HOUR_MS
 from waypost.ports.erasure import Erasure
+from waypost.ports.lifecycle import Lifecycle
+from waypost.runtime import ending as ending_module
 from waypost.runtime import worker as worker_module
 from waypost.runtime.duties import Chores
 from waypost.runtime.peers import NoPeers
@@ -37,6 +40,8 @@ class OwnsAll:
 
     def __init__(self) -> None:
         self.sharing: int | None = None
+        self.has_left = False
+        self.given = 0
         self.asked: set[str] = set()
         """The roles that it was asked for."""
 
@@ -55,16 +60,21 @@ class OwnsAll:
         """There is nothing more."""
         return 0
 
+    async def leave(self) -> None:
+        """There is nobody to be told."""
+        self.has_left = True
+
     def offer(self, n: int) -> None:
-        """There is nobody to have them."""
+        """Note it."""
+        self.given += n
 
     async def hand_over(self) -> int:
-        """Nothing was offered."""
+        """Nobody takes them."""
         return 0
 
     def offered(self) -> int:
-        """Nothing was offered."""
-        return 0
+        """As many as were offered."""
+        return self.given
 
     async def take_role(self, name: str) -> bool:
         """It has every role."""
@@ -82,6 +92,22 @@ class NoServer:
         """Nothing to stop."""
 
 
+class StuckServer(NoServer):
+    """A door with a client that never ends."""
+
+    def __init__(self) -> None:
+        self.stopping = asyncio.Event()
+        self.was_cut = False
+
+    async def stop(self) -> None:
+        """Wait for the client."""
+        self.stopping.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.was_cut = True
+
+
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
     """An empty store, and chores that are due soon."""
@@ -97,6 +123,7 @@ async def at_work(
     drain_timeout_s: float = 5.0,
     roles: Iterable[Role] = Role,
     ownership: OwnsAll | None = None,
+    server: Lifecycle | None = None,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = bench.crew()
@@ -120,7 +147,7 @@ async def at_work(
     )
     worker = Worker(bench.made, place, chores, backlog_limit=1_000)
     stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(worker.run(NoServer(), stop, ready.set, drain_timeout_s))
+    running = asyncio.create_task(worker.run(server or NoServer(), stop, ready.set, drain_timeout_s))
     await ready.wait()
     try:
         yield worker
@@ -161,6 +188,8 @@ async def test_what_is_parked_under_a_condition_that_no_gate_lifts_comes_back(be
     await bench.register("ann", Channel("apns"))
     bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
     async with at_work(bench):
+        await bench.accept("ann")
+        await until(lambda: bench.made.gates.of(Lane.NORMAL)[APNS].circuit.state is BreakerState.OPEN)
         told = await bench.accept("ann")
         await until(lambda: any(receipt.parked for receipt in bench.store.rows[told].receipts.values()))
     (receipt,) = bench.store.rows[told].receipts.values()
@@ -185,6 +214,62 @@ async def test_what_a_sender_reports_when_it_is_stopped_is_written(
         told = await bench.accept("ann")
         await until(lambda: bool(bench.apns.open))
     assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}
+
+
+async def test_while_a_client_is_slow_nothing_is_leased_and_what_is_in_flight_is_written(bench: LaneBench) -> None:
+    """The door does not end: what was sent is known all the same, nothing new is begun, and the shards are on offer."""
+    server, ownership = StuckServer(), OwnsAll()
+    await bench.register("ann", Channel("apns"))
+    bench.apns.answer = lambda delivery: None
+    async with at_work(bench, drain_timeout_s=0.5, ownership=ownership, server=server) as worker:
+        told = await bench.accept("ann")
+        await until(lambda: bool(bench.apns.open))
+
+        async def meanwhile() -> NotificationId:
+            await server.stopping.wait()
+            late = await bench.accept("ann")
+            worker.wake(Lane.NORMAL)
+            bench.apns.finish(Taken("id"))
+            return late
+
+        going_on = asyncio.create_task(meanwhile())
+    assert server.was_cut and (ownership.has_left, ownership.given) == (True, SHARDS)
+    assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}
+    assert bench.statuses(await going_on) == {} and len(bench.apns.sent) == 1
+
+
+async def test_the_heart_beats_while_senders_start(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hundreds of apps that takes longer than a silence may last."""
+    monkeypatch.setattr(worker_module, "HEARTBEAT_S", 0.01)
+
+    async def start() -> None:
+        (before,) = bench.board.present()
+        bench.clock.advance(1_000)
+        await until(lambda: bench.board.present()[0].heartbeat_s > before.heartbeat_s)
+
+    monkeypatch.setattr(bench.apns, "start", start)
+    async with at_work(bench):
+        pass
+
+
+async def test_neither_a_door_nor_a_sender_that_never_stops_keeps_a_process_from_its_end(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even one that ignores that it is cancelled."""
+    monkeypatch.setattr(ending_module, "LAST_WORDS_S", 0.01)
+    let_go = asyncio.Event()
+
+    async def stop(timeout_s: float = 0) -> None:
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+
+    server = NoServer()
+    monkeypatch.setattr(server, "stop", stop)
+    monkeypatch.setattr(bench.apns, "stop", stop)
+    async with at_work(bench, drain_timeout_s=0.0, server=server):
+        pass
+    let_go.set()
 
 
 async def test_without_the_role_of_a_worker_it_delivers_nothing_and_says_so(bench: LaneBench) -> None:

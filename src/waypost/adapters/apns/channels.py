@@ -21,7 +21,7 @@ from waypost.adapters.apns.gateway import BROADCAST
 from waypost.adapters.apns.payload import BROADCAST_LIMIT_BYTES, LONGEST_STORED_S
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.answers import is_success
-from waypost.adapters.push.origin import authority_of, origin_of
+from waypost.adapters.push.origin import authority_of
 from waypost.adapters.push.patience import until
 from waypost.domain.errors import WaypostError
 from waypost.domain.ids import AppId
@@ -178,9 +178,7 @@ async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> Asy
         settings.channels_endpoint or MANAGEMENT[settings.environment],
         settings.broadcast_endpoint or BROADCAST[settings.environment],
     )
-    manage, broadcast = (origin_of(section, url, settings.ca_file, settings.proxy) for url in hosts)
-    for origin in (manage, broadcast):
-        identity.present_to(origin.tls)
+    manage, broadcast = (identity.origin(section, url, settings) for url in hosts)
     channels = Channels(settings.topic, identity, clock, manage, broadcast)
     try:
         yield channels

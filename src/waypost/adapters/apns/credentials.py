@@ -12,9 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.adapters.apns.certificate import use_certificate
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.origin import origin_of, own_trust
 from waypost.adapters.push.signing import read_p256, signed_es256
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
+from waypost.http2 import Origin
 
 _APPLE_ID = re.compile(r"[A-Za-z0-9]{10}")
 SLOT_MS = 25 * MINUTE_MS
@@ -68,8 +70,10 @@ class Identity:
         self._tokens = tokens
         self._certificate = certificate
         """The setting and the file."""
+        self._presenting: ssl.SSLContext | None = None
+        """Of connections that present it: this credential's alone."""
         if certificate is not None:
-            use_certificate(*certificate, ssl.create_default_context())
+            use_certificate(*certificate, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def jwt_at(self, now: Instant) -> str:
         """The provider token of a request; "" where the connection says who we are."""
@@ -79,10 +83,15 @@ class Identity:
         """As ``ProviderTokens.renew``."""
         return "" if self._tokens is None else self._tokens.renew(refused, now)
 
-    def present_to(self, tls: ssl.SSLContext | None) -> None:
-        """Have the certificate presented by connections under *tls*, where there is one."""
-        if self._certificate is not None and tls is not None:
-            use_certificate(*self._certificate, tls)
+    def origin(self, section: str, url: str, settings: ApnsSettings) -> Origin:
+        """Apple at *url*; connections there present the certificate, where there is one.
+
+        ConfigurationError as ``origin_of``.
+        """
+        if self._certificate is not None and self._presenting is None:
+            self._presenting = own_trust(section, settings.ca_file)
+            use_certificate(*self._certificate, self._presenting)
+        return origin_of(section, url, settings.ca_file, settings.proxy, self._presenting)
 
 
 def identify(section: str, settings: ApnsSettings) -> Identity:

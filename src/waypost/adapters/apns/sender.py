@@ -28,7 +28,6 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.answers import is_success
-from waypost.adapters.push.origin import origin_of
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
@@ -199,9 +198,7 @@ class ApnsSender:
         await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._every_gateway()))
 
     def _origin(self, url: str) -> Origin:
-        origin = origin_of(self._section, url, self._settings.ca_file, self._settings.proxy)
-        self._identity.present_to(origin.tls)
-        return origin
+        return self._identity.origin(self._section, url, self._settings)
 
     def _rendered(self, notification: Notification, now: Instant) -> Rendering | Refused:
         if self._settings.certificate_file is not None and notification.content.push_type is ApnsPushType.LOCATION:

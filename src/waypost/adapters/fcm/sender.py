@@ -63,8 +63,7 @@ class FcmSender:
         """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
         section = f"apps.{self._app}.fcm"
-        # A context of its own: a pool offers nothing but HTTP/2 with the one it is given.
-        tls = trust(section, self._settings.ca_file)
+        tls = trust(section, self._settings.ca_file, "http/1.1")
         project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
         origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file, self._settings.proxy)
         self._head = post_to(authority_of(origin)) + encode_headers(

@@ -98,7 +98,7 @@ class Topics:
         """Read the service account; connections are opened with the first call. ConfigurationError as the sender's."""
         self._loop = asyncio.get_running_loop()
         section = f"apps.{self._app}.fcm"
-        tls = trust(section, self._settings.ca_file)
+        tls = trust(section, self._settings.ca_file, "http/1.1")
         self._project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
         self._access = AccessTokens(grants, loop=self._loop, on_denied=lambda denied: None)
         for url in (GOOGLE, INSTANCE_ID):

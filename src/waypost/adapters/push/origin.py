@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ConfigurationError
 from waypost.http2 import Origin, encode_headers, proxy_of
 
 _HTTPS_PORT = 443
+_SHARED = 64
+"""Contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
+Spoken = Literal["h2", "http/1.1"]
 
 
-def trust(section: str, ca_file: str | None) -> ssl.SSLContext:
-    """A TLS context for one kind of client: the authorities of *ca_file* alone, or the system's.
+def trust(section: str, ca_file: str | None, protocol: Spoken = "h2") -> ssl.SSLContext:
+    """A TLS context that trusts the authorities of *ca_file* alone, or the system's.
 
-    ConfigurationError names ``<section>.ca_file`` if the file cannot be read or holds no certificate.
+    It is one for all who trust the same and speak the same *protocol*: a pool has its context offer nothing but HTTP/2.
+    So nothing else of it may be changed. ConfigurationError names ``<section>.ca_file`` if the file cannot be read or
+    holds no certificate.
     """
-    try:
-        context = ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise ConfigurationError(f"{section}.ca_file", f"cannot be used: {error.strerror or error}") from None
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
+    return _read(section, ca_file, _shared, protocol)
 
 
-def origin_of(section: str, url: str, ca_file: str | None, proxy: str | None = None) -> Origin:
-    """The origin of ``https://host[:port]``, by way of *proxy*.
+def own_trust(section: str, ca_file: str | None) -> ssl.SSLContext:
+    """The same for one alone, who has something to add to it: a certificate."""
+    return _read(section, ca_file, _made, "h2")
+
+
+def origin_of(
+    section: str, url: str, ca_file: str | None, proxy: str | None = None, own: ssl.SSLContext | None = None
+) -> Origin:
+    """The origin of ``https://host[:port]``, by way of *proxy*; *own* is a TLS context in place of the shared one.
 
     ConfigurationError names ``<section>.endpoint``, ``.ca_file`` or ``.proxy``.
     """
-    tls = trust(section, ca_file)
+    tls = own or trust(section, ca_file)
     try:
         host, port = _host_and_port(url)
     except ValueError as error:
@@ -68,3 +78,24 @@ def _host_and_port(url: str) -> tuple[str, int]:
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("must not have a path")
     return parts.hostname, parts.port or _HTTPS_PORT
+
+
+Make = Callable[[str | None, bytes, Spoken], ssl.SSLContext]
+
+
+def _read(section: str, ca_file: str | None, make: Make, protocol: Spoken) -> ssl.SSLContext:
+    """What *make* gives for the file as it is now."""
+    try:
+        return make(ca_file, b"" if ca_file is None else Path(ca_file).read_bytes(), protocol)
+    except OSError as error:
+        raise ConfigurationError(f"{section}.ca_file", f"cannot be used: {error.strerror or error}") from None
+
+
+def _made(ca_file: str | None, content: bytes, protocol: Spoken) -> ssl.SSLContext:
+    """A new context; *content* is that of the file, and *protocol* what will be spoken: what it may be shared by."""
+    context = ssl.create_default_context(cafile=ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+_shared = lru_cache(maxsize=_SHARED)(_made)

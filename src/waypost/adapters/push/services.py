@@ -47,7 +47,7 @@ class Trusts(Struct, frozen=True):
 
 def trusts_of(section: str, ca_file: str | None) -> Trusts:
     """Both from a section of the settings; ConfigurationError names ``<section>.ca_file``."""
-    return Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file))
+    return Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file, "http/1.1"))
 
 
 class ServiceLimits(Protocol):

@@ -13,22 +13,38 @@ _CUT_ABOVE = 8
 
 
 class Checkpoint:
-    """Runs a checkpoint when more than *limit_bytes* of the log are not yet in the database."""
+    """Runs a checkpoint when more than *limit_bytes* of the log are not yet in the database, and never waits for it.
+
+    Behind somebody who reads for long (a backup, a report) nothing can be copied: it is tried again when as much more
+    has been written. https://sqlite.org/c3ref/wal_checkpoint_v2.html
+    """
 
     def __init__(self, connection: Connection, limit_bytes: int) -> None:
         self._connection = connection
         self._limit_pages = max(1, limit_bytes // _PAGE_BYTES)
+        self._tried_at = 0
+        """How long the log was, in pages, when a reader stood in the way."""
 
     def run_if_due(self) -> None:
-        """Look at the log (without touching it) and copy what is due; readers never block it, they make it partial."""
+        """Look at the log (without touching it), copy what can be copied, and cut the file where nobody reads it."""
         _, logged, copied = self._pragma("NOOP")
-        if logged - copied < self._limit_pages:
+        if logged < self._tried_at:
+            self._tried_at = 0  # the log has begun anew
+        if logged - max(copied, self._tried_at) < self._limit_pages:
             return
-        self._pragma("TRUNCATE" if logged > _CUT_ABOVE * self._limit_pages else "PASSIVE")
+        _, logged, copied = self._pragma("PASSIVE")
+        self._tried_at = 0 if copied >= logged else logged
+        if copied >= logged > _CUT_ABOVE * self._limit_pages:
+            self._cut()
 
-    def finish(self) -> None:
-        """Copy everything and cut the log, before the store is closed."""
-        self._pragma("TRUNCATE")
+    def _cut(self) -> None:
+        """Truncate the log, which everything is copied of, unless somebody reads it at this moment."""
+        ((patience_ms,),) = self._connection.execute("PRAGMA busy_timeout").fetchall()
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._pragma("TRUNCATE")
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
 
     def _pragma(self, mode: str) -> tuple[int, int, int]:
         row: tuple[int, int, int] = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()

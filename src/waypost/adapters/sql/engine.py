@@ -195,6 +195,10 @@ class Locks(Protocol):
         """How many processes share the work, on any machine; None where those of this one are all."""
         ...
 
+    async def leave(self) -> None:
+        """Be no longer one of the ``sharers``; what is owned stays so until it is released."""
+        ...
+
     async def close(self) -> None:
         """Let go of everything."""
         ...

@@ -64,6 +64,9 @@ class Shards:
     def sharers(self) -> None:
         """Those of this machine are all."""
 
+    async def leave(self) -> None:
+        """The board says who of this machine is leaving."""
+
     async def close(self) -> None:
         """Let go of everything."""
         await self.release(list(self._locks))

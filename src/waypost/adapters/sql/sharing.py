@@ -30,6 +30,10 @@ class SqlOwnership:
         """Take at most *wanted* free shards; how many it got."""
         return len(await self._locks.acquire(self.owned() + wanted))
 
+    async def leave(self) -> None:
+        """Be no longer one of those who share the shards."""
+        await self._locks.leave()
+
     def offer(self, n: int) -> None:
         """Lease nothing more from *n* of the owned shards."""
         chosen = sorted(self._locks.owned - self._offered)[:n]

@@ -54,14 +54,21 @@ class GrpcServer:
         self._watching = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Accept nothing more, let streams acknowledge what they have read, and calls in hand be answered."""
+        """Accept nothing more, let streams acknowledge what they have read, and calls in hand be answered.
+
+        Cancelled, abort those that are not.
+        """
         if self._server is None or self._watching is None:
             return
         self._watching.cancel()
         await self._health.enter_graceful_shutdown()
         self._service.close_streams()
-        await self._server.stop(GRACE_S)
-        self._server = None
+        server, self._server = self._server, None
+        try:
+            await server.stop(GRACE_S)
+        except asyncio.CancelledError:
+            await server.stop(None)
+            raise
 
     async def _watch(self) -> None:
         while True:

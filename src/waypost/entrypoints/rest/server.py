@@ -10,6 +10,9 @@ from typing import Any
 
 import uvicorn
 
+LOOK_S = 0.05
+"""How soon a connection that came while the others were aborted is aborted, too."""
+
 
 class _Uvicorn(uvicorn.Server):
     """uvicorn, leaving the process's signals alone (the worker decides when it stops) and telling when it is up."""
@@ -22,6 +25,14 @@ class _Uvicorn(uvicorn.Server):
         """Listen, then say so."""
         await super().startup(sockets)
         self.up.set()
+
+    def cut(self) -> None:
+        """Abort every connection and what is done for it; ``serve`` ends without waiting for anybody."""
+        self.force_exit = True
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        for task in list(self.server_state.tasks):
+            task.cancel()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -47,8 +58,14 @@ class ApiServer:
             self._serving.result()
 
     async def stop(self) -> None:
-        """Accept nothing more, and let the requests in hand be answered."""
-        if self._serving is not None:
-            self._server.should_exit = True
-            await self._serving
-            self._serving = None
+        """Accept nothing more, and let the requests in hand be answered; cancelled, abort those that are not."""
+        serving, self._serving = self._serving, None
+        if serving is None:
+            return
+        self._server.should_exit = True
+        try:
+            await asyncio.shield(serving)
+        finally:
+            while not serving.done():
+                self._server.cut()
+                await asyncio.wait([serving], timeout=LOOK_S)

@@ -102,12 +102,15 @@ class StreamDoor:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._in_hand:
-            _, late = await asyncio.wait(self._in_hand, timeout=LAST_WORDS_S)
+        try:
+            if self._in_hand:
+                await asyncio.wait(self._in_hand, timeout=LAST_WORDS_S)
+        finally:
+            late = list(self._in_hand)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self._source.stop()
+            await self._source.stop()
 
     async def _read_on(self) -> None:
         while True:

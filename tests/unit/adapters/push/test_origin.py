@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters.push.origin import authority_of, origin_of, trust
+from tests.certificates import Authority
+from waypost.adapters.push.origin import authority_of, origin_of, own_trust, trust
 from waypost.domain.errors import ConfigurationError
 
 
@@ -42,3 +43,17 @@ def test_authorities_that_cannot_be_read_name_the_setting(tmp_path: Path, conten
     with pytest.raises(ConfigurationError) as caught:
         trust("apps.demo.fcm", str(file))
     assert caught.value.path == "apps.demo.fcm.ca_file"
+
+
+def test_who_trusts_the_same_shares_a_context(tmp_path: Path) -> None:
+    """Until the file changes; not with another protocol, which it offers, and not with who adds a certificate."""
+    first, second = (Authority(tmp_path, name).file for name in ("first", "second"))
+    file = tmp_path / "ca.pem"
+    file.write_bytes(first.read_bytes())
+    shared = trust("apps.one.apns", str(file))
+    assert origin_of("apps.two.apns", "https://host", str(file)).tls is shared
+    others = [trust("apps.one.fcm", str(file), "http/1.1"), own_trust("apps.one.apns", str(file))]
+    file.write_bytes(second.read_bytes())
+    others += [trust("apps.one.apns", str(file)), own_trust("apps.one.apns", str(file))]
+    assert len({id(each) for each in (shared, *others)}) == 5
+    assert [each.get_ca_certs() == shared.get_ca_certs() for each in others] == [True, True, False, False]

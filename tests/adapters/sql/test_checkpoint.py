@@ -1,0 +1,81 @@
+"""Checkpoints: who reads the file for long is never waited for, and what was written meanwhile is copied afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from waypost.adapters.sql.checkpoint import Checkpoint
+from waypost.adapters.sql.connection import SqliteConnection, connect
+
+PAGE_BYTES = 4096
+LIMIT_PAGES = 8
+FOR_EVER_S = 1_000.0
+"""Longer than any test may take."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def writer(file: Path) -> Iterator[SqliteConnection]:
+    """Waits for ever, where it waits at all."""
+    connection = connect(file, busy_timeout_s=FOR_EVER_S)
+    connection.execute("CREATE TABLE blobs (content BLOB)")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def reader(file: Path, writer: SqliteConnection) -> Iterator[SqliteConnection]:
+    connection = connect(file, read_only=True)
+    yield connection
+    connection.close()
+
+
+def write(writer: SqliteConnection, checkpoint: Checkpoint, commits: int) -> None:
+    """Commit as a writer does, each time some pages."""
+    for _ in range(commits):
+        writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (2 * PAGE_BYTES,))
+        checkpoint.run_if_due()
+
+
+def test_a_long_reader_is_neither_waited_for_nor_asked_at_each_commit(
+    file: Path, writer: SqliteConnection, reader: SqliteConnection
+) -> None:
+    """The log grows far past the length at which it is cut; when the reader is gone all is copied, and it is cut."""
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES)
+    said: list[str] = []
+    writer.set_trace_callback(said.append)
+    write(writer, checkpoint, 2)
+    reader.execute("BEGIN")
+    ((before,),) = reader.execute("SELECT count(*) FROM blobs").fetchall()
+    write(writer, checkpoint, 200)
+    log = file.with_name("a.db-wal")
+    pages = log.stat().st_size // PAGE_BYTES
+    assert 1 <= sum("PASSIVE" in each for each in said) <= pages // LIMIT_PAGES + 1
+    assert not any("TRUNCATE" in each for each in said)
+    assert reader.execute("SELECT count(*) FROM blobs").fetchall() == [(before,)]
+    reader.execute("COMMIT")
+    write(writer, checkpoint, LIMIT_PAGES)
+    assert log.stat().st_size // PAGE_BYTES < LIMIT_PAGES * 4
+    assert writer.execute("PRAGMA busy_timeout").fetchall() == [(int(FOR_EVER_S * 1_000),)]
+
+
+def test_one_who_reads_at_the_moment_of_the_cut_is_not_waited_for(
+    file: Path, writer: SqliteConnection, reader: SqliteConnection
+) -> None:
+    """All is copied, so that the reader stands at the end of the log: only the file cannot be cut."""
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES)
+    for _ in range(200):
+        writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (2 * PAGE_BYTES,))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    checkpoint.run_if_due()
+    assert file.with_name("a.db-wal").stat().st_size > 200 * PAGE_BYTES
+    assert writer.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()[2] > 200
+    reader.execute("COMMIT")
