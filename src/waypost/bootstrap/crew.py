@@ -10,7 +10,8 @@ from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import Carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.ids import CredentialId
+from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.notification import Channel
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -48,10 +49,7 @@ def crew_of(
         devices=devices,
         senders=senders,
         channels=channels_of(installed()),
-        credentials={
-            app: {sender.capabilities.channel: name for name, sender in senders.items() if name.startswith(f"{app}/")}
-            for app in config.apps
-        },
+        credentials=_by_app(config, senders),
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
         settler=settler,
@@ -61,6 +59,14 @@ def crew_of(
         telemetry=telemetry,
         routes=carrier.routes,
     )
+
+
+def _by_app(config: Config, senders: Mapping[CredentialId, Sender]) -> Mapping[AppId, Mapping[Channel, CredentialId]]:
+    """The credential of each app's channels."""
+    found: dict[AppId, dict[Channel, CredentialId]] = {app: {} for app in config.apps}
+    for name, sender in senders.items():
+        found[AppId(name.partition("/")[0])][sender.capabilities.channel] = name
+    return found
 
 
 def chores_of(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:

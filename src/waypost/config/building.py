@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -79,11 +80,17 @@ class Builder(Struct, frozen=True):
 
 def keys_of(kind: type[Struct], plugins: Sequence[SenderPlugin]) -> list[FieldInfo]:
     """What may be said of a *kind*: its fields; of an app a section for each sender, in place of the field of all."""
-    fields = list(msgspec.structs.fields(kind))
+    fields = list(_fields(kind))
     if kind is not AppSettings:
         return fields
     sections = [FieldInfo(each.channel, each.channel, each.settings | None, default=None) for each in plugins]
     return [*sections, *(each for each in fields if each.name != "senders")]
+
+
+@lru_cache(maxsize=256)
+def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Found once for all of a kind: there may be hundreds of apps."""
+    return msgspec.structs.fields(kind)
 
 
 def without_none(kind: Any) -> tuple[Any, bool]:
