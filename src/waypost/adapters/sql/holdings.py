@@ -56,7 +56,7 @@ class Holdings:
 
     @contextmanager
     def watching(self) -> Iterator[set[NotificationId]]:
-        """Tell, while a read is under way, what it is too old for: what was let go of, or is being or was withdrawn."""
+        """Tell, while a read is under way, what it is too old for: let go of, or with a withdrawal begun or ended."""
         self._touched = set()
         try:
             yield self._touched
