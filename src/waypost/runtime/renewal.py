@@ -21,7 +21,8 @@ class RenewableSender:
     def __init__(self, first: Sender) -> None:
         self._current = first
         self._capabilities = self._lasting(first.capabilities)
-        self._parting: set[asyncio.Task[None]] = set()
+        self._parting: dict[asyncio.Task[None], Sender] = {}
+        """Those that were replaced and finish what they have in hand."""
 
     @property
     def credential(self) -> CredentialId:
@@ -52,8 +53,8 @@ class RenewableSender:
         self._capabilities = self._lasting(fresh.capabilities)
         patience_s = before.capabilities.request_timeout_ms / 1000 + PARTING_S
         parting = asyncio.create_task(before.stop(patience_s))
-        self._parting.add(parting)
-        parting.add_done_callback(self._parting.discard)
+        self._parting[parting] = before
+        parting.add_done_callback(lambda over: self._parting.pop(over, None))
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """See Sender."""
@@ -68,8 +69,17 @@ class RenewableSender:
         return self._current.health()
 
     async def stop(self, timeout_s: float) -> None:
-        """See Sender; those before it are waited for, too."""
-        await asyncio.gather(self._current.stop(timeout_s), *self._parting)
+        """See Sender; those before it have no more time than it."""
+        hurried = [self._hurry(parting, before, timeout_s) for parting, before in self._parting.items()]
+        await asyncio.gather(self._current.stop(timeout_s), *hurried)
+
+    async def _hurry(self, parting: asyncio.Task[None], before: Sender, timeout_s: float) -> None:
+        """Let *before* end within *timeout_s*, whatever it was promised."""
+        await asyncio.wait([parting], timeout=timeout_s)
+        if not parting.done():
+            parting.cancel()
+            await asyncio.wait([parting])
+            await before.stop(0.0)
 
     def _lasting(self, capabilities: Capabilities) -> Capabilities:
         """*capabilities*, with scopes that are always those of the sender of the moment."""
