@@ -122,7 +122,7 @@ def fallen(flow: Flow, now_s: float) -> Flow:
 
 
 def _shortened(flow: Flow, allowed_s: float, took_s: float, seen: Seen, now_s: float) -> Flow:
-    """There is a queue: keep such a part of what is in flight that answers take *allowed_s*.
+    """Keep such a part of what is in flight that answers take *allowed_s* once the queue that was seen is gone.
 
     With the least in flight there is none of our own: where *took_s* stays, it is the provider's distance.
     """
@@ -138,7 +138,7 @@ def _shortened(flow: Flow, allowed_s: float, took_s: float, seen: Seen, now_s: f
 
 
 def _grown(flow: Flow, seen: Seen, share: float, now_s: float) -> Flow:
-    """The limit was needed and answers are quick; *share* of the queue that may stand was seen."""
+    """Raise a limit that was needed while answers were quick; *share* of the queue that may stand was seen."""
     used = replace(flow, used_at_s=now_s, most_used=0.0)
     if flow.is_starting and share < 0.5:
         return _limited(used, flow.limit + min(seen.answers, flow.limit))
@@ -146,7 +146,7 @@ def _grown(flow: Flow, seen: Seen, share: float, now_s: float) -> Flow:
 
 
 def _rested(flow: Flow, seen: Seen, now_s: float) -> Flow:
-    """The limit was not needed: after a while it says nothing any more of the provider (RFC 7661)."""
+    """Forget a limit that was not needed for a while: it says nothing any more of the provider (RFC 7661)."""
     most_used = max(flow.most_used, seen.most_used)
     if now_s - flow.used_at_s < _UNUSED_FOR_S:
         return replace(flow, most_used=most_used)

@@ -11,13 +11,14 @@ import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_of, outcome, outcomes, payload_of, script
 from tests.unit.adapters.deliveries import delivery
+from waypost.adapters.push import patience
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Content
-from waypost.domain.outcome import Gone, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
 from waypost.lab.subscriptions import Transport
 from waypost.telemetry.sink import Silent
@@ -111,6 +112,30 @@ async def test_a_client_that_stops_says_what_was_written(lab: Lab, webpush_setti
     assert got.code == "connection_lost"
     await hung_up.wait()
     server.close()
+
+
+@pytest.mark.asyncio
+async def test_what_waits_for_a_connection_at_its_deadline_is_not_sent(
+    lab: Lab, webpush_settings: WebPushSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is on the wire is waited for; a push service that is slow gets nothing that is given up soon."""
+    monkeypatch.setattr(patience, "EXPECTED_S", 0.5)
+    await lab.script(script({"where": "webpush", "do": {"black_hole": {}}}))
+    only = msgspec.structs.replace(webpush_settings, allow_endpoints=(lab.urls.webpush_plain,), connections=1)
+    sender = await started(only)
+    ended: dict[str, Outcome] = {}
+    one_ended = asyncio.Event()
+
+    def report(one: Delivery, outcome: Outcome) -> None:
+        ended[one.device.token] = outcome
+        one_ended.set()
+
+    on_the_wire, queued = at(lab, "plain"), at(lab, "plain")
+    sender.send([on_the_wire, queued], report)
+    await one_ended.wait()
+    assert ended == {queued.device.token: Unreachable("not_sent", "deadline passed before it was sent")}
+    await sender.stop(0.0)
+    assert isinstance(ended[on_the_wire.device.token], Unanswered)
 
 
 @pytest.mark.asyncio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import pytest
@@ -14,7 +15,7 @@ from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import APNS
-from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.outcome import Outcome, Taken, Unanswered
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.runtime.renewal import RenewableSender
 
@@ -75,6 +76,33 @@ async def test_what_is_in_hand_ends_with_the_sender_it_was_given_to() -> None:
     await stopping
     assert sorted(str(each) for each in told) == sorted(str(Taken(name)) for name in ("old", "new"))
     assert old.calls == new.calls == ["start", "stop"]
+
+
+class Drained(Held):
+    """Its ``stop`` waits no longer than it may, and then says that nothing is known."""
+
+    async def stop(self, timeout_s: float) -> None:
+        """See Sender."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self.let_go.wait()
+        in_hand, self._in_hand = self._in_hand, []
+        for each, report in in_hand:
+            report(each, Unanswered("connection_lost", "the pool is closed"))
+
+
+async def test_a_process_that_stops_does_not_wait_for_what_was_promised_to_the_one_before() -> None:
+    """Half a minute: who waits for the process would kill it before the last outcomes are written."""
+    old, new = Drained("old"), Drained("new")
+    old.capabilities = replace(Held.capabilities, request_timeout_ms=20_000)
+    new.let_go.set()
+    sender = RenewableSender(old)
+    told: list[Outcome] = []
+    sender.send([delivery(Platform("ios"), "a")], lambda _, outcome: told.append(outcome))
+    await sender.renew(lambda: new)
+    async with asyncio.timeout(10):
+        await sender.stop(0.0)
+    assert told == [Unanswered("connection_lost", "the pool is closed")]
 
 
 async def test_the_one_before_stays_where_the_new_one_cannot_start() -> None:

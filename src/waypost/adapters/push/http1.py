@@ -13,6 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from waypost.adapters.push.endpoints import Endpoint
+from waypost.adapters.push.patience import Until
 from waypost.http2 import Answer, DialError, Lost, Resolve, Result, Unknown, Unsent
 
 ANSWER_LIMIT_BYTES = 65_536
@@ -22,8 +23,16 @@ Fields = tuple[tuple[str, str], ...]
 class _Progress:
     """How far one request came: before its first byte was written, the server provably took nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, until: Until, patience: asyncio.Timeout) -> None:
         self.written = False
+        self._until = until
+        self._patience = patience
+
+    def was_written(self) -> None:
+        """From now on the answer is waited for."""
+        self.written = True
+        if not self._patience.expired():
+            self._patience.reschedule(self._until.answer_by)
 
     def ended(self, reason: str, kind: Lost = Lost.CONNECTION_LOST) -> Result:
         """What it comes to without an answer."""
@@ -34,7 +43,7 @@ def _tracing() -> aiohttp.TraceConfig:
     """Lets each request's progress know when its head is written."""
 
     async def headers_written(_session: aiohttp.ClientSession, context: Any, _params: Any) -> None:
-        context.trace_request_ctx.written = True
+        context.trace_request_ctx.was_written()
 
     tracing = aiohttp.TraceConfig()
     tracing.on_request_headers_sent.append(headers_written)
@@ -65,10 +74,10 @@ class Http1:
         return len(self._tasks)
 
     def request(
-        self, path: str, fields: Fields, body: bytes, deadline: float, on_result: Callable[[Result], None]
+        self, path: str, fields: Fields, body: bytes, until: Until, on_result: Callable[[Result], None]
     ) -> None:
-        """POST, until the instant *deadline* of the loop's clock; *on_result* is called once, after this returned."""
-        task = self._loop.create_task(self._ask(path, fields, body, deadline, on_result))
+        """POST; what waits for a connection at the deadline is Unsent. *on_result* is called once, after this."""
+        task = self._loop.create_task(self._ask(path, fields, body, until, on_result))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -85,15 +94,17 @@ class Http1:
         await self._session.close()
 
     async def _ask(
-        self, path: str, fields: Fields, body: bytes, deadline: float, on_result: Callable[[Result], None]
+        self, path: str, fields: Fields, body: bytes, until: Until, on_result: Callable[[Result], None]
     ) -> None:
-        progress = _Progress()
+        patience = asyncio.timeout_at(until.deadline)
+        progress = _Progress(until, patience)
         result: Result = Unsent("it did not begin")
         try:
-            async with asyncio.timeout_at(deadline):
+            async with patience:
                 result = await self._post(path, fields, body, progress)
         except TimeoutError:
-            result = progress.ended("no answer before the deadline", Lost.TIMEOUT)
+            why = "no answer before the deadline" if progress.written else "deadline passed before it was sent"
+            result = progress.ended(why, Lost.TIMEOUT)
         except aiohttp.ClientConnectorError as error:
             result = progress.ended(f"cannot connect to {error.host}: {error.strerror or 'no address'}")
         except aiohttp.ClientError as error:

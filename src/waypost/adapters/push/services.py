@@ -130,7 +130,7 @@ class PushService:
     ) -> None:
         """One message to the subscription at *path*; *on_result* is called once, never before this returns."""
         self._renew(now)
-        again = partial(self._post_over_http1, head, body, path, until.answer_by, on_result)
+        again = partial(self._post_over_http1, head, body, path, until, on_result)
         if self._loop.time() < self._http1_until_s:
             again()
             return
@@ -157,11 +157,11 @@ class PushService:
             on_result(result)
 
     def _post_over_http1(
-        self, head: Head, body: bytes, path: str, answer_by: float, on_result: Callable[[Result], None]
+        self, head: Head, body: bytes, path: str, until: Until, on_result: Callable[[Result], None]
     ) -> None:
         if self._http1 is None:
             self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections)
-        self._http1.request(path, (*self._authorization, *head.fields), body, answer_by, on_result)
+        self._http1.request(path, (*self._authorization, *head.fields), body, until, on_result)
 
     async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
         try:
