@@ -205,12 +205,13 @@ async def test_those_seen_before_are_not_told(bench: Bench) -> None:
     assert users_of(await leased(bench)) == ["new"]
 
 
-async def test_a_paused_job_is_neither_walked_nor_leased(bench: Bench) -> None:
+@pytest.mark.parametrize(("order", "state"), [(Order.PAUSE, JobState.PAUSED), (Order.FAIL, JobState.FAILED)])
+async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(order: Order, state: JobState, bench: Bench) -> None:
     await registered(bench, *USERS)
     made = await created(bench, job())
     await bench.bulk.enqueue(APP, made.id, 6, 3)
     lease = await leased(bench, 2)
-    assert await bench.bulk.order(APP, made.id, Order.PAUSE, bench.now) is JobState.PAUSED
+    assert await bench.bulk.order(APP, made.id, order, bench.now) is state
     assert (await leased(bench)).items == ()
     assert (await bench.bulk.enqueue(APP, made.id, 6, 3)).recipients == 0
     assert await bench.bulk.running() == []
@@ -249,6 +250,7 @@ async def test_every_order_in_every_state(state: JobState, order: Order, bench: 
         JobState.UPLOADING: (),
         JobState.RUNNING: (Order.START,),
         JobState.PAUSED: (Order.START, Order.PAUSE),
+        JobState.FAILED: (Order.START, Order.FAIL),
         JobState.CANCELLED: (Order.CANCEL,),
         JobState.FINISHED: (Order.START,),
     }
