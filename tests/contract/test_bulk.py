@@ -25,6 +25,7 @@ from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.notification import APNS, Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
+from waypost.pipeline.expand import FAILURES_LIMIT, Failures, Paces, expand
 from waypost.ports.bulk import JobConflict, JobCreated
 from waypost.ports.work import Replay, Settled
 
@@ -328,3 +329,17 @@ async def test_a_job_is_forgotten_after_its_notifications(bench: Bench) -> None:
     await bench.store.retention.drop_before(bench.now, 100)
     assert await bench.bulk.drop_before(bench.now) == 1
     assert await bench.store.bulk_views.show(APP, made.id) is None
+
+
+async def test_a_job_that_a_store_cannot_walk_stops_no_other(bench: Bench) -> None:
+    """PostgreSQL can ask for no text with a NUL; where a store can, the job finds nobody. The door takes none."""
+    await registered(bench, *USERS)
+    bad = await created(bench, job(1, registry=RegistryFilter(app_versions=("a\x00",))))
+    good = await created(bench, job(2))
+    paces, failures = Paces(), Failures()
+    for _ in range(FAILURES_LIMIT):
+        await expand(bench.bulk, paces, failures, bench.now)
+    assert (await record(bench, good)).total == len(USERS)
+    stands = await record(bench, bad)
+    assert stands.walked or stands.state is JobState.FAILED
+    assert stands.total == 0
