@@ -20,6 +20,8 @@ from scripts.services.shared import BASE, kept
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
+SLOWEST = 20
+"""Tests that are named with their time at the end."""
 
 # Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, stores: command -> Debian package.
 PROGRAMS = {
@@ -110,6 +112,8 @@ class Result:
     covered: frozenset[tuple[str, str]] = frozenset()
     """What its passed tests say they cover (tests/survival.py): (`adapter`, `log: work`), (`fault`, …)."""
     last_line: str = ""
+    took: tuple[tuple[float, str], ...] = ()
+    """The seconds of each of its tests, with their fixtures, and its name."""
 
     @property
     def late(self) -> bool:
@@ -193,8 +197,8 @@ def run_group(group: Group) -> Result:
         record = Path(scratch) / "results.xml"
         how = ["-q", *group.side_by_side, "-m", group.select, f"--junitxml={record}"]
         code, last_line = pass_on([PYTHON, "-m", "pytest", *how, *present])
-        counts, covered = read_counts(record), read_covered(record)
-    return Result(group, time.monotonic() - started, code == 0 and not absent, counts, covered, last_line)
+        counts, covered, took = read_counts(record), read_covered(record), read_took(record)
+    return Result(group, time.monotonic() - started, code == 0 and not absent, counts, covered, last_line, took)
 
 
 def pass_on(command: list[str | Path]) -> tuple[int, str]:
@@ -234,6 +238,21 @@ def read_covered(record: Path) -> frozenset[tuple[str, str]]:
     return frozenset((each.get("name", ""), each.get("value", "")) for each in said)
 
 
+def read_took(record: Path) -> tuple[tuple[float, str], ...]:
+    """Read how long each test took, with its fixtures."""
+    if not record.exists():
+        return ()
+    cases = ET.parse(record).getroot().iter("testcase")  # noqa: S314 - as above
+    return tuple((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases)
+
+
+def print_slowest(took: list[tuple[float, str]]) -> None:
+    """Print the tests that cost most, the slowest first."""
+    print(f"\n== the slowest {SLOWEST} ==")
+    for seconds, name in sorted(took, reverse=True)[:SLOWEST]:
+        print(f"{seconds:6.1f} s  {name}")
+
+
 def print_covered(covered: set[tuple[str, str]]) -> None:
     """Print each adapter with its suites, then the faults."""
     suites: dict[str, list[str]] = {}
@@ -249,6 +268,7 @@ def print_covered(covered: set[tuple[str, str]]) -> None:
 def report(results: list[Result]) -> None:
     """Print what was covered, the table of costs, pytest's summary of each group, and the sum as the last line."""
     print_covered({said for result in results for said in result.covered})
+    print_slowest([each for result in results for each in result.took])
     print("\n== time and budget ==")
     for result in results:
         state = "FAILED" if not result.ok else "OVER BUDGET" if result.late else "ok"

@@ -25,6 +25,7 @@ from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.notification import APNS, Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
+from waypost.pipeline.expand import FAILURES_LIMIT, Failures, Paces, expand
 from waypost.ports.bulk import JobConflict, JobCreated
 from waypost.ports.work import Replay, Settled
 
@@ -205,12 +206,13 @@ async def test_those_seen_before_are_not_told(bench: Bench) -> None:
     assert users_of(await leased(bench)) == ["new"]
 
 
-async def test_a_paused_job_is_neither_walked_nor_leased(bench: Bench) -> None:
+@pytest.mark.parametrize(("order", "state"), [(Order.PAUSE, JobState.PAUSED), (Order.FAIL, JobState.FAILED)])
+async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(order: Order, state: JobState, bench: Bench) -> None:
     await registered(bench, *USERS)
     made = await created(bench, job())
     await bench.bulk.enqueue(APP, made.id, 6, 3)
     lease = await leased(bench, 2)
-    assert await bench.bulk.order(APP, made.id, Order.PAUSE, bench.now) is JobState.PAUSED
+    assert await bench.bulk.order(APP, made.id, order, bench.now) is state
     assert (await leased(bench)).items == ()
     assert (await bench.bulk.enqueue(APP, made.id, 6, 3)).recipients == 0
     assert await bench.bulk.running() == []
@@ -249,6 +251,7 @@ async def test_every_order_in_every_state(state: JobState, order: Order, bench: 
         JobState.UPLOADING: (),
         JobState.RUNNING: (Order.START,),
         JobState.PAUSED: (Order.START, Order.PAUSE),
+        JobState.FAILED: (Order.START, Order.FAIL),
         JobState.CANCELLED: (Order.CANCEL,),
         JobState.FINISHED: (Order.START,),
     }
@@ -326,3 +329,17 @@ async def test_a_job_is_forgotten_after_its_notifications(bench: Bench) -> None:
     await bench.store.retention.drop_before(bench.now, 100)
     assert await bench.bulk.drop_before(bench.now) == 1
     assert await bench.store.bulk_views.show(APP, made.id) is None
+
+
+async def test_a_job_that_a_store_cannot_walk_stops_no_other(bench: Bench) -> None:
+    """PostgreSQL can ask for no text with a NUL; where a store can, the job finds nobody. The door takes none."""
+    await registered(bench, *USERS)
+    bad = await created(bench, job(1, registry=RegistryFilter(app_versions=("a\x00",))))
+    good = await created(bench, job(2))
+    paces, failures = Paces(), Failures()
+    for _ in range(FAILURES_LIMIT):
+        await expand(bench.bulk, paces, failures, bench.now)
+    assert (await record(bench, good)).total == len(USERS)
+    stands = await record(bench, bad)
+    assert stands.walked or stands.state is JobState.FAILED
+    assert stands.total == 0

@@ -38,6 +38,7 @@ class JobState(StrEnum):
     UPLOADING = "uploading"  # waits for its list of recipients
     RUNNING = "running"  # recipients are walked, enqueued and sent to
     PAUSED = "paused"  # nothing more is enqueued or handed over until it is resumed
+    FAILED = "failed"  # its walk failed again and again; it stands as a paused one does
     CANCELLED = "cancelled"  # nothing more is sent; who had no record yet gets none
     FINISHED = "finished"  # every recipient's notification has a final status
 
@@ -49,14 +50,22 @@ class Order(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
+    FAIL = "fail"  # of its own walk alone
 
 
 _S = JobState
 
 JOB_TRANSITIONS: dict[JobState, dict[Order, JobState]] = {
     _S.UPLOADING: {Order.START: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
-    _S.RUNNING: {Order.START: _S.RUNNING, Order.PAUSE: _S.PAUSED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+    _S.RUNNING: {
+        Order.START: _S.RUNNING,
+        Order.PAUSE: _S.PAUSED,
+        Order.RESUME: _S.RUNNING,
+        Order.CANCEL: _S.CANCELLED,
+        Order.FAIL: _S.FAILED,
+    },
     _S.PAUSED: {Order.START: _S.PAUSED, Order.PAUSE: _S.PAUSED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+    _S.FAILED: {Order.START: _S.FAILED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED, Order.FAIL: _S.FAILED},
     _S.CANCELLED: {Order.CANCEL: _S.CANCELLED},
     _S.FINISHED: {Order.START: _S.FINISHED},
 }

@@ -28,6 +28,7 @@ from waypost.domain.submission import (
     Word,
     draft,
 )
+from waypost.domain.text import NO_NUL
 from waypost.domain.time import Instant, from_datetime
 
 RATE_LIMIT = 1_000_000
@@ -74,7 +75,11 @@ class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
     platforms: Annotated[
         tuple[
-            Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": "#/components/schemas/Platform"})], ...
+            Annotated[
+                Platform,
+                Meta(max_length=32, pattern=NO_NUL, extra_json_schema={"$ref": "#/components/schemas/Platform"}),
+            ],
+            ...,
         ],
         Meta(max_length=50),
     ] = ()

@@ -25,6 +25,7 @@ from waypost.domain.notification import (
     lane_of,
 )
 from waypost.domain.retry import POLICIES
+from waypost.domain.text import Text
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant, from_datetime, later
 
 STORED_LIMIT_BYTES = 64 * 1024
@@ -33,10 +34,11 @@ TTL_LIMIT_S = 28 * 86_400
 SCHEDULE_LIMIT_MS = 366 * DAY_MS
 DATA_DEPTH_LIMIT = 16
 
-Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
+NO_CONTROLS = r"^[^\x00-\x1f\x7f]+(?!\n)$"
 """No control characters; ``$`` alone would let a last newline through."""
+Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=NO_CONTROLS)]
 Line = Annotated[str, Meta(max_length=256)]
-Word = Annotated[str, Meta(min_length=1, max_length=128)]
+Word = Text
 TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
 NotificationType = NewType("NotificationType", TypeName)
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
@@ -51,7 +53,7 @@ class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
     """A button: its id comes back to the app when it is pressed."""
 
     id: Word
-    title: Annotated[str, Meta(min_length=1, max_length=128)]
+    title: Word
     link: Link | None = None
     icon: Link | None = None
 

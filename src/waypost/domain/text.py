@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from msgspec import Meta
+
+NO_NUL = r"^[^\x00]*$"
+"""PostgreSQL stores every character in a text but this one (manual, section 8.3)."""
+LONGEST = 128
+
+Text = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern=NO_NUL)]
+"""A text that a store keeps in a column, or looks for in one."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """The control characters of Unicode (category Cc) but for tab and line feed."""

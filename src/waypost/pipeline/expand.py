@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from waypost.domain.bulk import PIECE, JobId
+from waypost.domain.bulk import PIECE, JobId, Order
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import AppId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.bulk import Bulk, Walking
 
@@ -14,6 +16,8 @@ WAITING_LIMIT = 50_000
 """Recipients of all jobs together that wait in pieces; more are not walked to."""
 PORTIONS_A_SECOND = 10
 """Into how many pieces a second's worth is spread, where each has PORTION_LEAST then."""
+FAILURES_LIMIT = 3
+"""Steps of one job that may fail in a row; then it has failed, until it is resumed."""
 PORTION_LEAST = 4
 """Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
@@ -55,29 +59,72 @@ class Paces:
         return self._paces.get(job)
 
 
+class Failures:
+    """How often in a row each job's walk has failed; begun anew by whoever takes the role over."""
+
+    def __init__(self) -> None:
+        self._failures: dict[JobId, int] = {}
+
+    def follow(self, walking: Iterable[Walking]) -> None:
+        """Forget jobs that are not walked any more."""
+        self._failures = {each.id: self._failures[each.id] for each in walking if each.id in self._failures}
+
+    def forget(self, job: JobId) -> None:
+        """Begin anew with a job: it went on."""
+        self._failures.pop(job, None)
+
+    def add(self, job: JobId) -> bool:
+        """Count one more, and say whether it is one too many."""
+        self._failures[job] = self._failures.get(job, 0) + 1
+        return self._failures[job] >= FAILURES_LIMIT
+
+
+class Failed(Struct, frozen=True):
+    """A job that was stopped, and the kind of error that its last step ended with."""
+
+    app: AppId
+    id: JobId
+    error: str
+
+
 class Expanded(Struct, frozen=True):
     """What one round came to."""
 
     recipients: int
     moved: bool
     """Some walk went on: there may be more to do at once."""
+    failed: tuple[Failed, ...] = ()
 
 
-async def expand(bulk: Bulk, paces: Paces, now: Instant) -> Expanded:
-    """Walk each running job on by what there is room for, at most a page each."""
+async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> Expanded:
+    """Walk each running job on by what there is room for, at most a page each.
+
+    What is wrong with one job stops no other; Unavailable is the store, and ends the round.
+    """
     running = await bulk.running()
     walking = [each for each in running if not each.walked]
     paces.follow(walking, now)
+    failures.follow(walking)
     room = WAITING_LIMIT - sum(each.waiting for each in running)
-    enqueued, moved = 0, False
+    enqueued, moved, failed = 0, False, list[Failed]()
     for left, each in zip(range(len(walking), 0, -1), walking, strict=True):
         pace = paces.of(each.id)
         most = min(max(0, room) // left, room if pace is None else pace.allowed(now))
         if most > 0:
-            page = await bulk.enqueue(each.app, each.id, most, PIECE)
+            try:
+                page = await bulk.enqueue(each.app, each.id, most, PIECE)
+            except Unavailable:
+                raise
+            except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+                if failures.add(each.id):
+                    failed.append(Failed(each.app, each.id, type(surprise).__name__))
+                continue
+            failures.forget(each.id)
             if pace is not None:
                 pace.spend(page.recipients)
             room -= page.recipients
             enqueued += page.recipients
             moved |= page.moved
-    return Expanded(enqueued, moved)
+    for job in failed:
+        await bulk.order(job.app, job.id, Order.FAIL, now)
+    return Expanded(enqueued, moved, tuple(failed))

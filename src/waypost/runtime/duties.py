@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import format_id
+from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, later
 from waypost.pipeline.erase import erase
-from waypost.pipeline.expand import Paces, expand
+from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import sweep
 from waypost.ports.audit import Audit
@@ -70,6 +70,7 @@ class Duties:
         self._ownership = ownership
         self._expanded = expanded
         self._paces = Paces()
+        self._failures = Failures()
         self._stopping = False
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
@@ -110,8 +111,12 @@ class Duties:
         """Walk bulk jobs on, until there is no room or nobody left."""
         moved = True
         while moved and not self._stopping:
-            expanded = await expand(self._chores.bulk, self._paces, self._crew.clock.now())
+            expanded = await expand(self._chores.bulk, self._paces, self._failures, self._crew.clock.now())
             moved = expanded.moved
+            for each in expanded.failed:
+                job = format_id(NotificationId(each.id))
+                self._crew.telemetry.event(Event.BULK_FAILED, app=each.app, job=job, error=each.error)
+                self._crew.telemetry.count(Metric.BULK_FAILED, app=each.app)
             if expanded.recipients:
                 self._expanded(Lane.BULK)
 

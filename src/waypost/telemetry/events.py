@@ -66,6 +66,7 @@ class Event(Enum):
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)
     USER_ERASED = ("user.erased", Level.INFO)
+    BULK_FAILED = ("bulk.failed", Level.ERROR)
     ERASURE_FAILED = ("erasure.failed", Level.ERROR)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)

@@ -107,6 +107,7 @@ class Metric(Enum):
         ("cache", "result"),
         "Keys looked up in a cache, by what came of it",
     )
+    BULK_FAILED = ("waypost_bulk_failed_total", MetricKind.COUNTER, ("app",), "Bulk jobs stopped as their walk failed")
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 

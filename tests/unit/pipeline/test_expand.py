@@ -10,10 +10,11 @@ from tests.contract.bench import Bench
 from tests.contract.bulk_bench import created, job, leased, taken
 from tests.contract.stores import MemoryUnderTest
 from waypost.domain.bulk import Job, JobId, Order, Recipient
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline import expand as expanding
-from waypost.pipeline.expand import PORTIONS_A_SECOND, Expanded, Pace, Paces, expand
+from waypost.pipeline.expand import FAILURES_LIMIT, PORTIONS_A_SECOND, Expanded, Failed, Failures, Pace, Paces, expand
 from waypost.ports.bulk import Enqueued, Walking
 
 
@@ -23,6 +24,8 @@ class Endless:
     def __init__(self, *rates: int | None) -> None:
         self.jobs = [Walking(JobId(bytes([n])), job().app, rate, False, 0) for n, rate in enumerate(rates)]
         self.enqueued: list[int] = [0 for _ in rates]
+        self.faults: dict[JobId, Exception] = {}
+        self.orders: list[tuple[JobId, Order]] = []
 
     async def running(self) -> list[Walking]:
         """See Bulk."""
@@ -30,10 +33,45 @@ class Endless:
         return [Walking(each.id, each.app, each.rate, False, n) for each, n in waiting]
 
     async def enqueue(self, app: object, wanted: JobId, most: int, piece: int) -> Enqueued:
-        """See Bulk: a page at most."""
+        """See Bulk: a page at most; what is wrong with this job."""
+        if wanted in self.faults:
+            raise self.faults[wanted]
         recipients = min(most, 5_000)
         self.enqueued[wanted[0]] += recipients
         return Enqueued(recipients, moved=recipients > 0)
+
+    async def order(self, app: object, wanted: JobId, order: Order, now: Instant) -> None:
+        """See Bulk."""
+        self.orders.append((wanted, order))
+
+
+@pytest.mark.asyncio
+async def test_a_walk_that_fails_stops_no_other_and_ends_after_three_times() -> None:
+    jobs, failures = Endless(None, 10), Failures()
+    bad = jobs.jobs[0].id
+    jobs.faults = {bad: ValueError("a NUL in a filter")}
+    rounds = [
+        await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+        for _ in range(FAILURES_LIMIT)
+    ]
+    assert [each.failed for each in rounds] == [(), (), (Failed(jobs.jobs[0].app, bad, "ValueError"),)]
+    assert jobs.orders == [(bad, Order.FAIL)]
+
+
+@pytest.mark.asyncio
+async def test_a_job_behind_one_that_fails_is_walked() -> None:
+    """Nothing is counted against a job where the store is away, or that went on since."""
+    jobs, failures = Endless(None, None), Failures()
+    bad = jobs.jobs[0].id
+    for fault in (ValueError("once"), ValueError("twice"), None, ValueError("once again")):
+        jobs.faults = {bad: fault} if fault else {}
+        before = jobs.enqueued[1]
+        await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+        assert jobs.enqueued[1] > before
+    jobs.faults = {bad: Unavailable("for a while")}
+    with pytest.raises(Unavailable):
+        await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+    assert jobs.orders == []
 
 
 @pytest.mark.asyncio
@@ -41,7 +79,7 @@ async def test_no_more_waits_than_the_limit() -> None:
     """However long nobody works them off; two jobs share the room."""
     jobs = Endless(None, None)
     paces = Paces()
-    while (await expand(jobs, paces, Instant(0))).moved:  # type: ignore[arg-type]  # what expand needs of the port
+    while (await expand(jobs, paces, Failures(), Instant(0))).moved:  # type: ignore[arg-type]  # what expand needs of the port
         pass
     assert sum(jobs.enqueued) == expanding.WAITING_LIMIT
     assert max(jobs.enqueued) - min(jobs.enqueued) <= 5_000
@@ -87,7 +125,7 @@ def test_a_slow_job_is_not_cut_into_more_pieces_than_ids_can_name(rate: int, por
 @pytest.mark.asyncio
 async def test_a_job_with_a_rate_does_not_hold_another() -> None:
     jobs = Endless(10, None)
-    expanded = await expand(jobs, Paces(), Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+    expanded = await expand(jobs, Paces(), Failures(), Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
     assert expanded == Expanded(5_000, moved=True)
     assert jobs.enqueued == [0, 5_000]
 
@@ -100,8 +138,8 @@ async def test_a_whole_list_is_walked_in_steps() -> None:
     made: Job = await created(bench, job(registry=None))
     await bench.bulk.add(made.app, made.id, [Recipient(UserId(f"u{n:03}")) for n in range(40)])
     await bench.bulk.order(made.app, made.id, Order.START, bench.now)
-    assert await expand(bench.bulk, Paces(), bench.now) == Expanded(40, moved=True)
-    assert await expand(bench.bulk, Paces(), bench.now) == Expanded(0, moved=False)
+    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(40, moved=True)
+    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(0, moved=False)
     lease = await leased(bench)
     assert len(lease.items) == 40
     assert await bench.settle(lease, *(taken(item, bench.now) for item in lease.items)) == []

@@ -10,6 +10,7 @@ from litestar.params import QueryParameter
 from msgspec import Meta, Struct
 
 from waypost.domain.errors import ErrorCode
+from waypost.domain.text import NO_NUL
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.limits import Visit
@@ -22,7 +23,8 @@ from waypost.ports.audit import Act, AuditEntry, AuditQuery, Ordered
 
 ActGiven = Annotated[Act | None, QueryParameter(description="Only these.", required=False)]
 ByGiven = Annotated[
-    str | None, QueryParameter(max_length=140, min_length=1, description="Ordered by this caller.", required=False)
+    str | None,
+    QueryParameter(max_length=140, min_length=1, pattern=NO_NUL, description="Ordered by this caller.", required=False),
 ]
 
 

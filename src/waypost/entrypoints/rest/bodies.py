@@ -10,6 +10,7 @@ from msgspec import Meta, Raw, Struct
 
 from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
+from waypost.domain.text import NO_NUL
 from waypost.entrypoints.submitting import BATCH_LIMIT
 
 PLATFORM_REF = "#/components/schemas/Platform"
@@ -23,7 +24,9 @@ Base64Url = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+={0,2}$", max_length=128
 
 PrefixText = Annotated[str, Meta(pattern=r"^wp_[a-z2-7]{8}(?!\n)$", min_length=11, max_length=11)]
 
-PlatformName = Annotated[Platform, Meta(max_length=32, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})]
+PlatformName = Annotated[
+    Platform, Meta(max_length=32, pattern=NO_NUL, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})
+]
 TokenText = Annotated[
     str,
     Meta(
@@ -67,7 +70,9 @@ class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
     ids: Annotated[tuple[IdText, ...], Meta(min_length=1, max_length=BATCH_LIMIT)] | None = None
     filter: DeadFilter | None = None
-    cursor: Annotated[str, Meta(max_length=128, description="`next` of the answer before.")] | None = None
+    cursor: Annotated[str, Meta(max_length=128, pattern=NO_NUL, description="`next` of the answer before.")] | None = (
+        None
+    )
     limit: Annotated[int, Meta(ge=1, le=BATCH_LIMIT, description="How many dead letters of a filter at once.")] = 500
     ttl: Seconds | None = None
 

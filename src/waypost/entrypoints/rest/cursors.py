@@ -10,6 +10,8 @@ from waypost.domain.ids import NotificationId
 
 _ID_BYTES = 16
 _NUMBER_BYTES = 8
+_SIGN = 0x80
+"""The highest bit of a number's first byte."""
 
 
 def of_notification(notification_id: NotificationId) -> str:
@@ -34,7 +36,7 @@ def of_number(number: int) -> str:
 
 def number(cursor: str) -> int:
     """The number a page ended with; InvalidRequest where *cursor* was not made here."""
-    return int.from_bytes(_bytes(cursor, _NUMBER_BYTES), "big")
+    return _number(_bytes(cursor, _NUMBER_BYTES))
 
 
 def notification(cursor: str) -> NotificationId:
@@ -45,7 +47,14 @@ def notification(cursor: str) -> NotificationId:
 def target(cursor: str) -> tuple[NotificationId, int]:
     """The notification and target number a page ended with; InvalidRequest where *cursor* was not made here."""
     data = _bytes(cursor, _ID_BYTES + 4)
-    return NotificationId(data[:_ID_BYTES]), int.from_bytes(data[_ID_BYTES:], "big")
+    return NotificationId(data[:_ID_BYTES]), _number(data[_ID_BYTES:])
+
+
+def _number(data: bytes) -> int:
+    """What the stores hold is signed: a larger number was not made here, and none of them could compare it."""
+    if data[0] >= _SIGN:
+        raise _not_ours()
+    return int.from_bytes(data, "big")
 
 
 def _text(data: bytes) -> str:
@@ -58,5 +67,9 @@ def _bytes(cursor: str, size: int) -> bytes:
     except (binascii.Error, ValueError):
         data = b""
     if len(data) != size or _text(data) != cursor:
-        raise InvalidRequest((Fault("cursor", "not one of ours; start again without it"),), ErrorCode.INVALID_CURSOR)
+        raise _not_ours()
     return data
+
+
+def _not_ours() -> InvalidRequest:
+    return InvalidRequest((Fault("cursor", "not one of ours; start again without it"),), ErrorCode.INVALID_CURSOR)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
 from waypost.domain.submission import Moment
+from waypost.domain.text import LONGEST, NO_NUL
 from waypost.domain.time import from_datetime
 from waypost.entrypoints.access import ADMINISTERS, READS
 from waypost.entrypoints.decoding import checked, decode
@@ -34,7 +35,10 @@ _order = msgspec.json.Decoder(DeadReplayOrder)
 
 
 CodeGiven = Annotated[
-    str | None, QueryParameter(max_length=128, description="The provider's own word.", required=False)
+    str | None,
+    QueryParameter(
+        max_length=LONGEST, min_length=1, pattern=NO_NUL, description="The provider's own word.", required=False
+    ),
 ]
 SinceGiven = Annotated[
     str | None,

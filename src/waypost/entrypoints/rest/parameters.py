@@ -10,7 +10,7 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
-from waypost.domain.submission import Identity
+from waypost.domain.submission import NO_CONTROLS, Identity
 from waypost.entrypoints.access import own
 from waypost.entrypoints.decoding import checked
 from waypost.entrypoints.rest.answers import spoken_of
@@ -22,7 +22,8 @@ CursorGiven = Annotated[
     str | None, QueryParameter(max_length=128, min_length=1, description="`next` of the page before.", required=False)
 ]
 UserGiven = Annotated[
-    str | None, QueryParameter(max_length=128, min_length=1, description="Of this user.", required=False)
+    str | None,
+    QueryParameter(max_length=128, min_length=1, pattern=NO_CONTROLS, description="Of this user.", required=False),
 ]
 HeaderKey = Annotated[
     str | None,

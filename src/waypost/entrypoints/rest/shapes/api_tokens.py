@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import DeviceId, UserId, token_hash
+from waypost.domain.text import NO_NUL
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -21,7 +22,7 @@ from waypost.entrypoints.rest.parameters import text_in
 from waypost.entrypoints.rest.registering import register
 from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
 
-Said = Annotated[str, Meta(max_length=128)]
+Said = Annotated[str, Meta(max_length=128, pattern=NO_NUL)]
 
 
 class DeviceInfo(Struct, frozen=True):
