@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from waypost.domain.congestion import CongestionRules, Seen, adjusted, fallen, fresh
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Gone, Outcome, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
 
 ROUND_S = 0.05
@@ -82,6 +82,10 @@ class Concurrency:
         """Something of *lane* is parked because of the limit, among what others of the same provider wait under."""
         self._refused.add(lane)
 
+    def nothing_waits(self) -> None:
+        """Nothing of what was refused is left in the store."""
+        self._refused.clear()
+
     def room_for_parked(self) -> int:
         """How many of what was refused may come back: as many as the roomiest of its lanes has room for."""
         return max(self.room(lane) for lane in self._refused or self._lanes)
@@ -99,7 +103,8 @@ class Concurrency:
         elif isinstance(outcome, (Unanswered, Unreachable)) or (isinstance(outcome, Throttled) and outcome.whole):
             self._seen.overloads += 1
             return
-        self._answered_s = max(self._answered_s, batch.at_s)
+        if not isinstance(outcome, Refused):  # it may be our own, of what was never sent
+            self._answered_s = max(self._answered_s, batch.at_s)
 
     def tick(self, now_s: float, stalled_s: float) -> None:
         """Adjust the limit where a round is over; for *stalled_s* this process stood still since the last tick."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.delivery import Delivery
@@ -80,9 +80,12 @@ class Scopes:
             if least > 0:
                 yield condition, least
 
-    def nothing_came(self, lifted: Iterable[str]) -> None:
+    def nothing_came(self, lifted: Collection[str]) -> None:
         """The store has nothing under these conditions."""
         self._may_have_parked.difference_update(lifted)
+        for circuit in self._circuits.values():
+            if circuit.condition in lifted:
+                circuit.concurrency.nothing_waits()
 
     def parked(self, condition: str) -> None:
         """Something was durably parked under *condition*."""

@@ -180,6 +180,28 @@ def test_a_lane_at_its_share_leaves_the_others_theirs() -> None:
     assert one.room(Lane.CRITICAL) == one.most(Lane.CRITICAL) > 0
 
 
+def test_what_is_refused_without_being_sent_hides_no_overdue_answer() -> None:
+    """A payload that is too large, a token that cannot be one: the provider has not said anything."""
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    sent, kept = Handed(Instant(0), 0.0, 1), Handed(Instant(0), 5.0, 1)
+    one.handed(sent)
+    one.handed(kept)
+    kept.left = 0
+    one.landed(Refused("PayloadTooLarge", "large"), kept, 5.0)
+    assert one.is_late(10.0)
+
+
+def test_what_is_parked_comes_back_by_the_room_of_its_own_lanes() -> None:
+    """A lane that was refused once and has nothing left there does not lift what others wait for."""
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    while one.room(Lane.CRITICAL):
+        one.take(Lane.CRITICAL)
+    one.refused(Lane.BULK)
+    one.nothing_waits()
+    one.refused(Lane.CRITICAL)
+    assert one.room_for_parked() == 0
+
+
 def test_a_count_that_was_lost_never_goes_below_nothing() -> None:
     one = Concurrency(BUDGETS, late_after_s=10.0)
     one.give_back(Lane.LOW)
