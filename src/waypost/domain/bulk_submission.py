@@ -28,7 +28,7 @@ from waypost.domain.submission import (
     Word,
     draft,
 )
-from waypost.domain.text import NO_NUL
+from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant, from_datetime
 
 RATE_LIMIT = 1_000_000
@@ -67,7 +67,7 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         Meta(extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}}),
     ] = {}
     push_type: ApnsPushType | None = None
-    retry_policy: Word | None = None
+    retry_policy: Text | None = None
 
 
 class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -83,7 +83,7 @@ class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
         ],
         Meta(max_length=50),
     ] = ()
-    app_versions: Annotated[tuple[Word, ...], Meta(max_length=50)] = ()
+    app_versions: Annotated[tuple[Text, ...], Meta(max_length=50)] = ()
     locales: Annotated[
         tuple[Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$")], ...],
         Meta(max_length=50, description="A language alone stands for its regions too: de is de-CH as well."),

@@ -38,7 +38,8 @@ NO_CONTROLS = r"^[^\x00-\x1f\x7f]+(?!\n)$"
 """No control characters; ``$`` alone would let a last newline through."""
 Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=NO_CONTROLS)]
 Line = Annotated[str, Meta(max_length=256)]
-Word = Text
+Word = Annotated[str, Meta(min_length=1, max_length=128)]
+"""A short text of the content, which is kept as it came, control characters too."""
 TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
 NotificationType = NewType("NotificationType", TypeName)
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
@@ -61,8 +62,8 @@ class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
 class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
     """An address at a provider that fans out by itself."""
 
-    channel: Annotated[Word, Meta(examples=["fcm"])]
-    kind: Annotated[Word, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
+    channel: Annotated[Text, Meta(examples=["fcm"])]
+    kind: Annotated[Text, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
     name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$", examples=["news"])]
 
 
@@ -110,7 +111,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         ApnsPushType | None,
         Meta(description="For Apple devices alone: anything but an ordinary notification, such as a live activity."),
     ] = None
-    retry_policy: Word | None = None
+    retry_policy: Text | None = None
     type: Annotated[
         TypeName | None, Meta(description="What sort of message it is, in your own words.", examples=["promotion"])
     ] = None

@@ -17,7 +17,14 @@ from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notif
 
 NUL = "a\x00"
 HANDLERS = (*ROUTES, *notify.ROUTES, *api_notifications.ROUTES, *api_tokens.ROUTES)
-CONTENT = {"title", "subtitle", "body", "message", "data", "overrides", "variables", "recipients"}
+CONTENT = {"title", "subtitle", "body", "message", "data", "overrides", "variables", "recipients"} | {
+    "actions",
+    "sound",
+    "category",
+    "thread",
+    "android_channel",
+    "collapse_key",
+}
 """What a notification says is kept as bytes, whole, and bounded as a whole (STORED_LIMIT_BYTES)."""
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Raw, Struct
 
 from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
-from waypost.domain.submission import Identity, Moment, Seconds, Submission, Word
-from waypost.domain.text import NO_NUL
+from waypost.domain.submission import Identity, Moment, Seconds, Submission
+from waypost.domain.text import NO_NUL, Text
 from waypost.entrypoints.submitting import BATCH_LIMIT
 
 PLATFORM_REF = "#/components/schemas/Platform"
@@ -60,7 +60,7 @@ class ReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
 class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
     """Which dead letters; an empty filter is all of them."""
 
-    code: Annotated[Word | None, Meta(description="The provider's own word, such as BadDeviceToken.")] = None
+    code: Annotated[Text | None, Meta(description="The provider's own word, such as BadDeviceToken.")] = None
     user_id: Identity | None = None
     since: Annotated[Moment | None, Meta(description="Resolved at or after this time (RFC 3339).")] = None
 
@@ -97,8 +97,8 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
             "kept: that a subscription has ended is learned from its push service.",
         ),
     ] = None
-    app_version: Word | None = None
-    os_version: Word | None = None
+    app_version: Text | None = None
+    os_version: Text | None = None
     locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
     token_use: Annotated[
         TokenUse, Meta(description="What the token of an iOS device is for; live activities and calls have their own.")
