@@ -91,11 +91,19 @@ async def survive(
     restart: Callable[[], Awaitable[None]] | None = None,
     kills: int = KILLS,
 ) -> Writer:
-    """Kill workers while somebody writes, and the engine once; when all is read, all is as it should be."""
+    """Kill workers while somebody writes, and the engine once; when all is read, all is as it should be.
+
+    One of two at a time: without any the next victim would be their supervisor, whom nobody starts again.
+    """
+
+    async def both() -> bool:
+        return len(service.worker_pids()) == 2
+
     writer = Writer(under_test)
     writing = asyncio.create_task(writer.run())
     for n in range(kills):
         await writer.grown(rng.randrange(20, 80))
+        await until(both, "both workers run")
         await service.kill(rng.choice(service.worker_pids()))
         if n == kills // 2 and restart is not None:
             await restart()
