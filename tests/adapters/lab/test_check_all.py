@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.adapters.lab.test_check import DOC, FILE, checked
-from tests.hurry import HURRIED
+from tests.hurry import HURRIED, PROBED_SOON
 from tests.tables import AddRow
 from waypost.lab.check.cases import CASES
 
@@ -62,7 +62,7 @@ def test_every_case_is_passed_at_every_gateway(tmp_path: Path, table: AddRow) ->
 def _check(directory: Path, names: list[str]) -> dict[tuple[str, str], tuple[str, str]]:
     hook = directory / "hook"
     hook.mkdir(parents=True)
-    (hook / "sitecustomize.py").write_text(HURRIED)
+    (hook / "sitecustomize.py").write_text(HURRIED + PROBED_SOON)
     (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"])
     (directory / "send.py").write_text(SEND)
     keys = "waypost keys create --app demo --caller check > key"
