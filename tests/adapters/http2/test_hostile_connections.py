@@ -139,7 +139,7 @@ async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
         await served.read_to_end()
 
     async with scripted(None, speaks_http1) as port, client(port, None) as one:
-        result = await one.ask()
+        result = await one.ask(deadline_s=0.5)
         assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
 
 
