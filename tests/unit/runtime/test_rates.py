@@ -229,3 +229,9 @@ async def test_lanes_that_wait_share_what_comes_and_one_that_has_nothing_leaves_
     waiting.parked(waiting.conditions[Lane.LOW])
     bench.clock.advance(SECOND_MS)
     assert dict(waiting.turns()) == {Lane.LOW: 40, Lane.BULK: 60}
+
+
+async def test_a_credential_without_a_limit_lifts_no_condition_of_one(bench: Bench) -> None:
+    """What waited for a limit that was taken out is left to ``Parked``, which lifts what no gate does."""
+    unlimited = Waiting(FCM, None, bench.clock)
+    assert CONDITION in unlimited.conditions.values() and not unlimited.held
