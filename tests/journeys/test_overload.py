@@ -23,6 +23,8 @@ TWICE = 0.001
 """So many devices in one may get a notification twice."""
 IDLE = 0.2
 """A provider must be kept busy: 1 / (1 - this), and what is sent twice, bounds the time taken by the ideal time."""
+BRIEFLY_IDLE = 0.4
+"""In a run of some seconds: a pause of a loaded machine weighs more."""
 
 
 @pytest.mark.parametrize("stop_s", [0.0, 1.5 * IMPATIENT_S], ids=["goes on", "stops once"])
@@ -35,7 +37,7 @@ async def test_what_a_slow_provider_holds_is_not_sent_again(
         run = await overloaded(service, await _callers(service, rng), SLOW, 1_500, stop_s=stop_s)
     table("overload", provider="stops once" if stop_s else "goes on", **run.row())
     _each_once(run)
-    _kept_busy(run)
+    _kept_busy(run, BRIEFLY_IDLE)
 
 
 @pytest.mark.survives("a provider of 200 a second", on="embedded", so="20,000 once each, its time used, none lost")
@@ -106,5 +108,5 @@ def _each_once(run: Run) -> None:
     assert all(run.twice[gateway] <= TWICE * run.accepted for gateway in run.queues), run
 
 
-def _kept_busy(run: Run) -> None:
-    assert all(run.idle_share(gateway) < IDLE for gateway in run.queues), run
+def _kept_busy(run: Run, idle: float = IDLE) -> None:
+    assert all(run.idle_share(gateway) < idle for gateway in run.queues), run

@@ -42,8 +42,11 @@ class CongestionRules(Struct, frozen=True):
 
     @property
     def quick_s(self) -> float:
-        """An answer that takes no longer says nothing of a queue, whatever the base delay is."""
-        return self.late_after_s / 20
+        """An answer that takes no longer says nothing of a queue, whatever the base delay is.
+
+        It is a quarter of a second at least: so long may a process that is busy itself take to read it.
+        """
+        return max(self.late_after_s / 20, 0.25)
 
     def allowed_s(self, base_s: float) -> float:
         """The longest answer time that does not speak of a queue: twice the base delay, within bounds."""
