@@ -40,7 +40,7 @@ Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=NO_CONTROLS
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
 """A short text of the content, which is kept as it came, control characters too."""
-TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$")]
+TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=NO_CONTROLS)]
 NotificationType = NewType("NotificationType", TypeName)
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
 
@@ -64,7 +64,7 @@ class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
 
     channel: Annotated[Text, Meta(examples=["fcm"])]
     kind: Annotated[Text, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
-    name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[^\x00-\x1f\x7f]+(?!\n)$", examples=["news"])]
+    name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=NO_CONTROLS, examples=["news"])]
 
 
 class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -129,10 +129,7 @@ class Circuit:
         self.ramp = self._breaker.rules.ramp_start
         self.concurrency.slow_down(now_s)
         self._show(1.0)
-        self.opened_by = LATE
-        if before is BreakerState.CLOSED:
-            named = {"credential": self._credential, **self._scope, "code": LATE}
-            self._telemetry.event(Event.BREAKER_OPENED, **named)
+        self._say_open(before, LATE)
 
     def left(self) -> None:
         """One in flight is back and says nothing; the count may be lost where the place was another scope's since."""
@@ -207,15 +204,18 @@ class Circuit:
     def _say(self, before: BreakerState, outcome: Outcome) -> None:
         is_open = self.state is BreakerState.OPEN
         self._show(float(is_open))
-        if is_open and not isinstance(outcome, Taken):
-            self.opened_by = outcome.code
         if isinstance(outcome, Denied) and not self._scope:
             self._telemetry.event(Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code)
-        if is_open and before is BreakerState.CLOSED:
-            named = {"credential": self._credential, **self._scope, "code": self.opened_by}
-            self._telemetry.event(Event.BREAKER_OPENED, **named)
+        if is_open and not isinstance(outcome, Taken):
+            self._say_open(before, outcome.code)
         elif self.state is BreakerState.CLOSED:
             self._telemetry.event(Event.BREAKER_CLOSED, credential=self._credential, **self._scope)
+
+    def _say_open(self, before: BreakerState, code: str) -> None:
+        self.opened_by = code
+        if before is BreakerState.CLOSED:
+            named = {"credential": self._credential, **self._scope, "code": code}
+            self._telemetry.event(Event.BREAKER_OPENED, **named)
 
     def _show(self, is_open: float) -> None:
         """The metric is the credential's alone: scopes are too many for a label."""

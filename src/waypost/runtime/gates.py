@@ -109,6 +109,9 @@ class LaneGate:
         """The part of the provider that *delivery* was admitted to: it is slow or quick as one."""
         return self._scoped[delivery.notification.id, delivery.n] if self._apart else self.circuit
 
+    def _part(self, scope: Circuit | None) -> Circuit:
+        return scope if self._apart and scope is not None else self.circuit
+
     def admit(self, delivery: Delivery) -> str | Pause | None:
         """Take a place, or say what to wait for; a batch may overshoot the limit by a quarter."""
         if self.circuit.room() <= 0:
@@ -123,7 +126,7 @@ class LaneGate:
         if scope is not None:
             scope.in_flight += 1
             self._scoped[delivery.notification.id, delivery.n] = scope
-        self.part_of(delivery).concurrency.take(self._lane)
+        self._part(scope).concurrency.take(self._lane)
         self._in_flight += 1
         self.circuit.in_flight += 1
         return None
@@ -132,12 +135,12 @@ class LaneGate:
         """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
-        concurrency = self.part_of(delivery).concurrency
+        scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
+        concurrency = self._part(scope).concurrency
         concurrency.give_back(self._lane)
         concurrency.landed(outcome, batch, now_s)
         token = delivery.device.token
         is_past = isinstance(outcome, Unanswered) and concurrency.is_past(batch)
-        scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
         if scope is None:
             if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:
                 return self.circuit.done(outcome, now_s, self._budget, token, is_past=is_past)
@@ -158,8 +161,8 @@ class LaneGate:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
-        self.part_of(delivery).concurrency.give_back(self._lane)
         scope = self._scoped.pop((delivery.notification.id, delivery.n), None)
+        self._part(scope).concurrency.give_back(self._lane)
         if scope is not None:
             scope.left()
 
