@@ -15,7 +15,7 @@ class Rest(Struct, frozen=True):
     """The wait of a delivery that failed while a breaker is open, so that the next probe is another's."""
 
     condition: str
-    """What others wait for meanwhile."""
+    """The condition under which others wait meanwhile."""
     wait_ms: int
     """Longer than until the next probe."""
 
@@ -74,7 +74,7 @@ def failed(breaker: Breaker, now_s: float, *, at_once: bool = False) -> Breaker:
 
 
 def late(breaker: Breaker, now_s: float, jitter: float) -> Breaker:
-    """After an answer that is overdue: open, as after a failure that needs no second one. *jitter* is chance, 0 to 1.
+    """Open the breaker after an overdue answer, as after a failure that needs no second. *jitter* is chance, 0 to 1.
 
     The wait is up to 30 % longer by chance, so that processes which found out together do not probe together.
     """

@@ -71,7 +71,7 @@ class Identity:
         self._certificate = certificate
         """The setting and the file."""
         self._presenting: ssl.SSLContext | None = None
-        """Of connections that present it: this credential's alone."""
+        """The TLS context of connections that present it, this credential's alone."""
         if certificate is not None:
             use_certificate(*certificate, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 

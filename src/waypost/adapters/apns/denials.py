@@ -37,7 +37,7 @@ _decoder = msgspec.json.Decoder(_Debug)
 
 
 def denial_in(event: PoolEvent) -> Denied | None:
-    """What *event* says of the credential; None where it says nothing, or nothing bad."""
+    """Read from *event* that the credential was refused; None where it says nothing of that."""
     match event:
         case GoAwayReceived(debug=debug):
             said = read_json(_decoder, debug)

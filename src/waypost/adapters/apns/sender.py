@@ -212,7 +212,7 @@ class ApnsSender:
         return before.renamed(notification)
 
     def _topic(self, delivery: Delivery) -> str:
-        """What Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
+        """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
         content = delivery.notification.content
         if content.to is not None:
             return f"{self._settings.topic} (broadcast)"

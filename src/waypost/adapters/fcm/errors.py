@@ -107,12 +107,12 @@ class _Message(Struct):
 
 
 class _Said(Struct, frozen=True):
-    """What an error says, as far as it can be read."""
+    """The content of an error, as far as it can be read."""
 
     code: str
     message: str = ""
     fields: tuple[str, ...] = ()
-    """Those of the message that break a rule."""
+    """The fields of the message that break a rule."""
 
 
 _errors = msgspec.json.Decoder(_Error)

@@ -130,7 +130,7 @@ class Desk:
         return n - left
 
     def conditions(self) -> frozenset[str]:
-        """What tasks wait for, besides their time."""
+        """Name the conditions that tasks wait for, besides their time."""
         return frozenset(name for name, heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Entry]:

@@ -84,7 +84,7 @@ Make = Callable[[str | None, bytes, Spoken], ssl.SSLContext]
 
 
 def _read(section: str, ca_file: str | None, make: Make, protocol: Spoken) -> ssl.SSLContext:
-    """What *make* gives for the file as it is now."""
+    """Make a context of the file as it is now."""
     try:
         return make(ca_file, b"" if ca_file is None else Path(ca_file).read_bytes(), protocol)
     except OSError as error:

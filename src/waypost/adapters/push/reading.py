@@ -22,7 +22,7 @@ NOTHING = Raw(b"")
 
 
 def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes | Raw) -> _Json | None:
-    """What *body* says in the shape of *decoder*; None where it says something else, or nests too deeply to be read."""
+    """Decode *body* in the shape of *decoder*; None where it says something else, or nests too deeply to be read."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

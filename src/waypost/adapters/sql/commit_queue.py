@@ -115,7 +115,7 @@ class CommitQueue:
             return taken
 
     def written(self, now: float) -> None:
-        """What was taken last is committed, or will not be."""
+        """Note that what was taken last is committed, or will not be."""
         with self._wake:
             self._pace.ended(now)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _NEWEST_COUNTS: Final = 0.3
-"""How much of the measured pace is the newest commit's."""
+"""The weight of the newest commit in the measured pace."""
 
 
 class Pace:
@@ -44,7 +44,7 @@ class Pace:
         self._began = max(since, self._ended)
 
     def ended(self, now: float) -> None:
-        """What was being written, if anything was, is written or will not be."""
+        """Note that whatever was being written is written, or will not be."""
         if not self._writing:
             return
         row_s = (now - self._began) / self._writing

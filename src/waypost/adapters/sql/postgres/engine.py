@@ -125,4 +125,4 @@ def _wait_for_turn(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     while connection.execute(_TURN).fetchone() != (True,):
         if time.monotonic() >= until_s:
             raise psycopg.errors.LockNotAvailable("another process changes the schema")
-        time.sleep(_AGAIN_S)
+        time.sleep(_AGAIN_S)  # nothing tells when the lock is free but a statement that waits for it
