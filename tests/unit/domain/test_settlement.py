@@ -17,6 +17,7 @@ from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Thrott
 from waypost.domain.retry import EXPONENTIAL, POLICIES, Exhausted, Jitter, RetryPolicy
 from waypost.domain.settlement import (
     ATTEMPTS_KEPT,
+    LAST_CHANCE_MS,
     Again,
     Cancelled,
     Change,
@@ -175,6 +176,32 @@ def test_what_would_be_due_after_its_time_is_expired(outcome: Outcome) -> None:
     assert isinstance(decide(outcome, lasting, POLICY, NOW, 0.0), Again)
 
 
+BEYOND_MS = 2 * HOUR_MS
+PATIENT: list[Outcome] = [
+    Throttled("429", BEYOND_MS),
+    Unreachable("503", "away", BEYOND_MS),
+    Unanswered("500", "error", BEYOND_MS),
+]
+
+
+@pytest.mark.parametrize("outcome", PATIENT)
+def test_a_hint_beyond_the_end_leaves_one_last_attempt_before_it(outcome: Outcome) -> None:
+    lasting = delivery(notification(expires_at=later(NOW, HOUR_MS)))
+    last = later(NOW, HOUR_MS - LAST_CHANCE_MS)
+    settlement = decide(outcome, lasting, POLICY, NOW, 0.0)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at == last
+    assert isinstance(decide(outcome, lasting, POLICY, last, 0.0), Expired)
+
+
+@pytest.mark.parametrize("outcome", PATIENT)
+def test_the_last_attempt_keeps_to_our_own_delay(outcome: Outcome) -> None:
+    soon = delivery(notification(expires_at=later(NOW, LAST_CHANCE_MS + 500)))
+    settlement = decide(outcome, soon, POLICY, NOW, 0.0)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at == IN_1S
+
+
 @pytest.mark.parametrize(
     ("outcome", "spends"), [(DENIED, False), (UNREACHABLE, False), (THROTTLED, False), (UNANSWERED, True)]
 )
@@ -198,8 +225,10 @@ def test_a_longer_hint_is_kept_to_at_an_open_breaker() -> None:
         assert settlement.due_at == later(NOW, 7_000)
 
 
-@pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE])
-def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(outcome: Denied | Unreachable) -> None:
+@pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE, THROTTLED])
+def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(
+    outcome: Denied | Unreachable | Throttled,
+) -> None:
     ending = delivery(notification(expires_at=IN_1S))
     assert decide(outcome, ending, POLICY, NOW, 0.0, REST) == Parked(REST.condition, IN_1S, outcome.code)
     ended = delivery(notification(expires_at=NOW))
