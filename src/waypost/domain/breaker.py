@@ -83,7 +83,7 @@ def late(breaker: Breaker, now_s: float, jitter: float) -> Breaker:
 
 
 def held(breaker: Breaker, now_s: float, wait_s: float) -> Breaker:
-    """After the provider asked for a pause of the whole credential: open for as long, but no longer than between probes.
+    """After the provider asked for a pause of the whole credential: open for as long, but not past the next probe.
 
     Who asks for hours may be well in a minute (the hint may be of something between us), and one probe is no load.
     """

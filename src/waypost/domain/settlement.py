@@ -147,7 +147,7 @@ def decide(
 
 
 def _due_at(delivery: Delivery, now: Instant, own_ms: int, hint_ms: int | None) -> Instant:
-    """After our own delay and the provider's hint; where the hint goes beyond the end, once more shortly before that."""
+    """After our own delay and the provider's hint; where the hint goes beyond the end, once more before that."""
     due_at, own_at = later(now, max(own_ms, hint_ms or 0)), later(now, own_ms)
     last_chance = later(delivery.notification.expires_at, -LAST_CHANCE_MS)
     if due_at >= delivery.notification.expires_at and now < last_chance:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def in_turns(n: int, queues: Sequence[Iterable[T]]) -> list[T]:
-    """Take at most *n* from *queues*: of each its share, then again of those that have more. No more is read than taken."""
+    """Take at most *n* from *queues*: of each its share, then of those that have more. No more is read than taken."""
     taken: list[T] = []
     waiting = [iter(queue) for queue in queues]
     while waiting and len(taken) < n:

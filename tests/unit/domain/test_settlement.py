@@ -17,7 +17,6 @@ from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Thrott
 from waypost.domain.retry import EXPONENTIAL, POLICIES, Exhausted, Jitter, RetryPolicy
 from waypost.domain.settlement import (
     ATTEMPTS_KEPT,
-    LAST_CHANCE_MS,
     Again,
     Cancelled,
     Change,
@@ -176,32 +175,6 @@ def test_what_would_be_due_after_its_time_is_expired(outcome: Outcome) -> None:
     assert isinstance(decide(outcome, lasting, POLICY, NOW, 0.0), Again)
 
 
-BEYOND_MS = 2 * HOUR_MS
-PATIENT: list[Outcome] = [
-    Throttled("429", BEYOND_MS),
-    Unreachable("503", "away", BEYOND_MS),
-    Unanswered("500", "error", BEYOND_MS),
-]
-
-
-@pytest.mark.parametrize("outcome", PATIENT)
-def test_a_hint_beyond_the_end_leaves_one_last_attempt_before_it(outcome: Outcome) -> None:
-    lasting = delivery(notification(expires_at=later(NOW, HOUR_MS)))
-    last = later(NOW, HOUR_MS - LAST_CHANCE_MS)
-    settlement = decide(outcome, lasting, POLICY, NOW, 0.0)
-    assert isinstance(settlement, Again)
-    assert settlement.due_at == last
-    assert isinstance(decide(outcome, lasting, POLICY, last, 0.0), Expired)
-
-
-@pytest.mark.parametrize("outcome", PATIENT)
-def test_the_last_attempt_keeps_to_our_own_delay(outcome: Outcome) -> None:
-    soon = delivery(notification(expires_at=later(NOW, LAST_CHANCE_MS + 500)))
-    settlement = decide(outcome, soon, POLICY, NOW, 0.0)
-    assert isinstance(settlement, Again)
-    assert settlement.due_at == IN_1S
-
-
 @pytest.mark.parametrize(
     ("outcome", "spends"), [(DENIED, False), (UNREACHABLE, False), (THROTTLED, False), (UNANSWERED, True)]
 )
@@ -216,13 +189,6 @@ def test_what_fails_at_an_open_breaker_leaves_the_next_probe_to_another(
         return
     assert isinstance(settlement, Again)
     assert (settlement.due_at, settlement.spends_attempt) == (IN_5S, spends)
-
-
-def test_a_longer_hint_is_kept_to_at_an_open_breaker() -> None:
-    for outcome in (Unreachable("503", "away", 7_000), Throttled("429", 7_000), Unanswered("500", "error", 7_000)):
-        settlement = decide(outcome, delivery(), POLICY, NOW, 0.0, REST)
-        assert isinstance(settlement, Again)
-        assert settlement.due_at == later(NOW, 7_000)
 
 
 @pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE, THROTTLED])

@@ -31,7 +31,7 @@ _AS_BEFORE = "RESET lock_timeout"
 
 
 def upgrade() -> None:
-    """Make the indexes: on PostgreSQL on each partition, which stops nobody, then on the whole, which takes those in."""
+    """Make the indexes: on PostgreSQL on each partition, which stops nobody, then on the whole."""
     if op.get_bind().dialect.name != "postgresql":
         for table, where in _WHERE.items():
             columns = ["lane", "app", "due_at", "shard"]
