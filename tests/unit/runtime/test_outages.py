@@ -10,11 +10,13 @@ import pytest
 from tests.unit.runtime.bench import APNS, FCM
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.notification import Channel
+from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Denied, Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS
-from waypost.runtime.gates import TRICKLE
+from waypost.ports.sender import Capabilities
+from waypost.runtime.gates import TRICKLE, Gates
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -160,3 +162,11 @@ async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> 
         await bench.turn(loop)
         await bench.pass_time(loop, 120)
     assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 30
+
+
+@pytest.mark.parametrize(("parks", "room"), [(True, TRICKLE), (False, 0)])
+async def test_where_nothing_can_be_parked_nothing_is_leased_that_cannot_be_sent(parks: bool, room: int) -> None:
+    """The drop-in's queue is the stream itself: what it took would come back at once."""
+    gates = Gates({FCM: Capabilities(Channel("fcm"), 10_000, 1_000, 4096)}, {}, BreakerRules(), Silent(), parks=parks)
+    gates.of(Lane.NORMAL)[FCM].circuit.done(Denied("403", "the key was refused"), 0.0, 100)
+    assert gates.room(Lane.NORMAL, 1.0, 1.0) == room
