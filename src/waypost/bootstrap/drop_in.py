@@ -144,7 +144,7 @@ async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> Redi
 def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemClock, log: Telemetry) -> Crew:
     rate = RateGate(sender.credential, Rate(PLUGIN.rate), MemoryLimiter(clock), clock, log, parks=False)
     rates = {sender.credential: rate}
-    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates)
+    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates, parks=False)
     return Crew(
         work=work,
         devices=tokens,

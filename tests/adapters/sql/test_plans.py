@@ -18,6 +18,8 @@ HOT = {
     "apps with fresh rows": lease._NEXT_APP,
     "scheduled": release._WHOLE,
     "due receipts": release._DUE,
+    "scheduled of an app": release._WHOLE_OF_APP,
+    "due receipts of an app": release._DUE_OF_APP,
     "lifted receipts": release._LIFTED,
     "notifications": release._NOTIFICATIONS,
     "receipts": release._RECEIPTS,
@@ -71,6 +73,21 @@ def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path
     connection.close()
     assert all(step.startswith("SEARCH") for step in steps), steps
     assert name not in OF_ONE_APP or "(app=?" in steps[0], steps
+
+
+@pytest.mark.parametrize("table", [0, 1])
+def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int, tmp_path: Path) -> None:
+    """Two to find them, and one to see whether anything of it is due, by all that it asks for."""
+    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    connection = connect(tmp_path / "a.db")
+    sql = f"EXPLAIN QUERY PLAN {release._APPS_DUE[table]}"
+    steps = [row[3] for row in connection.execute(sql, (1,) * 4).fetchall()]
+    connection.close()
+    index = ("notification_due_of_app", "receipt_due_of_app")[table]
+    searches = [step for step in steps if f"USING COVERING INDEX {index}" in step]
+    assert [step.startswith("SEARCH") for step in searches] == [True] * 3, steps
+    assert any("lane=? AND app=? AND due_at" in step for step in searches), steps
+    assert not any(step.startswith("SCAN") and "found" not in step for step in steps), steps
 
 
 def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ class MemoryStore:
         self.overtaken: set[int] = set()
         """Leases of which something was taken over."""
         self.last_app: dict[Lane, AppId] = {}
+        self.released: dict[AppId, int] = {}
+        """When something of an app was released last, in the same count."""
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
