@@ -18,6 +18,7 @@ from waypost.ports.work import NotOpen, Withdrawn
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
+
 @pytest_asyncio.fixture
 async def on_postgres(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
     """An empty store."""

@@ -22,6 +22,8 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.work import Acceptance, Accepted, Arrival, Replay, Work
 from waypost.telemetry import Level
 
+LONG_S = 10.0
+
 
 class Behind(Service):
     """A service whose notifications are rows, and whose log is lines."""
@@ -29,7 +31,7 @@ class Behind(Service):
     def __init__(self, store: SqlUnderTest, work: Work, settings: RestSettings) -> None:
         super().__init__(settings)
         self.lines = io.BytesIO()
-        log = JsonLinesSink(self.lines, Level.DEBUG)
+        self._log = log = JsonLinesSink(self.lines, Level.DEBUG)
         self.taken = Noting(work)
         self._stored = store
         self.keys = store.keys  # type: ignore[assignment]  # the port's others
@@ -48,6 +50,7 @@ class Behind(Service):
 
     def log_faults(self) -> list[str]:
         """Lines that say that something was not foreseen, and those that hold what was sent."""
+        assert self._log.flush(LONG_S)
         lines = self.lines.getvalue().decode().splitlines()
         secret = self.made.text.rpartition("_")[2]
         bad = ('"request.failed"', '"stage.failed"', MARK, secret)
