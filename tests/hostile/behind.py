@@ -38,7 +38,10 @@ class Behind(Service):
         behind: dict[str, Any] = {"telemetry": log, "clock": store.clock}
         intake = replace(self.api.intake, work=self.taken, dedup=store.dedup, **behind)
         callers = Authenticator(store.keys, self.tokens, self.api.device_caps, store.clock, settings.key_cache_s, log)
-        stored = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        stored: dict[str, Any] = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        stored |= {"devices": store.devices, "opt_outs": store.opt_outs, "audit": store.audit, "outbox": store.outbox}
+        jobs = replace(self.api.bulk, bulk=store.bulk_of(work), views=store.bulk_views)
+        stored |= {"bulk": jobs, "erasures": store.erasures_of(work)}
         self.api = replace(self.api, intake=intake, **stored, **behind)
         self.app = build_app(self.api)
 
@@ -81,9 +84,11 @@ class Noting:
 
 
 @asynccontextmanager
-async def behind(folder: Path, settings: RestSettings = DEFAULTS) -> AsyncIterator[Behind]:
-    """With its keys, until the block ends."""
-    store = SqlUnderTest(f"sqlite:///{folder / 'waypost.db'}")
+async def behind(
+    folder: Path, settings: RestSettings = DEFAULTS, database: str | None = None
+) -> AsyncIterator[Behind]:
+    """With its keys, until the block ends; on the *database* of that URL, or a file in *folder*."""
+    store = SqlUnderTest(database or f"sqlite:///{folder / 'waypost.db'}")
     await store.open()
     try:
         (work,) = await store.open_workers(1)
