@@ -113,7 +113,7 @@ async def _statuses(client: httpx.AsyncClient, asked: list[Asked]) -> dict[Asked
 
 
 async def _ask(client: httpx.AsyncClient, method: str, target: str) -> int:
-    body = None if method in ("get", "delete") else {}
+    body: dict[str, Any] | None = None if method in ("get", "delete") else {}
     url = client.base_url.copy_with(raw_path=target.encode())
     return (await client.request(method, url, json=body)).status_code
 
