@@ -84,9 +84,7 @@ class Noting:
 
 
 @asynccontextmanager
-async def behind(
-    folder: Path, settings: RestSettings = DEFAULTS, database: str | None = None
-) -> AsyncIterator[Behind]:
+async def behind(folder: Path, settings: RestSettings = DEFAULTS, database: str | None = None) -> AsyncIterator[Behind]:
     """With its keys, until the block ends; on the *database* of that URL, or a file in *folder*."""
     store = SqlUnderTest(database or f"sqlite:///{folder / 'waypost.db'}")
     await store.open()

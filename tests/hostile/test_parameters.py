@@ -127,7 +127,9 @@ async def _keyed(door: Any, told: bytes) -> str:
     key = told.decode("latin-1")
     if not key.isascii() or not key.isprintable() or len(key) > 4_000:
         return "no metadata"  # its own client refuses that
-    return await _code(door.stub.Submit(pb.Submission(user_id="ann", title="t"), metadata=[*door.key, ("idempotency-key", key)]))
+    return await _code(
+        door.stub.Submit(pb.Submission(user_id="ann", title="t"), metadata=[*door.key, ("idempotency-key", key)])
+    )
 
 
 async def _code(call: Any) -> str:

@@ -236,7 +236,9 @@ def _record(store: MemoryStore, row: JobRow) -> JobRecord:
         waits = NotificationStatus.CANCELLED if is_cancelled else NotificationStatus.PENDING
         counts[waits] += row.total - counts.total()
     uploaded = len(row.recipients)
-    return JobRecord(row.job, row.state, uploaded, row.walked, row.total, row.left_out, dict(counts), row.finished_at, row.failure)
+    return JobRecord(
+        row.job, row.state, uploaded, row.walked, row.total, row.left_out, dict(counts), row.finished_at, row.failure
+    )
 
 
 def _matches(device: Device, registry: RegistryFilter) -> bool:

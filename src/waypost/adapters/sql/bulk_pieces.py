@@ -103,7 +103,9 @@ class Pieces:
 
         One that cannot be read waits for its job's next turn; after three in a row that job is ``failed``.
         """
-        while (row := await self._database.read_to_lease(lambda connection: self._next(connection, shards))) is not None:
+        while (
+            row := await self._database.read_to_lease(lambda connection: self._next(connection, shards))
+        ) is not None:
             try:
                 read = await self._read(row)
             except Unavailable:
