@@ -282,6 +282,7 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
     version = "UPDATE alembic_version SET version_num = '0007' RETURNING version_num"
     with psycopg.connect(emptied_postgres, autocommit=True) as connection:
         connection.execute("DROP INDEX notification_of_app, notification_due_of_app, receipt_due_of_app")
+        connection.execute("ALTER TABLE bulk_job DROP COLUMN failure")
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
     prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Final
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 from waypost.adapters.fcm.plugin import PLUGIN
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL
-from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.redis.jobs import RedisJobs
 from waypost.adapters.redis.opening import redis_of
@@ -57,10 +56,10 @@ AWAY_S: Final = 1.0
 
 def serve(environ: Mapping[str, str]) -> int:
     """Serve until SIGTERM or SIGINT; the exit status. What speaks against it is one line of the log, too."""
-    log = JsonLinesSink(sys.stderr.buffer, service=PROFILE)
+    log = JsonLinesSink(standard_error(), service=PROFILE)
     try:
         settings = drop_in(environ)
-        log = JsonLinesSink(sys.stderr.buffer, settings.level, service=PROFILE)
+        log = JsonLinesSink(standard_error(), settings.level, service=PROFILE)
         log.event(Event.PROCESS_STARTING, workers=1, pid=os.getpid())
         uvloop.run(_until_told(settings, log))
     except ConfigurationError as wrong:

@@ -84,6 +84,7 @@ class JobRow(Struct):
     total: int = 0
     left_out: int = 0
     finished_at: Instant | None = None
+    failure: str | None = None
 
 
 class Told(Struct, frozen=True):

@@ -197,6 +197,7 @@ bulk_job = Table(
     Column("left_out", Integer, nullable=False),  # those who had opted out, or were gone when their turn came
     Column("uploaded", Integer, nullable=False),  # recipients of the list
     Column("finished_at", Integer),
+    Column("failure", Text),  # why it is, or was, failed
     Index("bulk_job_id", "id", unique=True),
     Index("bulk_job_created", "created_at", unique=True),
     Index("bulk_job_key", "key", unique=True, sqlite_where=text("key IS NOT NULL")),

@@ -132,7 +132,7 @@ class SqlWork:
             self._follow_shards()
             rows = await read(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
         if rows == _DEPTH_COUNTED:
-            return max(rows, await read(lambda connection: open_in(connection, lane)))
+            return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         if lane is Lane.BULK:
             rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
