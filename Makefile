@@ -48,7 +48,7 @@ chaos: install ## kill, freeze and poison workers under load, for long (KILLS=20
 	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
 
 faults: install ## kill, freeze, cut off and fill up servers, three of a kind too, and workers; print the table of what was survived
-	@$(BIN)/python -m pytest -q -m "faults or survives or long" tests
+	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests
 
 MATRICES := faults errors hostile interop kills lab judges
 MATRIX_faults := tests/journeys/test_fault_matrix.py

@@ -92,7 +92,7 @@ class Proxy:
             while data := await reader.read(CHUNK):
                 await self._flowing.wait()
                 if self.delay_s:
-                    await asyncio.sleep(self.delay_s)
+                    await asyncio.sleep(self.delay_s)  # the slowness itself
                 writer.write(data)
                 await writer.drain()
         except ConnectionError:

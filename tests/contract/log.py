@@ -58,7 +58,7 @@ async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, in
         try:
             answers = {at: await asyncio.wrap_future(each) for at, each in found.items()}
         except KafkaException:  # a topic that was just made has no leader yet
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_LOOK_S)  # nothing tells when there is a leader
             continue
         return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
 
@@ -207,7 +207,7 @@ class LogUnderTest(SqlUnderTest):
             except KafkaException as failed:
                 if failed.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
                     raise
-            time.sleep(_LOOK_S)
+            time.sleep(_LOOK_S)  # a coordinator that is being loaded tells nobody when it is
 
     def _is_moving(self) -> bool:
         """Whether partitions are about to go from one worker to another."""

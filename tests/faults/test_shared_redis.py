@@ -81,7 +81,7 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(
     began_s = asyncio.get_running_loop().time()
     while Event.REDIS_BACK not in noted.events:
         await world.go_on()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # nothing tells when there is another primary
     took_s = asyncio.get_running_loop().time() - began_s
     for _ in range(10):
         await world.go_on()
@@ -124,7 +124,7 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
         redis_cluster.up()
         while Event.REDIS_BACK not in noted.events:
             await world.go_on()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nothing tells when the cluster is whole
         await world.go_on()
     finally:
         await one.stop()

@@ -79,7 +79,7 @@ def _listening(process: subprocess.Popen[str], port: int) -> int:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return port
-        time.sleep(0.02)
+        time.sleep(0.02)  # a foreign server tells nobody when it listens
     raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
 
 

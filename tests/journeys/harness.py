@@ -45,7 +45,7 @@ async def until(condition: Callable[[], Awaitable[Any]], what: str, deadline_s: 
                 return found
         if time.monotonic() > ends_s:
             raise TimeoutError(f"after {deadline_s:.0f} s still not: {what}")
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(POLL_S)  # processes are asked from outside, by polls
 
 
 @dataclass(frozen=True)

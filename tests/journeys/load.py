@@ -107,7 +107,7 @@ class Load:
         async def caller() -> None:
             while not self._stopping and self._count < limit:
                 await self.submit(self.compose())
-                await asyncio.sleep(pause_s)
+                await asyncio.sleep(pause_s)  # the rate of the load
 
         async with asyncio.TaskGroup() as callers:
             for _ in range(width):
@@ -155,7 +155,7 @@ class Load:
             assert status in (0, 408, 429, 503) or answer["code"] == "in_progress", answer
             code = answer["code"]
             self.ledger.refusals[code] = self.ledger.refusals.get(code, 0) + 1
-            await asyncio.sleep(RETRY_PAUSE_S)
+            await asyncio.sleep(RETRY_PAUSE_S)  # a caller that was refused rests before it asks again
 
     async def submit_together(self, bodies: list[Json]) -> list[Entry]:
         """One batch, said until it is answered; everything in it must be accepted."""

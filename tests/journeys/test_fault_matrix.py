@@ -73,7 +73,6 @@ HOLES = (
 )
 CONNECTIONS = (
     Fault("GOAWAY, all processed", ({"goaway": {"last_stream": "all"}},)),
-    Fault("GOAWAY, none processed", ({"goaway": {"last_stream": "none"}},)),
     Fault("GOAWAY, half processed", ({"goaway": {"last_stream": "half", "hold_ms": 100}},)),
     Fault("GOAWAY, graceful", ({"goaway": {"graceful": True, "hold_ms": 100}},)),
     Fault("connection drop", ({"drop": True},)),
@@ -87,25 +86,39 @@ CONNECTIONS = (
     Fault(
         "OAuth invalid_grant", ({"answer": {"status": 400, "reason": "invalid_grant"}},), where="oauth", revokes=True
     ),
-    Fault("silent streams, PING answered", ({"black_hole": {"scope": "streams"}},)),
     Fault("topic refused", ({"answer": {"status": 400, "reason": "TopicDisallowed"}},), where="apns"),
     Fault("403 without a word", ({"answer": {"status": 403, "body": " "}},), where="webpush"),
     Fault("key refused", ({"answer": {"status": 403, "reason": "InvalidProviderToken"}},), where="apns"),
+)
+SLOW = (
+    Fault("GOAWAY, none processed", ({"goaway": {"last_stream": "none"}},)),
+    Fault("silent streams, PING answered", ({"black_hole": {"scope": "streams"}},)),
     Fault("silent connection", ({"black_hole": {"scope": "connection"}},)),
 )
+"""What takes longest, and what the client sees and does then its own tests show: test_hostile_connections and
+test_hostile_server."""
 PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((each,) for each in CONNECTIONS))
 """Faults of single requests share a phase, each with users of its own; those that stop other requests, too, are alone:
 what a connection does, and 429, after which a push service is given the pause that it asked for."""
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "phases",
+    [
+        pytest.param(PHASES, id="most"),
+        pytest.param(tuple((each,) for each in SLOW), id="slow", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.asyncio
-async def test_no_fault_gets_anything_stuck_or_lost(tmp_path: Path, rng: random.Random, table: AddRow) -> None:
+async def test_no_fault_gets_anything_stuck_or_lost(
+    phases: tuple[tuple[Fault, ...], ...], tmp_path: Path, rng: random.Random, table: AddRow
+) -> None:
     """During a fault every delivery is final, due or parked; after it all of them end as the row says."""
     async with running(
         tmp_path, sitecustomize=HURRIED + PROBED_SOON, workers=1, app={"retry": {"default": RETRIES}}
     ) as service:
-        for phase in PHASES:
+        for phase in phases:
             await _run_phase(service, phase, rng, table)
 
 

@@ -69,7 +69,7 @@ async def test_a_container_that_was_paused_goes_on_as_if_nothing_had_been(
         everyone = [service.pid, *service.worker_pids()]
         for pid in everyone:
             os.kill(pid, signal.SIGSTOP)
-        await asyncio.sleep(PAUSED_S)
+        await asyncio.sleep(PAUSED_S)  # what is tried is that time passes
         for pid in everyone:  # the supervisor first: it has heard of nobody yet
             os.kill(pid, signal.SIGCONT)
         await service.lab.heal()

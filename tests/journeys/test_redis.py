@@ -131,7 +131,7 @@ async def bypassed(service: Service) -> bool:
 async def more_hits(service: Service) -> bool:
     """Whether Redis answers some more."""
     before = (await lookups(service))["hit"]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.05)  # the load goes on meanwhile; who calls asks again
     return (await lookups(service))["hit"] > before
 
 

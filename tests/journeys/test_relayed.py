@@ -19,10 +19,8 @@ from tests.engines import beside, run_sql
 from tests.journeys.balance import balance
 from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.journeys.test_postgres import all_refused
 from tests.tables import AddRow
-
-PAUSED_S = 6.0
-"""Longer than a worker waits for an answer, shorter than a lease."""
 
 pytestmark = pytest.mark.asyncio
 
@@ -60,7 +58,7 @@ async def test_what_is_carried_outlives_workers_broker_and_store(
         kills = [await service.kill(rng.choice(service.worker_pids()))]
         await load.grown(60)
         await _harm_redis(redis_alone, load, service)
-        kills += await _harm_postgres(postgres_alone, load)
+        kills += await _harm_postgres(postgres_alone, load, service)
         load.stop()
         await callers
         result = await balance(service, load.ledger, kills=kills)
@@ -85,7 +83,7 @@ async def _harm_redis(redis: Redis, load: Load, service: Service) -> None:
     await load.grown(60)
 
 
-async def _harm_postgres(postgres: Postgres, load: Load) -> list[Kill]:
+async def _harm_postgres(postgres: Postgres, load: Load, service: Service) -> list[Kill]:
     """What was in flight then may come twice."""
     before = time.time()
     await asyncio.to_thread(postgres.kill)
@@ -94,7 +92,7 @@ async def _harm_postgres(postgres: Postgres, load: Load) -> list[Kill]:
     kills = [Kill(before, time.time())]
     before = time.time()
     postgres.freeze()
-    await asyncio.sleep(PAUSED_S)  # what is tried is that time passes
+    await all_refused(service)  # no worker waits for an answer any more
     postgres.thaw()
     await load.grown(60)
     return [*kills, Kill(before, time.time())]

@@ -21,7 +21,7 @@ NEVER = 0.001
 
 async def until(senders: Senders, holds: Callable[[], bool]) -> None:
     """Ask the lab, in this very process, for something until it has come so far."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await senders.admin("GET", "/queues")
 

@@ -71,7 +71,7 @@ async def eventually(holds: RedisHolds, arrivals: list[Arrival]) -> list[Held]:
         try:
             return await holds.hold(arrivals)
         except RedisAway:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nothing tells when the server is there again
 
 
 async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:

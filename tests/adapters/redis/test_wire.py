@@ -64,7 +64,7 @@ async def eventually(wire: Wire) -> None:
         with contextlib.suppress(RedisAway):
             await wire.execute([("PING",)])
             return
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # nothing tells when the server is there again
 
 
 async def test_replies_come_in_the_order_of_their_commands(wire: Wire) -> None:

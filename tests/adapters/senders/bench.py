@@ -94,7 +94,7 @@ async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outco
 
     sender.send(deliveries, report)
     returned = True
-    await asyncio.wait_for(done.wait(), 30)
+    await asyncio.wait_for(done.wait(), 60)
     return [reported[id(one)] for one in deliveries]
 
 

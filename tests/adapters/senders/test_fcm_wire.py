@@ -48,7 +48,7 @@ class Seen(Silent):
 
     async def until(self, event: Event, times: int = 1) -> None:
         """Wait until it has happened so often."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.told(event)) < times:
                 self._more.clear()
                 await self._more.wait()
@@ -169,7 +169,7 @@ async def test_critical_and_high_go_before_what_waits_already(fcm_settings: FcmS
 
     sender.send(waiting, report)
     sender.send(urgent, report)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await done.wait()
     await sender.stop(1)
     by_reserve, by_room = [ended.index(one) for one in urgent]

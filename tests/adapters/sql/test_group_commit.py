@@ -127,7 +127,7 @@ async def test_a_lock_file_that_fails_refuses_in_time_and_is_tried_again(open_at
     failing.close()
     writer.lock = failing
     outcome = commits.submit(INSERT_PATIENTLY, ("outcome", 1))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(Unavailable):
             await commits.submit(INSERT, ("accept", 1))
         writer.lock = sound

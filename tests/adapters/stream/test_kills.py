@@ -181,7 +181,7 @@ async def find(owner: Owner, settled: Sequence[int]) -> str:
                 await worker.work.settle(lease, [answers(item, *left)])
             if not lease.items and found == "acknowledged":
                 found = "found settled"
-            await asyncio.sleep(IDLE_MS / 1000 / 4)
+            await asyncio.sleep(IDLE_MS / 1000 / 4)  # idleness is what hands work over, and nothing tells of it
     finally:
         await worker.close()
     assert [row["status"] for row in owner.log()] == ["sent"], "one row, closed"

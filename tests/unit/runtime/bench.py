@@ -196,7 +196,7 @@ class LaneBench:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Turn the event loop until a thing is so; ten seconds are for ever."""
-    async with asyncio.timeout(10):
+    """Turn the event loop until a thing is so; a minute is for ever."""
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110 - asks the parts under test, which tell nobody
             await asyncio.sleep(0.001)
