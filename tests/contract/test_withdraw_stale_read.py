@@ -13,8 +13,8 @@ import pytest_asyncio
 from tests.contract.bench import OTHER_APP, Bench
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.progress import NotOpen, Withdrawn
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import NotOpen, Withdrawn
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
