@@ -30,7 +30,7 @@ from benchmarks.programs import in_rust
 from benchmarks.stores import spent_s, up
 from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
-from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.bench.programs import Gateway, cpu_s, gateway
 from waypost.bench.rows import Row, row
 from waypost.bootstrap.drop_in import consume
@@ -178,7 +178,7 @@ def _serve() -> None:
 async def _until_told(settings: Any) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    await consume(settings, JsonLinesSink(sys.stderr.buffer, Level.WARNING), stop)
+    await consume(settings, JsonLinesSink(standard_error(), Level.WARNING), stop)
 
 
 if __name__ == "__main__":

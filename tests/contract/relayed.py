@@ -30,7 +30,6 @@ from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.broker import Broker
-from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.telemetry.sink import Silent
@@ -74,11 +73,6 @@ class CarriedUnderTest(SqlUnderTest):
             self.relays[id(worker)] = relay
             workers.append(worker)
         return workers
-
-    @property
-    def outbox(self) -> OutboxView:
-        """What operators see."""
-        return self._opened.outbox
 
     def database_of(self, worker: Work) -> Database:
         """A worker's database."""

@@ -28,6 +28,7 @@ from waypost.ports.holds import Holds
 from waypost.ports.journal import Journal, JournalRow
 from waypost.ports.keys import Keys
 from waypost.ports.marks import Marks
+from waypost.ports.outbox import OutboxView
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
@@ -212,6 +213,11 @@ class SqlUnderTest:
     def retention(self) -> Retention:
         """See StoreUnderTest."""
         return self._opened.retention
+
+    @property
+    def outbox(self) -> OutboxView:
+        """What operators see."""
+        return self._opened.outbox
 
     async def close(self) -> None:
         """See StoreUnderTest."""

@@ -18,14 +18,14 @@ from tests.contract.bulk_bench import (
     walked,
 )
 from tests.contract.stores import StoreUnderTest
-from waypost.domain.bulk import JOB_TRANSITIONS, Job, JobState, Order, Recipient, RegistryFilter
+from waypost.domain.bulk import FAILURES_LIMIT, JOB_TRANSITIONS, Job, JobState, Order, Recipient, RegistryFilter
 from waypost.domain.delivery import Target
 from waypost.domain.device import Platform
 from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.notification import APNS, Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
-from waypost.pipeline.expand import FAILURES_LIMIT, Failures, Paces, expand
+from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.ports.bulk import JobConflict, JobCreated
 from waypost.ports.work import Replay, Settled
 
@@ -219,6 +219,15 @@ async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(order: Order,
     await bench.settle(lease, *(taken(item, bench.now) for item in lease.items))
     assert await bench.bulk.order(APP, made.id, Order.RESUME, bench.now) is JobState.RUNNING
     assert users_of(await leased(bench)) == USERS[2:6], "who is on the way is not sent to twice"
+
+
+async def test_a_failed_job_says_what_kind_of_error_it_was_until_it_goes_on(bench: Bench) -> None:
+    made = await created(bench, job())
+    assert (await record(bench, made)).failure is None
+    await bench.bulk.order(APP, made.id, Order.FAIL, bench.now, "DataError")
+    assert (await record(bench, made)).failure == "DataError"
+    await bench.bulk.order(APP, made.id, Order.RESUME, bench.now)
+    assert (await record(bench, made)).failure is None
 
 
 async def test_a_cancelled_job_sends_nothing_more_and_takes_back_its_retries(bench: Bench) -> None:

@@ -43,6 +43,10 @@ HOT = {
     "apps with fresh rows": lease._NEXT_APP,
     "scheduled": release._WHOLE,
     "due receipts": release._DUE,
+    "scheduled of an app": release._WHOLE_OF_APP,
+    "due receipts of an app": release._DUE_OF_APP,
+    "apps with something scheduled": release._APPS_DUE[0],
+    "apps with receipts due": release._APPS_DUE[1],
     "lifted receipts": release._LIFTED,
     "notifications": release._NOTIFICATIONS,
     "receipts": release._RECEIPTS,
@@ -278,13 +282,15 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
     made = await bench.accepted()
     version = "UPDATE alembic_version SET version_num = '0007' RETURNING version_num"
     with psycopg.connect(emptied_postgres, autocommit=True) as connection:
-        connection.execute("DROP INDEX notification_of_app")
+        connection.execute("DROP INDEX notification_of_app, notification_due_of_app, receipt_due_of_app")
+        connection.execute("ALTER TABLE bulk_job DROP COLUMN failure")
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
     prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
-    assert sorted(str(found) for found, _ in prepared) == ["0007", *["0008"] * 3]
-    valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'notification_of_app'::regclass"
-    assert asked(emptied_postgres, valid) == [(True,)]
+    assert sorted(str(found) for found, _ in prepared) == ["0007", *[prepared[0][1]] * 3]
+    names = "'notification_of_app'::regclass, 'notification_due_of_app'::regclass, 'receipt_due_of_app'::regclass"
+    valid = f"SELECT indisvalid FROM pg_index WHERE indexrelid IN ({names})"  # noqa: S608 - names of ours
+    assert asked(emptied_postgres, valid) == [(True,)] * 3
     listed = await store.views.history(HistoryQuery(APP))
     assert [each.notification.id for each in listed] == [later.id, made.id]
 

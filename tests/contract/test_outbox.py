@@ -220,6 +220,32 @@ async def test_a_relay_rests_longer_each_time_and_goes_on_when_any_worker_hears_
     await stack.close()
 
 
+async def test_a_relay_outlives_a_fault_of_one_turn(stack: RelayedUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told of, and the next turn publishes."""
+    noted = stack.telemetry = Noted()
+    (bench,) = await benches(stack, 1)
+    relay = stack.relays[id(bench.worker)]
+
+    async def fails(claimed: object) -> list[Lane]:
+        monkeypatch.undo()
+        raise ValueError("of an entry")
+
+    monkeypatch.setattr(relay, "_publish", fails)
+    relay.start()
+    await bench.accepted()
+
+    async def told() -> bool:
+        return noted.fields_of(Event.STAGE_FAILED) == [{"stage": "relay", "error": "ValueError"}]
+
+    async def published() -> bool:
+        relay.wake()
+        return await stack.at_the_broker() == 1
+
+    await until(told, "the fault is told of")
+    await until(published, "the next turn publishes")
+    await relay.stop()
+
+
 async def test_no_plan_leases_or_claims_more_than_was_asked_for(stack: RelayedUnderTest, emptied_postgres: str) -> None:
     """Where PostgreSQL believes that there is one row, it may pick anew for each row that it finds instead."""
     (bench,) = await benches(stack, 1)

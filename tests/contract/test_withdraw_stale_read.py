@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -11,14 +10,13 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.bench import OTHER_APP, Bench
+from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.progress import NotOpen, Withdrawn
 from waypost.domain.time import MINUTE_MS, later
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
-
-_LONG_S = 30.0
 
 
 @pytest_asyncio.fixture
@@ -28,26 +26,6 @@ async def on_postgres(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
     await opened.open()
     yield opened
     await opened.close()
-
-
-class _Gate:
-    """Holds a thread at a point until it is opened."""
-
-    def __init__(self) -> None:
-        self._reached, self._open = threading.Event(), threading.Event()
-
-    def wait(self) -> None:
-        """Stop here until ``open``."""
-        self._reached.set()
-        assert self._open.wait(_LONG_S)
-
-    async def reached(self) -> None:
-        """Return once a thread waits."""
-        assert await asyncio.to_thread(self._reached.wait, _LONG_S)
-
-    def open(self) -> None:
-        """Let every thread pass."""
-        self._open.set()
 
 
 async def _lease(bench: Bench) -> object:
@@ -65,7 +43,7 @@ async def test_what_was_withdrawn_while_it_was_read_is_not_leased(
 ) -> None:
     """The read begins before the withdrawal's commit, and goes on after it was answered."""
     (worker,) = await on_postgres.open_workers(1)
-    bench, writing, reading = Bench(on_postgres, worker), _Gate(), _Gate()
+    bench, writing, reading = Bench(on_postgres, worker), Gate(), Gate()
     made = await bench.accepted(scheduled_at=later(bench.now, wait_ms) if wait_ms else None)
     on_postgres.clock.advance(wait_ms)
     assert isinstance(worker, SqlWork)
@@ -90,7 +68,7 @@ async def test_what_was_withdrawn_while_it_was_read_is_not_leased(
 async def test_a_withdrawal_by_another_app_lets_the_notification_be_leased(on_postgres: SqlUnderTest) -> None:
     """The order names an id of somebody else: it keeps nothing from being leased, nor does the tail pass over it."""
     (worker,) = await on_postgres.open_workers(1)
-    bench, reading = Bench(on_postgres, worker), _Gate()
+    bench, reading = Bench(on_postgres, worker), Gate()
     made = await bench.accepted()
     other = await bench.accepted(app=OTHER_APP)
     on_postgres.watch_writer(worker, lambda sql: reading.wait() if sql == "COMMIT" else None, lambda: None)

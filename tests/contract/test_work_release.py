@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.bench import RETRY_MS, Bench, again, parked, sent
+from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, parked, sent
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, later
@@ -14,6 +15,8 @@ pytestmark = pytest.mark.asyncio
 
 APNS = "breaker:demo/apns"
 FCM = "breaker:demo/fcm"
+TICK_MS = 50
+"""As often a worker releases."""
 
 
 async def _waiting(bench: Bench, wait_ms: int = RETRY_MS) -> Notification:
@@ -217,3 +220,40 @@ async def test_what_is_leased_is_not_released(bench: Bench) -> None:
     bench.clock.advance(SECOND_MS)
     assert await bench.worker.release(bench.now, 100) == 0
     assert await _leased(bench) == []
+
+
+@pytest.mark.parametrize("kind", ["scheduled", "a retry", "parked"])
+async def test_apps_take_turns_in_what_is_due(bench: Bench, kind: str) -> None:
+    """Six of one app come before one of another: with room for three, the other is among them."""
+    lifted: dict[str, int] = {}
+    for app, n in ((APP, 6), (OTHER_APP, 1)):
+        for _ in range(n):
+            if kind == "scheduled":
+                await bench.accepted(app=app, scheduled_at=later(bench.now, RETRY_MS))
+                continue
+            made = await bench.accepted(app=app)
+            lease, item = await bench.take_one()
+            waits = parked(0, bench.now, made.expires_at, f"breaker:{app}/apns")
+            change = waits if kind == "parked" else again(0, bench.now)
+            await bench.settle_first(lease, item, 1, change)
+            if kind == "parked":
+                lifted[f"breaker:{app}/apns"] = 10
+        bench.clock.advance(1)
+    bench.clock.advance(RETRY_MS)
+    assert await bench.worker.release(bench.now, 3, lifted) == 3
+    apps = [item.notification.app for item in (await bench.lease()).items]
+    assert sorted(apps) == [APP, APP, OTHER_APP]
+    assert await bench.worker.release(bench.now, 100, lifted) == 4
+
+
+async def test_more_apps_than_there_is_room_for_have_their_turn_one_after_the_other(bench: Bench) -> None:
+    for app in (APP, OTHER_APP):
+        for _ in range(3):
+            await bench.accepted(app=app, scheduled_at=later(bench.now, RETRY_MS))
+    bench.clock.advance(RETRY_MS)
+    served: list[AppId] = []
+    for _ in range(2):
+        bench.clock.advance(TICK_MS)
+        assert await bench.worker.release(bench.now, 1) == 1
+        served += [item.notification.app for item in (await bench.lease()).items]
+    assert sorted(served) == [APP, OTHER_APP]

@@ -22,6 +22,8 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.work import Acceptance, Accepted, Arrival, Replay, Work
 from waypost.telemetry import Level
 
+LONG_S = 10.0
+
 
 class Behind(Service):
     """A service whose notifications are rows, and whose log is lines."""
@@ -29,14 +31,17 @@ class Behind(Service):
     def __init__(self, store: SqlUnderTest, work: Work, settings: RestSettings) -> None:
         super().__init__(settings)
         self.lines = io.BytesIO()
-        log = JsonLinesSink(self.lines, Level.DEBUG)
+        self._log = log = JsonLinesSink(self.lines, Level.DEBUG)
         self.taken = Noting(work)
         self._stored = store
         self.keys = store.keys  # type: ignore[assignment]  # the port's others
         behind: dict[str, Any] = {"telemetry": log, "clock": store.clock}
         intake = replace(self.api.intake, work=self.taken, dedup=store.dedup, **behind)
         callers = Authenticator(store.keys, self.tokens, self.api.device_caps, store.clock, settings.key_cache_s, log)
-        stored = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        stored: dict[str, Any] = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        stored |= {"devices": store.devices, "opt_outs": store.opt_outs, "audit": store.audit, "outbox": store.outbox}
+        jobs = replace(self.api.bulk, bulk=store.bulk_of(work), views=store.bulk_views)
+        stored |= {"bulk": jobs, "erasures": store.erasures_of(work)}
         self.api = replace(self.api, intake=intake, **stored, **behind)
         self.app = build_app(self.api)
 
@@ -48,6 +53,7 @@ class Behind(Service):
 
     def log_faults(self) -> list[str]:
         """Lines that say that something was not foreseen, and those that hold what was sent."""
+        assert self._log.flush(LONG_S)
         lines = self.lines.getvalue().decode().splitlines()
         secret = self.made.text.rpartition("_")[2]
         bad = ('"request.failed"', '"stage.failed"', MARK, secret)
@@ -78,9 +84,9 @@ class Noting:
 
 
 @asynccontextmanager
-async def behind(folder: Path, settings: RestSettings = DEFAULTS) -> AsyncIterator[Behind]:
-    """With its keys, until the block ends."""
-    store = SqlUnderTest(f"sqlite:///{folder / 'waypost.db'}")
+async def behind(folder: Path, settings: RestSettings = DEFAULTS, database: str | None = None) -> AsyncIterator[Behind]:
+    """With its keys, until the block ends; on the *database* of that URL, or a file in *folder*."""
+    store = SqlUnderTest(database or f"sqlite:///{folder / 'waypost.db'}")
     await store.open()
     try:
         (work,) = await store.open_workers(1)

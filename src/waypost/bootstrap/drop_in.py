@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Final
@@ -19,7 +18,7 @@ from msgspec.structs import replace
 from waypost.adapters.fcm.plugin import PLUGIN
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL
-from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.redis.jobs import RedisJobs
 from waypost.adapters.redis.opening import redis_of
@@ -57,10 +56,10 @@ AWAY_S: Final = 1.0
 
 def serve(environ: Mapping[str, str]) -> int:
     """Serve until SIGTERM or SIGINT; the exit status. What speaks against it is one line of the log, too."""
-    log = JsonLinesSink(sys.stderr.buffer, service=PROFILE)
+    log = JsonLinesSink(standard_error(), service=PROFILE)
     try:
         settings = drop_in(environ)
-        log = JsonLinesSink(sys.stderr.buffer, settings.level, service=PROFILE)
+        log = JsonLinesSink(standard_error(), settings.level, service=PROFILE)
         log.event(Event.PROCESS_STARTING, workers=1, pid=os.getpid())
         uvloop.run(_until_told(settings, log))
     except ConfigurationError as wrong:
@@ -144,7 +143,7 @@ async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> Redi
 def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemClock, log: Telemetry) -> Crew:
     rate = RateGate(sender.credential, Rate(PLUGIN.rate), MemoryLimiter(clock), clock, log, parks=False)
     rates = {sender.credential: rate}
-    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates)
+    gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates, parks=False)
     return Crew(
         work=work,
         devices=tokens,

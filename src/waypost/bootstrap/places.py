@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.config import Config
+from waypost.telemetry import Telemetry
 
 
-def log_of(config: Config, **always: object) -> JsonLinesSink:
-    """The log: JSON lines on standard error; a worker's say which one it is."""
-    return JsonLinesSink(sys.stderr.buffer, config.log.level, service="push-worker", **always)
+def log_of(config: Config, metrics: Telemetry | None = None, **always: object) -> JsonLinesSink:
+    """The log: JSON lines on standard error; a worker's say which one it is. *metrics* counts what is lost of it."""
+    return JsonLinesSink(standard_error(), config.log.level, metrics, service="push-worker", **always)
 
 
 def metrics_dir(config: Config) -> Path:

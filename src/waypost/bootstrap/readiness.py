@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from waypost.bootstrap.stacks import Carrier
 from waypost.config import SourceName
+from waypost.domain.ids import CredentialId
 from waypost.entrypoints.rest.api import Readiness
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.crew import Crew
+from waypost.runtime.gates import Gates
 from waypost.runtime.keyring import Keyring
 from waypost.runtime.supervisor import SILENCE_S
 from waypost.runtime.worker import Worker
@@ -36,11 +38,18 @@ def readiness_of(
     checks |= {f"source {name}": door.fault or "ok" for name, door in streams.items()}
     for name, sender in crew.senders.items():
         health = sender.health()
-        waiting = ", ".join(f"{part.scope} ({part.opened_by})" for part in crew.gates.open_scopes(name))
-        well = f"ok, but for {waiting}" if waiting else "ok"
-        checks[f"provider {name}"] = well if health.ok else health.why or "not ok"
+        checks[f"provider {name}"] = sending_by(name, crew.gates) if health.ok else health.why or "not ok"
     checks |= {f"credential {name}": why for name, why in keyring.says().items()}
     return Readiness(is_ready, checks)
+
+
+def sending_by(credential: CredentialId, gates: Gates) -> str:
+    """Say ``ok``, or which breakers are open and what opened them."""
+    circuit = gates.open_circuit(credential)
+    if circuit is not None:
+        return f"waits, but for probes ({circuit.opened_by})"
+    waiting = ", ".join(f"{part.scope} ({part.opened_by})" for part in gates.open_scopes(credential))
+    return f"ok, but for {waiting}" if waiting else "ok"
 
 
 _WORDS = {

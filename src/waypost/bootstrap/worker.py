@@ -93,7 +93,7 @@ async def work(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     clock = SystemClock()
     metrics = PrometheusSink(metrics_dir(config))
-    telemetry = Combined(log_of(config, worker=slot), metrics)
+    telemetry = Combined(log_of(config, metrics, worker=slot), metrics)
     async with _opened(config, slot, peers, clock, telemetry) as on:
         doors_tls = server_tls(config)
         sections = Sections(config, config_path, partial(load, config_path, os.environ))

@@ -116,7 +116,7 @@ def _followed(client: Client, job_id: str) -> dict[str, Any]:
             job = client.bulk(job_id)
             settled = sum(n for status, n in job["counts"].items() if status not in UNSETTLED)
             bar.update(task, total=job["enqueued"] if job["walked"] else job["uploaded"] or None, completed=settled)
-            if job["finished_at"] is not None:
+            if job["finished_at"] is not None or job["state"] == "failed":
                 return job
             time.sleep(POLL_S)  # the API has no call that waits
 
@@ -215,6 +215,8 @@ def _order(client: Client, job_id: str, order: str, as_json: bool) -> None:
 def _print(job: dict[str, Any]) -> None:
     known = "" if job["walked"] else " so far"
     console().print(f"{job['id']} {colored(job['state'])}: {job['enqueued']} recipients{known}")
+    if job["failure"]:
+        console().print(f"  its last step ended with {job['failure']}: resume it once the cause is gone, or cancel it")
     if job["left_out"]:
         console().print(f"  {job['left_out']} left out")
     for status, n in sorted(job["counts"].items()):

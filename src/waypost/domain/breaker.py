@@ -37,7 +37,7 @@ class BreakerRules(Struct, frozen=True):
     """Fewer failures open it, too, when nothing but failures came for so long: three at the least."""
     probe_after_s: float = 5.0
     probe_cap_s: float = 60.0
-    """Each failed probe doubles the wait, up to this."""
+    """Each failed probe doubles the wait, up to this; a provider that asks for more is probed as often, too."""
     ramp_start: int = 10
     """Parked deliveries let through after the first good probe; doubled each time they come through."""
 
@@ -83,8 +83,12 @@ def late(breaker: Breaker, now_s: float, jitter: float) -> Breaker:
 
 
 def held(breaker: Breaker, now_s: float, wait_s: float) -> Breaker:
-    """After the provider asked for a pause of the whole credential: open for as long."""
-    return msgspec.structs.replace(breaker, state=BreakerState.OPEN, opened_at=now_s, wait_s=wait_s)
+    """After the provider asked for a pause of the whole credential: open for as long, but not past the next probe.
+
+    Who asks for hours may be well in a minute (the hint may be of something between us), and one probe is no load.
+    """
+    capped_s = min(wait_s, breaker.rules.probe_cap_s)
+    return msgspec.structs.replace(breaker, state=BreakerState.OPEN, opened_at=now_s, wait_s=capped_s)
 
 
 def _is_enough(breaker: Breaker, now_s: float) -> bool:

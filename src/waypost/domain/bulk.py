@@ -27,6 +27,8 @@ PAGE = 5_000
 PIECE = 500
 """Recipients of a work item."""
 PIECES_LIMIT = 1 << 22
+FAILURES_LIMIT = 3
+"""Steps of one job that may fail in a row; then it has failed, until it is resumed."""
 
 _VERSION = 0x7 << 76
 _VARIANT = 0b10 << 62

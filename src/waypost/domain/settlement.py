@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -13,10 +13,13 @@ from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import Exhausted, RetryPolicy
 from waypost.domain.status import DeliveryStatus
-from waypost.domain.time import Instant, later
+from waypost.domain.time import SECOND_MS, Instant, later
 
 ATTEMPTS_KEPT = 100
 """A receipt shows its first attempt and the latest, so many at most; the journal reported all of them."""
+
+LAST_CHANCE_MS: Final = 10 * SECOND_MS
+"""So long before its end a delivery is tried once more that its provider wants left alone for longer than it lasts."""
 
 
 class Sent(Struct, frozen=True, tag=True):
@@ -103,7 +106,8 @@ def decide(
     """Say what happens to *delivery* next. Pure: the same inputs give the same answer; *jitter* is chance, 0 to 1.
 
     The next attempt is due after the provider's hint and after our own delay, whichever is later: a short hint, given
-    again and again, would use up all retries within seconds, while the time to live has hours left. *rest* is given
+    again and again, would use up all retries within seconds, while the time to live has hours left. A hint beyond the
+    end of the notification leaves it one last attempt shortly before that. *rest* is given
     while a breaker is open: then it is not the delivery's fault that nothing was taken, and it spends no retry
     (requirements S3-103).
     """
@@ -121,8 +125,11 @@ def decide(
         case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled(code, wait_ms):
-            wait = max(wait_ms or 0, policy.delay_ms(delivery.throttles, jitter), rest_ms)
-            return again_or_expired(delivery, later(now, wait), code, "throttled by the provider", spends_attempt=False)
+            own = max(policy.delay_ms(delivery.throttles, jitter), rest_ms)
+            if rest is not None and later(now, max(wait_ms or 0, own)) >= delivery.notification.expires_at:
+                return parked_or_expired(delivery, rest.condition, now, delivery.attempt + 1, code)
+            due_at = _due_at(delivery, now, own, wait_ms)
+            return again_or_expired(delivery, due_at, code, "throttled by the provider", spends_attempt=False)
         case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
             delivery, policy, now
         ):
@@ -130,13 +137,22 @@ def decide(
         case Denied(code, why):
             return again_or_expired(delivery, later(now, policy.delay_ms(delivery.retries_made, jitter)), code, why)
         case Unreachable(code, why, wait_ms):
-            wait = max(wait_ms or 0, policy.delay_ms(delivery.retries_made, jitter))
-            return again_or_expired(delivery, later(now, wait), code, why)
+            own = policy.delay_ms(delivery.retries_made, jitter)
+            return again_or_expired(delivery, _due_at(delivery, now, own, wait_ms), code, why)
         case Unanswered(code, why, wait_ms):
             own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
-            return again_or_expired(delivery, later(now, max(wait_ms or 0, own, rest_ms)), code, why)
+            return again_or_expired(delivery, _due_at(delivery, now, max(own, rest_ms), wait_ms), code, why)
         case _:
             assert_never(outcome)
+
+
+def _due_at(delivery: Delivery, now: Instant, own_ms: int, hint_ms: int | None) -> Instant:
+    """After our own delay and the provider's hint; where the hint goes beyond the end, once more before that."""
+    due_at, own_at = later(now, max(own_ms, hint_ms or 0)), later(now, own_ms)
+    last_chance = later(delivery.notification.expires_at, -LAST_CHANCE_MS)
+    if due_at >= delivery.notification.expires_at and now < last_chance:
+        return max(own_at, last_chance)
+    return due_at
 
 
 def _rested(outcome: Denied | Unreachable, delivery: Delivery, rest: Rest, now: Instant) -> Settlement:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 from msgspec import Struct
 
-from waypost.domain.bulk import PIECE, JobId, Order
+from waypost.domain.bulk import FAILURES_LIMIT, PIECE, JobId, Order
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId
 from waypost.domain.time import SECOND_MS, Instant
@@ -16,8 +17,6 @@ WAITING_LIMIT = 50_000
 """Recipients of all jobs together that wait in pieces; more are not walked to."""
 PORTIONS_A_SECOND = 10
 """Into how many pieces a second's worth is spread, where each has PORTION_LEAST then."""
-FAILURES_LIMIT = 3
-"""Steps of one job that may fail in a row; then it has failed, until it is resumed."""
 PORTION_LEAST = 4
 """Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
@@ -80,11 +79,13 @@ class Failures:
 
 
 class Failed(Struct, frozen=True):
-    """A job that was stopped, and the kind of error that its last step ended with."""
+    """A job whose steps failed too often, and the kind of error that the last one ended with."""
 
     app: AppId
     id: JobId
     error: str
+    unstopped: str | None = None
+    """The kind of error where it could not even be stopped; that is tried again with its next step."""
 
 
 class Expanded(Struct, frozen=True):
@@ -125,6 +126,15 @@ async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> 
             room -= page.recipients
             enqueued += page.recipients
             moved |= page.moved
-    for job in failed:
-        await bulk.order(job.app, job.id, Order.FAIL, now)
-    return Expanded(enqueued, moved, tuple(failed))
+    return Expanded(enqueued, moved, tuple([await _stopped(bulk, job, now) for job in failed]))
+
+
+async def _stopped(bulk: Bulk, job: Failed, now: Instant) -> Failed:
+    """Make the job ``failed``."""
+    try:
+        await bulk.order(job.app, job.id, Order.FAIL, now, job.error)
+    except Unavailable:
+        raise
+    except Exception as surprise:  # noqa: BLE001 - as above
+        return msgspec.structs.replace(job, unstopped=type(surprise).__name__)
+    return job

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import FINAL, NotificationStatus
@@ -15,6 +17,9 @@ from waypost.ports.journal import Journal
 
 READER = "registry"
 PAGE = 200
+
+News = TypeVar("News", Eviction, Use)
+Result = TypeVar("Result")
 
 
 class RegistryNews(Struct, frozen=True):
@@ -43,17 +48,28 @@ def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
     )
 
 
+class Unreported(Struct, frozen=True):
+    """A device of *app* of which the registry could not be told, and the kind of error."""
+
+    app: AppId
+    error: str
+
+
 class Reported(Struct, frozen=True):
     """What one page of the journal came to."""
 
     rows: int = 0
     evicted: int = 0
+    failed: tuple[Unreported, ...] = ()
     finished: tuple[tuple[AppId, NotificationStatus], ...] = ()
     """The app and final status of each notification that finished."""
 
 
 async def report(journal: Journal, devices: Devices) -> Reported:
-    """Bring the registry up to date with one page of the journal, and say what finished in it."""
+    """Bring the registry up to date with one page of the journal, and say what finished in it.
+
+    A device that the registry cannot be told of is passed over; all others are told of.
+    """
     rows = await journal.read(await journal.position(READER), PAGE)
     if not rows:
         return Reported()
@@ -66,8 +82,25 @@ async def report(journal: Journal, devices: Devices) -> Reported:
             elif move.after in FINAL:
                 ended.append((move.app, move.after))
     news = registry_news(deliveries)
-    evicted = len(await devices.evict(news.evictions)) if news.evictions else 0
-    if news.uses:
-        await devices.touch(news.uses)
+    failed: list[Unreported] = []
+    evicted = sum([len(gone) for gone in await _told(devices.evict, news.evictions, failed)])
+    await _told(devices.touch, news.uses, failed)
     await journal.advance(READER, rows[-1].position)
-    return Reported(len(rows), evicted, tuple(ended))
+    return Reported(len(rows), evicted, tuple(failed), tuple(ended))
+
+
+async def _told(
+    tell: Callable[[Sequence[News]], Awaitable[Result]], news: Sequence[News], failed: list[Unreported]
+) -> list[Result]:
+    """Tell all of *news* together, or where that fails each by itself; add to *failed* what cannot be told."""
+    if not news:
+        return []
+    try:
+        return [await tell(news)]
+    except Unavailable:
+        raise
+    except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+        if len(news) == 1:
+            failed.append(Unreported(news[0].app, type(surprise).__name__))
+            return []
+    return [result for each in news for result in await _told(tell, [each], failed)]

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
+from waypost.domain.errors import Unavailable
 from waypost.domain.time import Instant
+from waypost.ports.audit import Audit
+from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.retention import Retention
 
 PAGE = 500
+
+
+class Stores(Struct, frozen=True):
+    """What is swept."""
+
+    journal: Journal
+    readers: Sequence[str]
+    dedup: Dedup
+    retention: Retention
+    bulk: Bulk
+    audit: Audit
 
 
 class Swept(Struct, frozen=True):
@@ -20,32 +34,47 @@ class Swept(Struct, frozen=True):
     journal_rows: int
     dedup_tables: int
     notifications: int
+    failed: tuple[tuple[str, str], ...] = ()
+    """What could not be cleared away, and the kind of error."""
 
 
-async def sweep(
-    journal: Journal, readers: Sequence[str], dedup: Dedup, retention: Retention, keep_after: Instant
-) -> Swept:
-    """Drop what every reader of the journal has passed, dedup windows that are over, and what finished long ago."""
-    return Swept(
-        await _drop_read(journal, readers),
-        await dedup.drop_over(),
-        await _drop_old(retention, keep_after),
-    )
+async def sweep(stores: Stores, keep_after: Instant, audit_from: Instant) -> Swept:
+    """Drop what every reader of the journal has passed, dedup windows that are over, and what finished long ago.
+
+    Each by itself: where one cannot be cleared away, the others are all the same.
+    """
+    parts: dict[str, Callable[[], Awaitable[int]]] = {
+        "journal": lambda: _drop_read(stores.journal, stores.readers),
+        "dedup": stores.dedup.drop_over,
+        "notifications": lambda: _drop_old(stores.retention, keep_after),
+        "bulk": lambda: stores.bulk.drop_before(keep_after),
+        "audit": lambda: _by_pages(lambda: stores.audit.drop_before(audit_from, PAGE)),
+    }
+    went = dict.fromkeys(parts, 0)
+    failed: list[tuple[str, str]] = []
+    for name, drop in parts.items():
+        try:
+            went[name] = await drop()
+        except Unavailable:
+            continue  # the store says so itself; it may not be that of the others
+        except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+            failed.append((name, type(surprise).__name__))
+    return Swept(went["journal"], went["dedup"], went["notifications"], tuple(failed))
 
 
 async def _drop_read(journal: Journal, readers: Sequence[str]) -> int:
     behind = min([await journal.position(reader) for reader in readers], default=0)
-    dropped = page = await journal.drop_before(behind + 1, PAGE)
-    while page == PAGE:
-        page = await journal.drop_before(behind + 1, PAGE)
-        dropped += page
-    return dropped
+    return await _by_pages(lambda: journal.drop_before(behind + 1, PAGE))
 
 
 async def _drop_old(retention: Retention, keep_after: Instant) -> int:
     before = await retention.drop_whole(keep_after)
-    dropped = page = await retention.drop_before(before, PAGE)
+    return await _by_pages(lambda: retention.drop_before(before, PAGE))
+
+
+async def _by_pages(drop: Callable[[], Awaitable[int]]) -> int:
+    dropped = page = await drop()
     while page == PAGE:
-        page = await retention.drop_before(before, PAGE)
+        page = await drop()
         dropped += page
     return dropped

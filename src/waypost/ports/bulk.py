@@ -29,6 +29,8 @@ class JobRecord(Struct, frozen=True):
     counts: Mapping[NotificationStatus, int]
     """Recipients' notifications by status; ``pending`` are those without a record yet."""
     finished_at: Instant | None = None
+    failure: str | None = None
+    """Of one that is ``failed``: the kind of error that stopped it."""
 
 
 class JobCreated(Struct, frozen=True, tag=True):
@@ -92,10 +94,13 @@ class Bulk(Protocol):
         """
         ...
 
-    async def order(self, app: AppId, job: JobId, order: Order, now: Instant) -> JobState | None:
+    async def order(
+        self, app: AppId, job: JobId, order: Order, now: Instant, failure: str | None = None
+    ) -> JobState | None:
         """Carry *order* out by JOB_TRANSITIONS and give the state after it; None where there is no such job.
 
         An order that is refused changes nothing. A cancelled job's pieces are closed in the same transaction.
+        *failure* is the kind of error that ``FAIL`` is for.
         """
         ...
 

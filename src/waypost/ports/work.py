@@ -164,7 +164,8 @@ class Work(Leases, Protocol):
 
         Due are scheduled notifications, retries, parked deliveries whose time is over, and intents past their
         deadline (these are closed as ``unknown`` on the spot). *lifted* maps a condition to how many of the
-        deliveries parked under it may come back as well, those that expire first before the others.
+        deliveries parked under it may come back as well, those that expire first before the others. Where there is
+        more than *n*, apps take turns, and so do conditions.
         """
         ...
 

@@ -85,6 +85,11 @@ class Circuit:
         """Neither open nor coming back: what it has no room for now it has in a moment."""
         return self.ramp is None and self.state is BreakerState.CLOSED
 
+    @property
+    def is_shut(self) -> bool:
+        """Open, and not even a probe may go."""
+        return self.state is not BreakerState.CLOSED and self.room() == 0
+
     def room(self) -> int:
         """How many more may go: none while open, one as a probe, then ever more."""
         if self.is_well:

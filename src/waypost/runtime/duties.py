@@ -16,7 +16,7 @@ from waypost.domain.time import DAY_MS, later
 from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.pipeline.report import READER, report
-from waypost.pipeline.sweep import sweep
+from waypost.pipeline.sweep import Stores, sweep
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
@@ -36,7 +36,6 @@ RECORD_S = 0.05
 SWEEP_S = 60.0
 ERASE_S = 2.0
 ERASURES_AT_ONCE = 10
-AUDIT_PAGE = 500
 EXPAND_S = 0.1
 TIDY_S = 0.5
 TIDY_PAGE = 500
@@ -72,6 +71,8 @@ class Duties:
         self._paces = Paces()
         self._failures = Failures()
         self._stopping = False
+        for app in crew.credentials:  # there from the start, so that an alert sees the first one as a change
+            crew.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
         """Those of *roles*."""
@@ -99,6 +100,8 @@ class Duties:
             if page.evicted:
                 self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._crew.telemetry.count(Metric.EVICTED, page.evicted)
+            for each in page.failed:
+                self._surprised("report", each.error, app=each.app)
             for (app, status), n in Counter(page.finished).items():
                 self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
 
@@ -115,6 +118,9 @@ class Duties:
             moved = expanded.moved
             for each in expanded.failed:
                 job = format_id(NotificationId(each.id))
+                if each.unstopped is not None:
+                    self._surprised("expand", each.unstopped, app=each.app, job=job)
+                    continue
                 self._crew.telemetry.event(Event.BULK_FAILED, app=each.app, job=job, error=each.error)
                 self._crew.telemetry.count(Metric.BULK_FAILED, app=each.app)
             if expanded.recipients:
@@ -124,7 +130,12 @@ class Duties:
         """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
         now = self._crew.clock.now()
         for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
-            await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
+            try:
+                await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
+            except Unavailable:
+                continue  # its shard moves, or the store says so itself: the next round tries again
+            except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+                self._surprised("tidy", type(surprise).__name__, app=app, notification_id=format_id(notification_id))
 
     async def _erase(self) -> None:
         """Carry on with all that was asked for, one after the other."""
@@ -151,11 +162,15 @@ class Duties:
 
     async def _sweep(self) -> None:
         """Clear away what is over."""
-        keep_after = later(self._crew.clock.now(), -self._chores.keep_days * DAY_MS)
-        chores = self._chores
-        swept = await sweep(chores.journal, [READER], chores.dedup, chores.retention, keep_after)
-        await chores.bulk.drop_before(keep_after)
-        audit_from = later(self._crew.clock.now(), -chores.keep_audit_days * DAY_MS)
-        while await chores.audit.drop_before(audit_from, AUDIT_PAGE) == AUDIT_PAGE:
-            pass
-        self._crew.telemetry.event(Event.SWEEP_DONE, **msgspec.structs.asdict(swept))
+        chores, now = self._chores, self._crew.clock.now()
+        stores = Stores(chores.journal, [READER], chores.dedup, chores.retention, chores.bulk, chores.audit)
+        keep_after, audit_from = (later(now, -days * DAY_MS) for days in (chores.keep_days, chores.keep_audit_days))
+        swept = await sweep(stores, keep_after, audit_from)
+        for part, error in swept.failed:
+            self._surprised("sweep", error, part=part)
+        went = {name: n for name, n in msgspec.structs.asdict(swept).items() if name != "failed"}
+        self._crew.telemetry.event(Event.SWEEP_DONE, **went)
+
+    def _surprised(self, stage: str, error: str, **member: str) -> None:
+        """Say that one of those that a duty goes through was passed over."""
+        self._crew.telemetry.event(Event.STAGE_FAILED, stage=stage, error=error, **member)

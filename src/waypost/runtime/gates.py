@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
-from waypost.domain.breaker import BreakerRules, Rest
+from waypost.domain.breaker import BreakerRules, BreakerState, Rest
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import CredentialId, NotificationId
 from waypost.domain.notification import Lane
@@ -29,6 +29,9 @@ HARDLY = 0.05
 
 WITHOUT_SENDERS = 100
 """How much a lane leases where no app has a credential, to say so of each notification."""
+
+TRICKLE = 100
+"""How much a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
 
 
 class LaneGate:
@@ -181,11 +184,15 @@ class Gates:
         rules: BreakerRules,
         telemetry: Telemetry,
         rates: Mapping[CredentialId, RateGate] = MappingProxyType({}),
+        *,
+        parks: bool = True,
     ) -> None:
         """*senders* are what each can do; *budgets* replace a lane's share of what they can usefully hold.
 
-        *rates* are of those whose provider is to get only so much in a time.
+        *rates* are of those whose provider is to get only so much in a time. Where nothing *parks*, nothing is leased
+        that cannot be sent.
         """
+        self._parks = parks
         self._rates = rates
         self._circuits: dict[CredentialId, Circuit] = {}
         self._scopes: dict[CredentialId, Scopes] = {}
@@ -221,9 +228,12 @@ class Gates:
 
         As many as every credential has room for, so that nothing need be parked. One that is full is waited for where
         it is moving, but only a moment: then the lane goes on with the others, and what does not fit is parked. One
-        whose provider is the slower one does not set the pace while the lane has something for others.
+        whose provider is the slower one does not set the pace while the lane has something for others. Where every
+        breaker is open it is a trickle: what is over, or for nobody, is decided without a provider; the rest is parked.
         """
         gates = self._gates[lane].values()
+        if self._parks and gates and all(gate.circuit.is_shut for gate in gates):
+            return TRICKLE if waited_s >= SOON_S else 0
         steady = [gate for gate in gates if gate.circuit.is_steady]
         quick = [gate for gate in steady if not gate.is_queued]
         if any(gate.is_used for gate in quick):
@@ -310,6 +320,11 @@ class Gates:
     def limits(self) -> dict[CredentialId, int]:
         """How many deliveries may be in flight with each credential, but for those whose parts fail on their own."""
         return {name: circuit.concurrency.limit for name, circuit in self._circuits.items() if name not in self._apart}
+
+    def open_circuit(self, credential: CredentialId) -> Circuit | None:
+        """The credential's own circuit, where its breaker is not closed: nothing goes to the provider but probes."""
+        circuit = self._circuits[credential]
+        return None if circuit.state is BreakerState.CLOSED else circuit
 
     def open_scopes(self, credential: CredentialId) -> list[Circuit]:
         """The parts of a provider whose breakers are open, where it has parts."""

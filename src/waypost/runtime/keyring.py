@@ -88,10 +88,11 @@ class Keyring:
     async def _look_at(self, place: int, held: Held) -> bool:
         """Whether it is another now; what was refused is tried again when it has changed again, and what failed
         otherwise at the next look."""
-        state = await asyncio.to_thread(_state, held)
-        if state == self._states[place]:
-            return False
+        state = self._states[place]
         try:
+            state = await asyncio.to_thread(_state, held)
+            if state == self._states[place]:
+                return False
             await held.reload()
         except ConfigurationError as wrong:
             self._states[place] = state
@@ -106,7 +107,7 @@ class Keyring:
 
     async def _tell(self) -> None:
         now = self._clock.now()
-        known = await asyncio.to_thread(lambda: {each.name: each.ends_at() for each in self._held})
+        known = await asyncio.to_thread(lambda: {each.name: _end_of(each) for each in self._held})
         self._tell_at = later(now, DAY_MS)
         self._ends = {name: ends_at for name, ends_at in known.items() if ends_at is not None}
         for name, ends_at in self._ends.items() if self._warns else ():
@@ -132,6 +133,13 @@ def _state(held: Held) -> tuple[object, tuple[bytes | None, ...]]:
     """By the content: the time of a change says less, and is not always a new one."""
     settings, files = held.made_of()
     return settings, tuple(_digest(file) for file in files)
+
+
+def _end_of(held: Held) -> Instant | None:
+    try:
+        return held.ends_at()
+    except Exception:  # noqa: BLE001 - a plug-in's fault must not keep the others' ends from being told
+        return None
 
 
 def _digest(file: str) -> bytes | None:

@@ -65,6 +65,7 @@ class Event(Enum):
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)
+    LOG_DROPPED = ("log.dropped", Level.WARNING)
     USER_ERASED = ("user.erased", Level.INFO)
     BULK_FAILED = ("bulk.failed", Level.ERROR)
     ERASURE_FAILED = ("erasure.failed", Level.ERROR)

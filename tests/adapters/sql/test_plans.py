@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.adapters.sql.conftest import settings_of
-from waypost.adapters.sql import audit, bulk_views, cases, lease, pages, reading, release, views
-from waypost.adapters.sql.connection import connect
+from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
+from tests.contract.bench import notification
+from waypost.adapters.sql import audit, bulk_views, cases, lease, pages, reading, release, views, work
+from waypost.adapters.sql.connection import SqliteConnection, connect
 from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.engine import Connection
 from waypost.domain.ids import SHARDS
-from waypost.domain.time import Instant
+from waypost.domain.notification import Lane
+from waypost.domain.progress import TooLate
+from waypost.domain.time import MINUTE_MS, Instant, later
+from waypost.ports.work import Arrival
 
 HOT = {
     "fresh rows": lease._READ,
     "apps with fresh rows": lease._NEXT_APP,
     "scheduled": release._WHOLE,
     "due receipts": release._DUE,
+    "scheduled of an app": release._WHOLE_OF_APP,
+    "due receipts of an app": release._DUE_OF_APP,
     "lifted receipts": release._LIFTED,
     "notifications": release._NOTIFICATIONS,
     "receipts": release._RECEIPTS,
@@ -73,6 +81,21 @@ def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path
     assert name not in OF_ONE_APP or "(app=?" in steps[0], steps
 
 
+@pytest.mark.parametrize("table", [0, 1])
+def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int, tmp_path: Path) -> None:
+    """Two to find them, and one to see whether anything of it is due, by all that it asks for."""
+    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    connection = connect(tmp_path / "a.db")
+    sql = f"EXPLAIN QUERY PLAN {release._APPS_DUE[table]}"
+    steps = [row[3] for row in connection.execute(sql, (1,) * 4).fetchall()]
+    connection.close()
+    index = ("notification_due_of_app", "receipt_due_of_app")[table]
+    searches = [step for step in steps if f"USING COVERING INDEX {index}" in step]
+    assert [step.startswith("SEARCH") for step in searches] == [True] * 3, steps
+    assert any("lane=? AND app=? AND due_at" in step for step in searches), steps
+    assert not any(step.startswith("SCAN") and "found" not in step for step in steps), steps
+
+
 def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:
     prepare(settings_of(tmp_path / "a.db"), Instant(0))
     connection = connect(tmp_path / "a.db")
@@ -80,3 +103,35 @@ def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp
     connection.close()
     assert not any(step.startswith("SCAN receipt") for step in steps), steps
     assert sum(step.startswith("SEARCH receipt USING COVERING INDEX receipt_parked") for step in steps) == 2, steps
+
+
+@pytest.mark.asyncio
+async def test_what_is_read_on_the_event_loop_searches_an_index(
+    tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leases, releases, withdraws and counts reads no table whole there, however long a lane is."""
+    monkeypatch.setattr(work, "_DEPTH_COUNTED", 1)
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    made = notification(now)
+    await store.work.accept([Arrival(made), Arrival(notification(now, scheduled_at=later(now, 1)))])
+    assert isinstance(store.database.loop_reader, SqliteConnection)
+    on_loop: set[str] = set()
+    store.database.loop_reader.set_trace_callback(on_loop.add)
+    for lane in Lane:
+        await store.work.release(later(now, MINUTE_MS), 100, {"breaker:demo/apns": 1})
+        await store.work.lease(lane, 100, later(now, MINUTE_MS))
+        assert await store.work.depth(lane) == (2 if lane is made.lane else 0)
+    assert await store.work.withdraw(made.app, [made.id], "cancelled", now) == [TooLate(0)]
+    store.database.loop_reader.set_trace_callback(None)
+    plans = {sql: await store.database.read(partial(_steps, sql)) for sql in on_loop}
+    whole = {sql: steps for sql, steps in plans.items() if any(step.startswith("SCAN") for step in steps)}
+    assert whole == {}
+    assert len(plans) > 10
+
+
+def _steps(sql: str, connection: Connection) -> list[str]:
+    """The plan of a statement, less what reads only what was found before it, or an index of what is open."""
+    short = ("SCAN fresh", "SCAN bulk_job USING INDEX bulk_job_open")
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
+    return [step for step in steps if step not in short]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
-from tests.contract.bench import again, notification, targets
+from tests.contract.bench import OTHER_APP, again, notification, targets
 from waypost.adapters.sql import work
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
@@ -39,3 +39,21 @@ async def test_a_lane_that_is_not_leased_from_fills_no_memory_and_holds_up_no_ot
         low += [item.notification.id for item in items]
         await store.work.release(later(now, HOUR_MS), 6)
     assert low == [each.id for each in campaign]
+
+
+async def test_an_app_that_fills_the_memory_of_a_lane_holds_up_no_other(
+    tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is leased meanwhile: what is due later of another app is in memory all the same."""
+    monkeypatch.setattr(work, "_READY_LIMIT", 5)
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    flood = [notification(now, scheduled_at=later(now, n)) for n in range(1, 21)]
+    await store.work.accept([Arrival(each) for each in flood])
+    assert await store.work.release(later(now, HOUR_MS), 100) == 5
+    assert await store.work.release(later(now, HOUR_MS), 100) == 0
+    other = notification(now, app=OTHER_APP, scheduled_at=later(now, MINUTE_MS))
+    await store.work.accept([Arrival(other)])
+    assert await store.work.release(later(now, HOUR_MS), 100) == 1
+    lease = await store.work.lease(Lane.NORMAL, 3, later(now, MINUTE_MS))
+    assert other.id in [item.notification.id for item in lease.items]

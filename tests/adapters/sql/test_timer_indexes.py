@@ -35,7 +35,7 @@ async def test_the_index_holds_what_waits_and_nothing_else(tmp_path: Path, open_
     assert await store.work.settle(lease, settled) == []
     counts = [
         await _rows(store, f"SELECT count(*) FROM receipt INDEXED BY {index} WHERE {column} IS NOT NULL")  # noqa: S608 - our own names
-        for index, column in (("receipt_due", "due_at"), ("receipt_parked", "parked"))
+        for index, column in (("receipt_due", "due_at"), ("receipt_due_of_app", "due_at"), ("receipt_parked", "parked"))
     ]
-    assert counts == [[(100,)], [(40,)]]
+    assert counts == [[(100,)], [(100,)], [(40,)]]
     assert await _rows(store, "SELECT count(*) FROM receipt") == [(300,)]

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
+import pytest
+
 from waypost.adapters.jsonlines.sink import JsonLinesSink
-from waypost.telemetry import Combined, Event, Level, Metric
+from waypost.adapters.jsonlines.writer import LINES_LIMIT
+from waypost.telemetry import Combined, Event, Level, Metric, Silent
+
+LONG_S = 10.0
 
 
 def lines(level: Level, *events: tuple[Event, dict[str, Any]]) -> list[dict]:
     """What is written for *events*."""
     stream = io.BytesIO()
-    sink = Combined(JsonLinesSink(stream, level, worker=1))
+    log = JsonLinesSink(stream, level, worker=1)
+    sink = Combined(log)
     for event, fields in events:
         sink.event(event, **fields)
         sink.count(Metric.STALE)
+    assert log.flush(LONG_S)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -49,4 +60,67 @@ def test_a_stream_that_is_gone_stops_nothing() -> None:
         def write(self, _data: object) -> int:
             raise BrokenPipeError
 
-    JsonLinesSink(Gone()).event(Event.PROCESS_READY)
+    log = JsonLinesSink(Gone())
+    log.event(Event.PROCESS_READY)
+    assert log.flush(LONG_S)
+    log.event(Event.PROCESS_READY)
+    assert log.flush(LONG_S)
+
+
+class _Counted(Silent):
+    """Metrics that remember their sums."""
+
+    def __init__(self) -> None:
+        self.sums: Counter[Metric] = Counter()
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """See Telemetry."""
+        self.sums[metric] += int(n)
+
+
+@pytest.mark.parametrize("blocking", [True, False], ids=["waits", "refuses"])
+def test_who_does_not_read_loses_lines_and_is_told_how_many(blocking: bool) -> None:
+    """Behind a full pipe a bounded number of lines waits; the others are counted, and the log says so afterwards."""
+    taken, given = os.pipe()
+    os.set_blocking(given, False)
+    filler = _fill(given)
+    os.set_blocking(given, blocking)
+    counted, pipe = _Counted(), io.FileIO(given, "wb")
+    log = JsonLinesSink(pipe, Level.INFO, counted)
+    log.event(Event.PROCESS_STARTING)
+    assert not log.flush(0.0)
+    for n in range(LINES_LIMIT + 100):
+        log.event(Event.PROCESS_READY, n=n)
+    lost = counted.sums[Metric.LOG_DROPPED]
+    assert lost in (100, 101), "the first line waits with the others, or is being written"
+    with io.FileIO(taken, "rb") as reader:
+        reading = Thread(target=lambda: received.extend(_read(reader)))
+        received: list[bytes] = []
+        reading.start()
+        assert log.flush(LONG_S)
+        log.event(Event.PROCESS_STOPPED)
+        assert log.flush(LONG_S)
+        pipe.close()
+        reading.join(LONG_S)
+    written = b"".join(received)[filler:].splitlines()
+    said = [json.loads(line) for line in written]
+    assert [each["n"] for each in said if "n" in each] == list(range(LINES_LIMIT + 100 - lost))
+    assert [(each["event"], each.get("count")) for each in said[-2:]] == [
+        ("log.dropped", lost),
+        ("process.stopped", None),
+    ]
+
+
+def _fill(pipe: int) -> int:
+    """Write until nothing more goes in; how much it was."""
+    written = 0
+    try:
+        while True:
+            written += os.write(pipe, b"-" * 4096)
+    except BlockingIOError:
+        return written
+
+
+def _read(pipe: io.FileIO) -> Iterator[bytes]:
+    while some := pipe.read(1 << 16):
+        yield some

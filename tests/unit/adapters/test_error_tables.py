@@ -13,6 +13,7 @@ from waypost.adapters.apns.errors import outcome_of as apns_outcome
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
+from waypost.adapters.push.retry_after import PROBED_MS
 from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
 from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.delivery import Delivery, FailureClass
@@ -22,6 +23,7 @@ from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Outcome, Unanswered
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, Dead, Forget, Unsure, decide
+from waypost.domain.time import MINUTE_MS
 from waypost.http2 import Unknown
 from waypost.telemetry import Silent
 
@@ -162,3 +164,22 @@ def test_apns_has_ten_seconds_to_answer() -> None:
     settings = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x")
     sender = ApnsSender(AppId("demo"), settings, clock=StoppedClock(), telemetry=Silent())
     assert sender.capabilities.request_timeout_ms == 20_000
+
+
+@pytest.mark.parametrize(
+    ("said", "wait_ms"),
+    [
+        (fcm("QUOTA_EXCEEDED", 429, retry_after="3000"), PROBED_MS),
+        (webpush("", 429, retry_after="3000"), PROBED_MS),
+        (apns("TooManyProviderTokenUpdates", 429, retry_after="3000"), PROBED_MS),
+        (apns("TooManyRequests", 429, retry_after="3000"), 50 * MINUTE_MS),
+        (unifiedpush("", 429, retry_after="3000"), 50 * MINUTE_MS),
+    ],
+)
+def test_a_pause_of_everything_is_capped_and_that_of_one_message_is_its_own(
+    said: tuple[Outcome, Delivery], wait_ms: int
+) -> None:
+    outcome, one = said
+    settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0)
+    assert isinstance(settlement, Again)
+    assert settlement.due_at == NOW + wait_ms

@@ -36,10 +36,14 @@ def test_few_failures_over_a_while_open_it_too() -> None:
 
 
 def test_a_pause_that_was_asked_for_is_kept_and_ends_with_a_probe() -> None:
-    breaker = held(FRESH, 100.0, 60.0)
+    breaker = held(FRESH, 100.0, 20.0)
     assert breaker.state is OPEN
-    assert probing(breaker, 159.9).state is OPEN
-    assert succeeded(probing(breaker, 160.0)).state is CLOSED
+    assert probing(breaker, 119.9).state is OPEN
+    assert succeeded(probing(breaker, 120.0)).state is CLOSED
+
+
+def test_a_pause_of_hours_is_probed_as_often_as_any_other() -> None:
+    assert probing(held(FRESH, 100.0, 7_200.0), 100.0 + RULES.probe_cap_s).state is HALF_OPEN
 
 
 def test_a_success_in_between_starts_the_count_anew() -> None:

@@ -191,15 +191,10 @@ def test_what_fails_at_an_open_breaker_leaves_the_next_probe_to_another(
     assert (settlement.due_at, settlement.spends_attempt) == (IN_5S, spends)
 
 
-def test_a_longer_hint_is_kept_to_at_an_open_breaker() -> None:
-    for outcome in (Unreachable("503", "away", 7_000), Throttled("429", 7_000), Unanswered("500", "error", 7_000)):
-        settlement = decide(outcome, delivery(), POLICY, NOW, 0.0, REST)
-        assert isinstance(settlement, Again)
-        assert settlement.due_at == later(NOW, 7_000)
-
-
-@pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE])
-def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(outcome: Denied | Unreachable) -> None:
+@pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE, THROTTLED])
+def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(
+    outcome: Denied | Unreachable | Throttled,
+) -> None:
     ending = delivery(notification(expires_at=IN_1S))
     assert decide(outcome, ending, POLICY, NOW, 0.0, REST) == Parked(REST.condition, IN_1S, outcome.code)
     ended = delivery(notification(expires_at=NOW))

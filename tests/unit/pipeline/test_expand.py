@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.contract.bench import Bench
 from tests.contract.bulk_bench import created, job, leased, taken
 from tests.contract.stores import MemoryUnderTest
-from waypost.domain.bulk import Job, JobId, Order, Recipient
+from waypost.domain.bulk import FAILURES_LIMIT, Job, JobId, Order, Recipient
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline import expand as expanding
-from waypost.pipeline.expand import FAILURES_LIMIT, PORTIONS_A_SECOND, Expanded, Failed, Failures, Pace, Paces, expand
+from waypost.pipeline.expand import PORTIONS_A_SECOND, Expanded, Failed, Failures, Pace, Paces, expand
 from waypost.ports.bulk import Enqueued, Walking
 
 
@@ -25,7 +25,8 @@ class Endless:
         self.jobs = [Walking(JobId(bytes([n])), job().app, rate, False, 0) for n, rate in enumerate(rates)]
         self.enqueued: list[int] = [0 for _ in rates]
         self.faults: dict[JobId, Exception] = {}
-        self.orders: list[tuple[JobId, Order]] = []
+        self.order_faults: dict[JobId, Exception] = {}
+        self.orders: list[tuple[JobId, Order, str | None]] = []
 
     async def running(self) -> list[Walking]:
         """See Bulk."""
@@ -40,9 +41,11 @@ class Endless:
         self.enqueued[wanted[0]] += recipients
         return Enqueued(recipients, moved=recipients > 0)
 
-    async def order(self, app: object, wanted: JobId, order: Order, now: Instant) -> None:
-        """See Bulk."""
-        self.orders.append((wanted, order))
+    async def order(self, app: object, wanted: JobId, order: Order, now: Instant, failure: str | None = None) -> None:
+        """See Bulk; what is wrong with ordering about it."""
+        if wanted in self.order_faults:
+            raise self.order_faults[wanted]
+        self.orders.append((wanted, order, failure))
 
 
 @pytest.mark.asyncio
@@ -55,7 +58,27 @@ async def test_a_walk_that_fails_stops_no_other_and_ends_after_three_times() -> 
         for _ in range(FAILURES_LIMIT)
     ]
     assert [each.failed for each in rounds] == [(), (), (Failed(jobs.jobs[0].app, bad, "ValueError"),)]
-    assert jobs.orders == [(bad, Order.FAIL)]
+    assert jobs.orders == [(bad, Order.FAIL, "ValueError")]
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_cannot_even_be_stopped_keeps_no_other_from_being() -> None:
+    """It is said, and tried again with its next step."""
+    jobs, failures = Endless(None, None, None), Failures()
+    first, second, _ = (each.id for each in jobs.jobs)
+    jobs.faults = dict.fromkeys((first, second), ValueError("of a walk"))
+    jobs.order_faults = {first: KeyError("of an order")}
+    rounds = [
+        await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+        for _ in range(FAILURES_LIMIT + 1)
+    ]
+    assert [(each.id, each.unstopped) for each in rounds[FAILURES_LIMIT - 1].failed] == [
+        (first, "KeyError"),
+        (second, None),
+    ]
+    jobs.order_faults.clear()
+    again = await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
+    assert (first, None) in [(each.id, each.unstopped) for each in again.failed]
 
 
 @pytest.mark.asyncio

@@ -11,11 +11,11 @@ import pytest
 
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
-from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Gone, Taken
 from waypost.domain.time import SECOND_MS
-from waypost.pipeline.report import READER, report
+from waypost.pipeline.report import READER, Unreported, report
 from waypost.ports.devices import Eviction
 from waypost.runtime.crew import Crew
 
@@ -31,6 +31,8 @@ class Registry:
         self._devices = devices
         self.calls: list[str] = []
         self.deleted: list[int] = []
+        self.poison = ""
+        """The token that cannot be evicted."""
 
     def __getattr__(self, name: str) -> Any:
         self.calls.append(name)
@@ -39,6 +41,8 @@ class Registry:
     async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """Count what each batch came to."""
         self.calls.append("evict")
+        if token_hash(self.poison) in [each.token_hash for each in evictions]:
+            raise ValueError(self.poison)
         owners: list[tuple[AppId, UserId]] = await self._devices.evict(evictions)
         self.deleted.append(len(owners))
         return owners
@@ -100,6 +104,18 @@ async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench
     assert len(bench.apns.sent) == 1_000
     await bench.report()
     assert sum(bench.registry.deleted) == 1
+
+
+async def test_a_token_that_cannot_be_evicted_keeps_no_other_from_being(bench: RegistryBench) -> None:
+    """Nor from being noted as used; the page is left behind, and what was passed over is told of."""
+    bench.registry.poison = "token-ann-apns"
+    bench.apns.answer = bench.fcm.answer = lambda delivery: Gone("Unregistered")
+    await bench.register(ANN, Channel("apns"), Channel("fcm"))
+    await bench.told()
+    page = await report(bench.journal, bench.registry)
+    assert await bench.active() == ["token-ann-apns"]
+    assert (page.evicted, page.failed) == (1, (Unreported(APP, "ValueError"),))
+    assert (await report(bench.journal, bench.registry)).rows == 0
 
 
 async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:

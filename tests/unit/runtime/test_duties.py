@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,10 @@ from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
+from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import AppId, UserId, format_id
+from waypost.domain.ids import AppId, NotificationId, UserId, format_id
+from waypost.domain.progress import NotOpen, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.erasure import Erasure
 from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
@@ -41,30 +44,108 @@ class Registry(MemoryDevices):
         await super().erase(app, user_id, until)
 
 
-async def carried_on(duties: Duties) -> None:
-    """One round of the duty that forgets users."""
-    (act,) = (act for name, _, act in duties.tickers(frozenset({Role.SWEEP})) if name == "erase")
+async def done(duties: Duties, name: str) -> None:
+    """One round of a duty."""
+    (act,) = (act for named, _, act in duties.tickers(frozenset(Role)) if named == name)
     doing = act()
     assert doing is not None
     await doing
+
+
+async def carried_on(duties: Duties) -> None:
+    """One round of the duty that forgets users."""
+    await done(duties, "erase")
+
+
+def chores_on(bench: LaneBench) -> Chores:
+    """All of them, on the memory adapters."""
+    return Chores(
+        bench.work,
+        MemoryDevices(bench.store),
+        bench.journal,
+        MemoryDedup(bench.store, bench.clock),
+        MemoryRetention(bench.store),
+        MemoryBulk(bench.store),
+        MemoryErasures(bench.store),
+        MemoryAudit(bench.store),
+        30,
+        365,
+    )
+
+
+class Cleared:
+    """A store of something, which notes that it was swept, or fails to be."""
+
+    def __init__(self, swept: list[str], name: str, fault: Exception | None = None) -> None:
+        self._swept, self._name, self._fault = swept, name, fault
+
+    async def drop_whole(self, before: Instant) -> Instant:
+        """See Retention."""
+        return before
+
+    async def drop_before(self, before: object, n: int = 0) -> int:
+        """See Retention, Bulk and Audit."""
+        return await self.drop_over()
+
+    async def drop_over(self) -> int:
+        """See Dedup."""
+        if self._fault is not None:
+            raise self._fault
+        self._swept.append(self._name)
+        return 1
+
+
+@pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
+async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Exception, tmp_path: Path) -> None:
+    """Whichever of them it is."""
+    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "bulk", "audit")
+    for bad in names:
+        noted, swept = Noted(), list[str]()
+        parts = {name: Cleared(swept, name, fault if name == bad else None) for name in names}
+        chores = msgspec.structs.replace(chores_on(bench), **parts)
+        duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
+        await done(duties, "sweep")
+        assert swept == [name for name in names if name != bad]
+        failed = [each["error"] for each in noted.fields_of(Event.STAGE_FAILED)]
+        assert failed == ([] if isinstance(fault, Unavailable) else ["ValueError"])
+        assert len(noted.fields_of(Event.SWEEP_DONE)) == 1
+
+
+async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(tmp_path: Path) -> None:
+    bench, noted = LaneBench(tmp_path / "board"), Noted()
+    ids = bench.ids.next(3)
+    faults: dict[NotificationId, Exception] = {ids[0]: ValueError("of a row"), ids[1]: Unavailable("its shard moves")}
+    asked: list[NotificationId] = []
+
+    class Leftovers(MemoryBulk):
+        """Something is open of a cancelled job."""
+
+        async def tidy(self, now: Instant, n: int) -> list[tuple[AppId, NotificationId]]:
+            return [(APP, one) for one in ids]
+
+    class Withdraws(MemoryWork):
+        """Cannot withdraw some."""
+
+        async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+            asked.extend(ids)
+            if ids[0] in faults:
+                raise faults[ids[0]]
+            return [NotOpen(None)]
+
+    parts = {"bulk": Leftovers(bench.store), "work": Withdraws(bench.store, bench.clock)}
+    chores = msgspec.structs.replace(chores_on(bench), **parts)
+    duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
+    await done(duties, "tidy")
+    assert asked == ids
+    named = {"app": APP, "notification_id": format_id(ids[0])}
+    assert noted.fields_of(Event.STAGE_FAILED) == [{"stage": "tidy", "error": "ValueError", **named}]
 
 
 async def test_an_erasure_that_fails_keeps_no_other_waiting(tmp_path: Path) -> None:
     """More of them than a page holds, all older than the one that can be carried out; they are tried again."""
     bench, noted = LaneBench(tmp_path / "board"), Noted()
     registry, erasures = Registry(bench), MemoryErasures(bench.store)
-    chores = Chores(
-        bench.work,
-        registry,
-        bench.journal,
-        MemoryDedup(bench.store, bench.clock),
-        MemoryRetention(bench.store),
-        MemoryBulk(bench.store),
-        erasures,
-        MemoryAudit(bench.store),
-        30,
-        365,
-    )
+    chores = msgspec.structs.replace(chores_on(bench), devices=registry, erasures=erasures)
     crew = msgspec.structs.replace(bench.crew(), telemetry=noted)
     duties = Duties(crew, chores, OwnsAll(), lambda lane: None)
     users = [UserId(f"user-{n}") for n in range(ERASURES_AT_ONCE + 3)]

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.runtime.bench import APNS, FCM
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.notification import Channel
-from waypost.domain.outcome import Throttled
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.outcome import Denied, Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import HOUR_MS, SECOND_MS
+from waypost.ports.sender import Capabilities
+from waypost.runtime.gates import TRICKLE, Gates
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -72,6 +77,65 @@ async def test_a_quota_that_is_used_up_pauses_the_whole_credential_and_no_other(
         assert (await bench.story(told)).record.status is NotificationStatus.SENT
 
 
+async def test_a_pause_of_two_hours_is_probed_within_a_minute(bench: TimedBench) -> None:
+    """Three answers with an hour's hints, and the provider is well again: nobody waits for what it said."""
+    bench.fcm.answer = lambda delivery: Throttled("QUOTA_EXCEEDED", 2 * HOUR_MS, whole=True)
+    users = [f"user-{n}" for n in range(13)]
+    for user in users:
+        await bench.register(user, Channel("fcm"))
+    async with bench.running() as loop:
+        first = [await bench.accept(user, ttl_ms=HOUR_MS) for user in users[:3]]
+        await bench.turn(loop)
+        bench.fcm.answer = lambda delivery: TAKEN
+        others = [await bench.accept(user, ttl_ms=HOUR_MS) for user in users[3:]]
+        await bench.pass_time(loop, 70)
+        assert [(await bench.story(each)).record.status for each in others] == [NotificationStatus.SENT] * 10
+        await bench.pass_time(loop, HOUR_MS // SECOND_MS, step_s=5)
+    assert [(await bench.story(each)).record.status for each in first] == [NotificationStatus.SENT] * 3
+
+
+@pytest.mark.parametrize("well_after_s", [0, 90])
+async def test_what_ends_without_being_sent_ends_while_every_breaker_is_open(
+    bench: TimedBench, well_after_s: int
+) -> None:
+    """Fresh work that is over, for nobody, or now or never; the rest is parked, and sent once there is a provider."""
+    bench.fcm.answer = bench.apns.answer = lambda delivery: Denied("403", "the key was refused")
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    async with bench.running() as loop:
+        await bench.accept("ann")
+        await bench.turn(loop)
+        await bench.pass_time(loop, well_after_s, step_s=3)
+        fresh = {
+            NotificationStatus.NO_TARGETS: await bench.accept("nobody"),
+            NotificationStatus.EXPIRED: await bench.accept("ann", ttl_ms=0),
+        }
+        short = await bench.accept("ann", ttl_ms=2 * SECOND_MS)
+        lasting = await bench.accept("ann")
+        await bench.pass_time(loop, 5)
+        for status, told in fresh.items():
+            assert (await bench.story(told)).record.status is status
+        assert (await bench.story(short)).record.status is NotificationStatus.EXPIRED
+        assert {each.parked for each in (await bench.story(lasting)).receipts} == {f"breaker:{APNS}", f"breaker:{FCM}"}
+        bench.fcm.answer = bench.apns.answer = lambda delivery: TAKEN
+        await bench.pass_time(loop, 200)
+    assert (await bench.story(lasting)).record.status is NotificationStatus.SENT
+
+
+async def test_a_backlog_behind_open_breakers_is_leased_at_a_trickle(bench: TimedBench) -> None:
+    """It is written down as parked, a few at a time: no storm of writes in an outage."""
+    bench.fcm.answer = bench.apns.answer = lambda delivery: Denied("403", "the key was refused")
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    async with bench.running() as loop:
+        await bench.accept("ann")
+        await bench.turn(loop)
+        told = [await bench.accept("ann") for _ in range(2 * TRICKLE + 1)]
+        taken = []
+        for _ in range(3):
+            await bench.pass_time(loop, 1)
+            taken.append(sum([bool((await bench.story(each)).receipts) for each in told]))
+    assert taken == [TRICKLE, 2 * TRICKLE, 2 * TRICKLE + 1]
+
+
 async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
     """One that always fails does not keep the breaker open: the next probe is another's."""
     bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
@@ -98,3 +162,11 @@ async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> 
         await bench.turn(loop)
         await bench.pass_time(loop, 120)
     assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 30
+
+
+@pytest.mark.parametrize(("parks", "room"), [(True, TRICKLE), (False, 0)])
+async def test_where_nothing_can_be_parked_nothing_is_leased_that_cannot_be_sent(parks: bool, room: int) -> None:
+    """The drop-in's queue is the stream itself: what it took would come back at once."""
+    gates = Gates({FCM: Capabilities(Channel("fcm"), 10_000, 1_000, 4096)}, {}, BreakerRules(), Silent(), parks=parks)
+    gates.of(Lane.NORMAL)[FCM].circuit.done(Denied("403", "the key was refused"), 0.0, 100)
+    assert gates.room(Lane.NORMAL, 1.0, 1.0) == room

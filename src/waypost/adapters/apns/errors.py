@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
 from waypost.adapters.push.reading import NOTHING, name_of, number_of, read_json, word_of
-from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
+from waypost.adapters.push.retry_after import hint_ms, longer_ms
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import SECOND_MS, Instant
@@ -145,7 +145,7 @@ def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ..
     if meaning is Meaning.DEAD_TOKEN and dead_code not in dead_token_codes:
         meaning = Meaning.REFUSED
     own_ms = _shutdown_wait_ms(delivery) if code == "Shutdown" else WAIT_MS.get(code)
-    wait_ms = longer_ms(retry_after_ms(answer, now), own_ms)
+    wait_ms = longer_ms(hint_ms(answer, meaning, now), own_ms)
     return outcome_of_meaning(meaning, code, why, wait_ms, _dead_since(answer, now))
 
 

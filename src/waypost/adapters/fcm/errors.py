@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from waypost.adapters.fcm.settings import TokenRules
 from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
 from waypost.adapters.push.reading import NOTHING, items_of, name_of, read_json, text_of, word_of
-from waypost.adapters.push.retry_after import longer_ms, retry_after_ms
+from waypost.adapters.push.retry_after import hint_ms, longer_ms
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, Instant
@@ -39,7 +39,7 @@ CODES: dict[str, tuple[Meaning, str]] = {
     "SENDER_ID_MISMATCH": (Meaning.REFUSED, "the token belongs to another project"),
     # It speaks of iOS devices and browsers behind FCM: Android must not stop for them.
     "THIRD_PARTY_AUTH_ERROR": (Meaning.REFUSED, "the project's APNs or web push credentials are not accepted"),
-    "QUOTA_EXCEEDED": (Meaning.THROTTLED, "the sending quota is used up"),
+    "QUOTA_EXCEEDED": (Meaning.THROTTLED_WHOLE, "the sending quota is used up"),
     "UNAVAILABLE": (Meaning.UNSURE, _OVERLOADED),
     "INTERNAL": (Meaning.UNSURE, _FAILED),
     "UNSPECIFIED_ERROR": (Meaning.UNSURE, "FCM gives no reason"),
@@ -47,14 +47,14 @@ CODES: dict[str, tuple[Meaning, str]] = {
     UNAUTHENTICATED: (Meaning.DENIED, "the access token is not accepted"),
     "PERMISSION_DENIED": (Meaning.DENIED, _CREDENTIAL),
     "NOT_FOUND": (Meaning.REFUSED, "there is no such project or path"),
-    "RESOURCE_EXHAUSTED": (Meaning.THROTTLED, "the sending quota is used up"),
+    "RESOURCE_EXHAUSTED": (Meaning.THROTTLED_WHOLE, "the sending quota is used up"),
     # The HTTP status, where the body is not FCM's JSON
     "http_400": (Meaning.REFUSED, "the request is not understood"),
     "http_401": (Meaning.DENIED, "the access token is not accepted"),
     "http_403": (Meaning.DENIED, _CREDENTIAL),
     "http_404": (Meaning.REFUSED, "there is no such project or path"),
     "http_413": (Meaning.REFUSED, "the message is too large"),
-    "http_429": (Meaning.THROTTLED, "the sending quota is used up"),
+    "http_429": (Meaning.THROTTLED_WHOLE, "the sending quota is used up"),
     "http_500": (Meaning.UNSURE, _FAILED),
     "http_502": (Meaning.UNSURE, _OVERLOADED),
     "http_503": (Meaning.UNSURE, _OVERLOADED),
@@ -153,8 +153,8 @@ def _refusal(answer: Answer, tried: Delivery, now: Instant, rules: TokenRules) -
     meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer that FCM does not document, status {answer.status}"))
     if _forgets_the_token(said, rules):
         meaning = Meaning.DEAD_TOKEN
-    wait_ms = retry_after_ms(answer, now)
-    if meaning is Meaning.THROTTLED:
+    wait_ms = hint_ms(answer, meaning, now)
+    if meaning is Meaning.THROTTLED_WHOLE:
         return Throttled(code, _quota_wait_ms(tried) if wait_ms is None else wait_ms, whole=True)
     if meaning is Meaning.REFUSED and said.fields:
         return Refused(code, f"{why}: {', '.join(said.fields)}")

@@ -210,7 +210,7 @@ def _not_done(result: Result | Denied | Unreachable) -> NotDone:
         case Answer():
             code = code_of(result)
             meaning, why = CODES.get(code, (Meaning.UNSURE, f"an answer with status {result.status}"))
-            return NotDone(code, why, again=meaning in (Meaning.THROTTLED, Meaning.UNSURE))
+            return NotDone(code, why, again=meaning in (Meaning.THROTTLED_WHOLE, Meaning.UNSURE))
         case Unsent(reason):
             return NotDone("not_sent", reason, again=True)
         case _:

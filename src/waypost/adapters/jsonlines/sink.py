@@ -3,44 +3,53 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from threading import Lock
-from typing import BinaryIO
+from io import FileIO
 
 import msgspec
 
-from waypost.telemetry import Event, Level, Silent
+from waypost.adapters.jsonlines.writer import LineWriter, Unbuffered
+from waypost.telemetry import Event, Level, Metric, Silent, Telemetry
 
+_STDERR = 2
 _ORDER = list(Level)
 _encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__name__).encode
 
 
 class JsonLinesSink(Silent):
-    """Writes events of *level* and above to a binary stream, with the fields every line of this process has."""
+    """Writes events of *level* and above to a stream, with the fields every line of this process has."""
 
-    def __init__(self, stream: BinaryIO, level: Level = Level.INFO, **always: object) -> None:
-        self._stream = stream
+    def __init__(
+        self, stream: Unbuffered, level: Level = Level.INFO, metrics: Telemetry | None = None, **always: object
+    ) -> None:
+        """*metrics* counts the lines that were dropped, since nobody read those before them."""
         self._shown = frozenset(_ORDER[_ORDER.index(level) :])
+        self._metrics = metrics or Silent()
         self._always = always
-        self._lock = Lock()
+        self._writer = LineWriter(stream, lambda count: self._line(Event.LOG_DROPPED, count=count))
 
     def wants(self, event: Event, /) -> bool:
         """See Telemetry."""
         return event.level in self._shown
 
     def event(self, event: Event, /, **fields: object) -> None:
-        """Write one line; a stream that is gone is not worth dying for.
+        """Write one line, soon, without waiting for whoever reads it.
 
         Time, level and name come first; bytes (ids, hashes) are in hex, and what JSON cannot say is named by its type.
         """
-        if not self.wants(event):
-            return
+        if self.wants(event) and not self._writer.put(self._line(event, **fields)):
+            self._metrics.count(Metric.LOG_DROPPED)
+
+    def flush(self, limit_s: float) -> bool:
+        """Wait until all is written, for *limit_s* at most; whether it is."""
+        return self._writer.flush(limit_s)
+
+    def _line(self, event: Event, **fields: object) -> bytes:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         head = {"timestamp": now, "level": event.level.value, "event": event.label}
         said = {name: value.hex() if isinstance(value, bytes) else value for name, value in fields.items()}
-        line = _encode(head | self._always | said) + b"\n"
-        try:
-            with self._lock:
-                self._stream.write(line)
-                self._stream.flush()
-        except OSError:
-            return
+        return _encode(head | self._always | said) + b"\n"
+
+
+def standard_error() -> FileIO:
+    """Standard error without a buffer."""
+    return FileIO(_STDERR, "wb", closefd=False)

@@ -19,6 +19,10 @@ _REMEMBERED = 4_000
 """Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
 
 
+_Heap = tuple[AppId, str | None]
+"""What waits for a time, or for a condition, of one app."""
+
+
 class Part:
     """One partition, while it is ours."""
 
@@ -81,7 +85,8 @@ class Desk:
         self._ready: dict[Lane, dict[AppId, deque[Entry]]] = {lane: {} for lane in Lane}
         self._counts: dict[Lane, int] = dict.fromkeys(Lane, 0)
         self._last: dict[Lane, AppId] = {}
-        self._waiting: dict[str | None, list[tuple[Instant, int, Entry]]] = {}
+        self._waiting: dict[_Heap, list[tuple[Instant, int, Entry]]] = {}
+        self._last_due = AppId("")
         self._order = itertools.count()
         self.waiting = 0
         """Tasks that wait for a time or a condition."""
@@ -102,7 +107,8 @@ class Desk:
 
     def wait(self, entry: Entry, until: Instant) -> None:
         """Keep a task until its time, or until its condition is lifted."""
-        heapq.heappush(self._waiting.setdefault(entry.task.condition, []), (until, next(self._order), entry))
+        heap = self._waiting.setdefault((entry.task.notification.app, entry.task.condition), [])
+        heapq.heappush(heap, (until, next(self._order), entry))
         self.waiting += 1
 
     def take(self, lane: Lane) -> Iterator[Entry]:
@@ -119,19 +125,33 @@ class Desk:
             yield entry
 
     def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
-        """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room."""
-        left = n
-        while left > 0 and (first := self._due(now)):
-            left -= self._release(first[0])
-        for name, room in lifted.items():
-            while min(left, room) > 0 and self._waiting.get(name):
-                weight = self._release(name)
-                left, room = left - weight, room - weight  # noqa: PLW2901 - what is left of it
+        """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room.
+
+        Apps take turns in the former, conditions in the latter, entry by entry.
+        """
+        left = n - self._release_due(now, n)
+        rooms = {heap: lifted[name] for heap in self._waiting if (name := heap[1]) is not None and name in lifted}
+        while left > 0 and rooms:
+            for heap, room in list(rooms.items()):
+                if min(left, room) <= 0 or not self._waiting.get(heap):
+                    del rooms[heap]
+                    continue
+                weight = self._release(heap)
+                left, rooms[heap] = left - weight, room - weight
         return n - left
+
+    def _release_due(self, now: Instant, n: int) -> int:
+        released = 0
+        while released < n and (heaps := self._due(now)):
+            for heap in heaps:
+                if released < n:
+                    released += self._release(heap)
+                    self._last_due = heap[0]
+        return released
 
     def conditions(self) -> frozenset[str]:
         """Name the conditions that tasks wait for, besides their time."""
-        return frozenset(name for name, heap in self._waiting.items() if name is not None and heap)
+        return frozenset(name for (_, name), heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Entry]:
         """Every task on the desk."""
@@ -150,24 +170,28 @@ class Desk:
                 queues[app] = kept
                 if not kept:
                     del queues[app]
-        for condition in list(self._waiting):
-            heap = [each for each in self._waiting[condition] if each[2] not in doomed]
-            self.waiting -= len(self._waiting[condition]) - len(heap)
+        for name in list(self._waiting):
+            heap = [each for each in self._waiting[name] if each[2] not in doomed]
+            self.waiting -= len(self._waiting[name]) - len(heap)
             heapq.heapify(heap)
-            self._waiting[condition] = heap
+            self._waiting[name] = heap
             if not heap:
-                del self._waiting[condition]
+                del self._waiting[name]
 
-    def _due(self, now: Instant) -> list[str | None]:
-        """The condition (or none) of what is due first of all that is due at *now*."""
-        due = [(heap[0][:2], condition) for condition, heap in self._waiting.items() if heap[0][0] <= now]
-        return [min(due, key=lambda each: each[0])[1]] if due else []
+    def _due(self, now: Instant) -> list[_Heap]:
+        """Of each app with something due at *now* the heap of what is due first, apps in turn."""
+        first: dict[AppId, tuple[Instant, int, _Heap]] = {}
+        for name, heap in self._waiting.items():
+            at, order, _ = heap[0]
+            if at <= now and (name[0] not in first or (at, order) < first[name[0]][:2]):
+                first[name[0]] = at, order, name
+        return [first[app][2] for app in sorted(first, key=lambda app: (app <= self._last_due, app))]
 
-    def _release(self, condition: str | None) -> int:
-        heap = self._waiting[condition]
+    def _release(self, name: _Heap) -> int:
+        heap = self._waiting[name]
         _, _, entry = heapq.heappop(heap)
         if not heap:
-            del self._waiting[condition]
+            del self._waiting[name]
         self.waiting -= 1
         self.put(entry)
         return entry.weight

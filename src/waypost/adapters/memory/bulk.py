@@ -58,7 +58,9 @@ class MemoryBulk:
         row.recipients.update((each.user_id, each) for each in recipients)
         return True
 
-    async def order(self, app: AppId, job: JobId, order: Order, now: Instant) -> JobState | None:
+    async def order(
+        self, app: AppId, job: JobId, order: Order, now: Instant, failure: str | None = None
+    ) -> JobState | None:
         """See Bulk."""
         row = _find(self._store, app, job)
         if row is None:
@@ -66,7 +68,8 @@ class MemoryBulk:
         after = JOB_TRANSITIONS[row.state].get(order, row.state)
         if after in ENDED and row.finished_at is None:
             row.finished_at = now
-        row.state = after
+        if after is not row.state:
+            row.state, row.failure = after, failure
         return after
 
     async def running(self) -> list[Walking]:
@@ -233,7 +236,9 @@ def _record(store: MemoryStore, row: JobRow) -> JobRecord:
         waits = NotificationStatus.CANCELLED if is_cancelled else NotificationStatus.PENDING
         counts[waits] += row.total - counts.total()
     uploaded = len(row.recipients)
-    return JobRecord(row.job, row.state, uploaded, row.walked, row.total, row.left_out, dict(counts), row.finished_at)
+    return JobRecord(
+        row.job, row.state, uploaded, row.walked, row.total, row.left_out, dict(counts), row.finished_at, row.failure
+    )
 
 
 def _matches(device: Device, registry: RegistryFilter) -> bool:

@@ -93,6 +93,7 @@ class JobRow(Struct):
     total: int = 0
     left_out: int = 0
     finished_at: Instant | None = None
+    failure: str | None = None
 
 
 class Told(Struct, frozen=True):
@@ -117,6 +118,8 @@ class MemoryStore:
         self.overtaken: set[int] = set()
         """Leases of which something was taken over."""
         self.last_app: dict[Lane, AppId] = {}
+        self.released: dict[AppId, int] = {}
+        """When something of an app was released last, in the same count."""
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}

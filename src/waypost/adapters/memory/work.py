@@ -17,6 +17,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.progress import NotOpen, Stale, Withdrawal
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
+from waypost.domain.turns import in_turns
 from waypost.ports.clock import Clock
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
@@ -87,17 +88,33 @@ class MemoryWork:
         """See Work."""
         self._end_withdrawn()
         self._close_intents(now)
-        scheduled = [row for row in self._store.open.values() if row.due_at and row.due_at <= now][:n]
-        for row in scheduled:
-            row.due_at = LEASABLE
         waiting = self._waiting(now)
-        released = [receipt for receipt in waiting if receipt.due_at is not None and receipt.due_at <= now]
-        for condition, room in lifted.items():
-            released += [one for one in waiting if one.parked == condition and one not in released][:room]
-        released = released[: n - len(scheduled)]
-        for receipt in released:
-            self._store.ready[_part(receipt)] = self._store.count()
-        return len(scheduled) + len(released)
+        due: dict[AppId, list[Row | Receipt]] = {}
+        for row in self._store.open.values():
+            if row.due_at and row.due_at <= now:
+                due.setdefault(row.notification.app, []).append(row)
+        for receipt in waiting:
+            if receipt.due_at is not None and receipt.due_at <= now:
+                due.setdefault(self._store.rows[receipt.notification_id].notification.app, []).append(receipt)
+        released = in_turns(n, [due[app] for app in sorted(due, key=self._turn_of_due)])
+        parked = [[one for one in waiting if one.parked == name and one not in released] for name in lifted]
+        rooms = zip(parked, lifted.values(), strict=True)
+        released += in_turns(n - len(released), [receipts[:room] for receipts, room in rooms])
+        for one in released:
+            self._release(one)
+        return len(released)
+
+    def _turn_of_due(self, app: AppId) -> int:
+        """Whoever was served longest ago comes first."""
+        return self._store.released.get(app, 0)
+
+    def _release(self, due: Row | Receipt) -> None:
+        if isinstance(due, Row):
+            due.due_at = LEASABLE
+            self._store.released[due.notification.app] = self._store.count()
+        else:
+            self._store.ready[_part(due)] = self._store.count()
+            self._store.released[self._store.rows[due.notification_id].notification.app] = self._store.count()
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
+from typing import Final
 
-from waypost.domain.time import SECOND_MS, Instant
+from waypost.adapters.push.answers import Meaning
+from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer
+
+PROBED_MS: Final = MINUTE_MS
+"""A hint of all that is sent counts for no longer: as often an open breaker tries the provider."""
+
+
+def hint_ms(answer: Answer, meaning: Meaning, now: Instant) -> int | None:
+    """How long the message is to wait: as told, unless that speaks of all messages.
+
+    A quota may be refilled, or be somebody else's who stands between, long before the hours are over that were asked
+    for. It costs the message no retry to find that out; where it does, after a 503, the hint is kept to.
+    """
+    told_ms = retry_after_ms(answer, now)
+    if told_ms is None or meaning is not Meaning.THROTTLED_WHOLE:
+        return told_ms
+    return min(told_ms, PROBED_MS)
 
 
 def retry_after_ms(answer: Answer, now: Instant) -> int | None:

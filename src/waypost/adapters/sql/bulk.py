@@ -35,12 +35,12 @@ _CONTENT = "INSERT INTO content (seq, body) VALUES (?, ?)"
 _LISTED = "SELECT count(*) FROM bulk_recipient WHERE job = ? AND user_id IN ({texts})"
 _ADD = "INSERT OR REPLACE INTO bulk_recipient (job, user_id, variables) VALUES (?, ?, ?)"
 _ADDED = "UPDATE bulk_job SET uploaded = uploaded + ? WHERE number = ?"
-_MOVE = "UPDATE bulk_job SET state = ?, finished_at = ? WHERE number = ?"
+_MOVE = "UPDATE bulk_job SET state = ?, finished_at = ?, failure = ? WHERE number = ?"
 _FINISH = "UPDATE bulk_job SET state = 'finished', finished_at = ? WHERE number = ? AND finished_at IS NULL"
 _GIVE_UP = "UPDATE bulk_job SET state = 'cancelled', finished_at = ? WHERE number = ? AND state = 'uploading'"
 _CLOSE = "UPDATE bulk_piece SET open = 0 WHERE job = ? AND open = 1"
 _RUNNING = """\
-SELECT job, walked, (
+SELECT id, app, job, walked, (
     SELECT CAST(coalesce(sum(expected - written), 0) AS BIGINT)
     FROM bulk_piece INDEXED BY bulk_piece_open WHERE job = number AND open = 1
 ) AS waiting
@@ -85,15 +85,16 @@ class SqlBulk:
         """See Bulk."""
         return await self._write(_ADDING, _More(app, job, tuple(recipients)), len(recipients))
 
-    async def order(self, app: AppId, job: JobId, order: Order, now: Instant) -> JobState | None:
+    async def order(
+        self, app: AppId, job: JobId, order: Order, now: Instant, failure: str | None = None
+    ) -> JobState | None:
         """See Bulk."""
-        return await self._write(_ORDERING, (app, job, order, now))
+        return await self._write(_ORDERING, _Ordered(app, job, order, now, failure))
 
     async def running(self) -> list[Walking]:
         """See Bulk."""
         rows = await self._database.read(lambda connection: connection.execute(_RUNNING).fetchall())
-        decoded = ((_job(row[0]), row[1], row[2]) for row in rows)
-        return [Walking(job.id, job.app, job.rate, bool(walked), waiting) for job, walked, waiting in decoded]
+        return [Walking(JobId(row[0]), row[1], _rate_in(row[2]), bool(row[3]), row[4]) for row in rows]
 
     async def enqueue(self, app: AppId, job: JobId, most: int, piece: int) -> Enqueued:
         """See Bulk."""
@@ -129,6 +130,14 @@ class _More(Struct, frozen=True):
     recipients: tuple[Recipient, ...]
 
 
+class _Ordered(Struct, frozen=True):
+    app: AppId
+    job: JobId
+    order: Order
+    now: Instant
+    failure: str | None
+
+
 class _Leftovers(Struct, frozen=True):
     """What there is to clear away: jobs to finish, uploads that were given up, the list of one that has ended."""
 
@@ -140,6 +149,14 @@ class _Leftovers(Struct, frozen=True):
 
 
 _job = msgspec.msgpack.Decoder(Job).decode
+
+
+def _rate_in(body: bytes) -> int | None:
+    """The rate that a job asks for; of one that cannot be read none, since its walk will say so, and it alone fails."""
+    try:
+        return _job(body).rate
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def _create(transaction: Transaction, ops: Sequence[_New]) -> list[JobCreated | JobConflict]:
@@ -191,18 +208,18 @@ def _add_to_one(connection: Connection, more: _More) -> bool:
     return True
 
 
-def _order(transaction: Transaction, ops: Sequence[tuple[AppId, JobId, Order, Instant]]) -> list[JobState | None]:
-    return [_order_one(transaction.connection, *op) for op in ops]
+def _order(transaction: Transaction, ops: Sequence[_Ordered]) -> list[JobState | None]:
+    return [_order_one(transaction.connection, op) for op in ops]
 
 
-def _order_one(connection: Connection, app: AppId, job: JobId, order: Order, now: Instant) -> JobState | None:
-    row = find_job(connection, app, job)
+def _order_one(connection: Connection, op: _Ordered) -> JobState | None:
+    row = find_job(connection, op.app, op.job)
     if row is None:
         return None
     before = JobState(row[3])
-    after = JOB_TRANSITIONS[before].get(order, before)
+    after = JOB_TRANSITIONS[before].get(op.order, before)
     if after is not before:
-        connection.execute(_MOVE, (str(after), now if after in ENDED else None, row[0]))
+        connection.execute(_MOVE, (str(after), op.now if after in ENDED else None, op.failure, row[0]))
         if after is JobState.CANCELLED:
             connection.execute(_CLOSE, (row[0],))
     return after

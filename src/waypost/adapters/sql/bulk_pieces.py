@@ -6,17 +6,21 @@ loop, between its steps.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable
+import asyncio
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
 
 from waypost.adapters.sql.bulk_load import PIECE_COLUMNS, PieceRow, Read, read_job, read_piece
 from waypost.adapters.sql.bulk_settle import PieceSettled
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
-from waypost.domain.bulk import Job
-from waypost.domain.ids import NotificationId
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.bulk import FAILURES_LIMIT, Job
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import NotificationId, format_id
 from waypost.ports.work import Settled, WorkItem
+from waypost.telemetry import Event, Metric
 
 _RUNNING = "SELECT number FROM bulk_job INDEXED BY bulk_job_open WHERE finished_at IS NULL AND state = 'running'"
 _NEXT = (
@@ -28,6 +32,8 @@ _WAITING = (
     " WHERE open = 1 AND job = ?{shards}"
 )
 _JOBS_KEPT = 64
+_NAMES = "SELECT app, id FROM bulk_job WHERE number = ? AND state = 'running'"
+_FAIL = "UPDATE bulk_job SET state = 'failed', failure = ? WHERE number = ?"
 
 
 class _Piece:
@@ -53,6 +59,8 @@ class Pieces:
         self._piece_of: dict[NotificationId, _Piece] = {}
         self._loading: set[int] = set()
         self._jobs: dict[int, Job] = {}
+        self._failures: Counter[int] = Counter()
+        """By job, how many of its pieces in a row could not be read."""
         self._turn = 0
         """The job that was served last."""
 
@@ -91,10 +99,25 @@ class Pieces:
         return items
 
     async def load(self, shards: frozenset[int]) -> Read | None:
-        """Read the next piece of *shards* in a reader thread; None where there is none. ``keep_read`` takes it in."""
-        row = await self._database.read_to_lease(lambda connection: self._next(connection, shards))
-        if row is None:
-            return None
+        """Read the next piece of *shards* in a reader thread; None where there is none. ``keep_read`` takes it in.
+
+        One that cannot be read waits for its job's next turn; after three in a row that job is ``failed``.
+        """
+        while (
+            row := await self._database.read_to_lease(lambda connection: self._next(connection, shards))
+        ) is not None:
+            try:
+                read = await self._read(row)
+            except Unavailable:
+                raise
+            except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+                await self._failed(row.job, type(surprise).__name__)
+            else:
+                self._failures.pop(row.job, None)
+                return read
+        return None
+
+    async def _read(self, row: PieceRow) -> Read:
         self._loading.add(row.seq)
         try:
             return await self._database.read_to_route(
@@ -104,6 +127,19 @@ class Pieces:
             )
         finally:
             self._loading.discard(row.seq)
+
+    async def _failed(self, job: int, error: str) -> None:
+        """Count one more failure of a job, and stop it where that is one too many."""
+        self._failures[job] += 1
+        if self._failures[job] < FAILURES_LIMIT:
+            return
+        stopped = await asyncio.shield(self._database.commits.submit(_FAILING, (job, error)))
+        del self._failures[job]
+        if stopped is not None:
+            app, job_id = stopped
+            named = format_id(NotificationId(job_id))
+            self._database.telemetry.event(Event.BULK_FAILED, app=app, job=named, error=error)
+            self._database.telemetry.count(Metric.BULK_FAILED, app=app)
 
     def keep_read(self, read: Read) -> None:
         """Hand out what was read from now on."""
@@ -156,6 +192,21 @@ class Pieces:
     def _forget_if_done(self, piece: _Piece) -> None:
         if not piece.held and not piece.waiting:
             self._loaded.pop(piece.row.seq, None)
+
+
+def _fail(transaction: Transaction, ops: Sequence[tuple[int, str]]) -> list[tuple[str, bytes] | None]:
+    return [_fail_one(transaction.connection, *op) for op in ops]
+
+
+def _fail_one(connection: Connection, job: int, failure: str) -> tuple[str, bytes] | None:
+    """The app and the id of a job that was stopped; None where it does not run any more."""
+    named: tuple[str, bytes] | None = connection.execute(_NAMES, (job,)).fetchone()
+    if named is not None:
+        connection.execute(_FAIL, (failure, job))
+    return named
+
+
+_FAILING = Kind("bulk_fail", _fail, durable=True)
 
 
 def running_jobs(connection: Connection) -> list[int]:

@@ -14,7 +14,7 @@ from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.ports.bulk import JobRecord
 
-JOB = "number, job, content.body, state, uploaded, walked, total, left_out, finished_at, walked_to, pieces"
+JOB = "number, job, content.body, state, uploaded, walked, total, left_out, finished_at, walked_to, pieces, failure"
 """The columns that ``record_of`` and ``job_of`` read."""
 FROM_JOB = f"SELECT {JOB} FROM bulk_job JOIN content ON content.seq = bulk_job.number"  # noqa: S608 - columns
 
@@ -53,7 +53,8 @@ def record_of(connection: Connection, row: Row) -> JobRecord:
     if total > with_record:
         waits = NotificationStatus.CANCELLED if state is JobState.CANCELLED else NotificationStatus.PENDING
         counts[waits] = counts.get(waits, 0) + total - with_record
-    return JobRecord(job_of(row), state, row[4], bool(row[5]), total, row[7], counts, row[8])
+    failure = row[11] if state is JobState.FAILED else None
+    return JobRecord(job_of(row), state, row[4], bool(row[5]), total, row[7], counts, row[8], failure)
 
 
 def has_ended(state: str) -> bool:

@@ -108,6 +108,10 @@ class Holdings:
         """How many items of *lane* are released."""
         return sum(map(len, self._queues[lane].values()))
 
+    def ready_by_app(self, lane: Lane) -> dict[AppId, int]:
+        """The same by app, of those that have any."""
+        return {app: len(queue) for app, queue in self._queues[lane].items() if queue}
+
     def ready_beside(self, lane: Lane) -> int:
         """The same, less the fresh rows that are here: what to add to a count of those."""
         return self.ready(lane) - len(self._from_tail[lane])

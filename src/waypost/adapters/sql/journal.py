@@ -11,6 +11,7 @@ from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.moves import Moved
 from waypost.ports.journal import JournalRow
+from waypost.telemetry import Event
 
 _READ = "SELECT position, moves FROM journal WHERE position > ?{end} ORDER BY position LIMIT ?"
 _POSITION = "SELECT position FROM reader WHERE name = ?"
@@ -34,7 +35,16 @@ class SqlJournal:
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""
         rows = await self._database.read(lambda connection: _read(connection, after, n))
-        return [JournalRow(position, _moves.decode(moves)) for position, moves in rows]
+        return [JournalRow(position, self._moves_in(position, moves)) for position, moves in rows]
+
+    def _moves_in(self, position: int, moves: bytes) -> tuple[Moved, ...]:
+        """What a row says; of one that cannot be read nothing, so that those behind it are."""
+        try:
+            return _moves.decode(moves)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as surprise:
+            error = type(surprise).__name__
+            self._database.telemetry.event(Event.STAGE_FAILED, stage="report", error=error, position=position)
+            return ()
 
     async def position(self, reader: str) -> int:
         """See Journal."""

@@ -100,7 +100,7 @@ class FreshTail:
 
 
 def open_in(connection: Connection, lane: Lane) -> int:
-    """How many notifications of *lane* are not final, by the counters."""
+    """How many notifications of *lane* are not final, by the counters: all of them are read, so in a thread."""
     row: tuple[int] = connection.execute(_OPEN, (lane,)).fetchone()
     return row[0]
 

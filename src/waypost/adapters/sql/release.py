@@ -2,15 +2,18 @@
 
     notification  (lane, due_at, shard) WHERE due_at > 0           scheduled, replayed whole, or withdrawn while leased
     receipt       (lane, due_at, shard) WHERE due_at IS NOT NULL   retries, parked ones that expire, intents
+    both          (lane, app, due_at, shard) WHERE as above        the same of one app, where there is too much
     receipt       (parked, due_at, shard) WHERE parked ...         parked ones whose condition was lifted
 
-Keys are read by pages from the indexes, passing over what is leased; the rows follow for what is left. All of it is
+Keys are read by pages from the indexes, passing over what is leased; the rows follow for what is left. Where a lane has
+more due than may be released, apps take turns: each that has something due gets its share. All of it is
 one short read transaction on the event loop: nothing can be leased between the read and what is remembered of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct, field
@@ -28,10 +31,11 @@ from waypost.adapters.sql.rows import (
 )
 from waypost.adapters.sql.withdraw import TakeBack
 from waypost.domain.delivery import OpenTarget, Receipt
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import Instant
+from waypost.domain.turns import in_turns
 from waypost.ports.work import Settled, WorkItem
 
 _PAGE = 512
@@ -47,6 +51,10 @@ _DUE = (
     " AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
     " ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
+_WHOLE_OF_APP = _WHOLE.replace("notification_due", "notification_due_of_app").replace(
+    "lane = ?", "lane = ? AND app = ?"
+)
+_DUE_OF_APP = _DUE.replace("receipt_due", "receipt_due_of_app").replace("lane = ?", "lane = ? AND app = ?")
 _LIFTED = (
     "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_parked"
     " WHERE parked = ? AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
@@ -67,11 +75,58 @@ SELECT parked FROM found WHERE parked IS NOT NULL
 """
 """One step down the index of what is parked for each condition."""
 
+_APPS_OF = """\
+WITH RECURSIVE found (app) AS (
+    SELECT min(app) FROM {table} INDEXED BY {table}_due_of_app WHERE lane = ? AND {is_open}
+    UNION ALL
+    SELECT (SELECT min({table}.app) FROM {table} INDEXED BY {table}_due_of_app
+        WHERE lane = ? AND {table}.app > found.app AND {is_open})
+    FROM found WHERE app IS NOT NULL
+)
+SELECT app FROM found WHERE app IS NOT NULL AND EXISTS (SELECT 1 FROM {table} INDEXED BY {table}_due_of_app
+    WHERE lane = ? AND {table}.app = found.app AND {is_open} AND due_at <= ?)
+"""
+"""One step down the index for each app that has anything in the lane, and a look whether something of it is due."""
+_APPS_DUE = (
+    _APPS_OF.format(table="notification", is_open="due_at > 0"),
+    _APPS_OF.format(table="receipt", is_open="due_at IS NOT NULL"),
+)
+APPS_A_TURN = 50
+"""So many apps are looked at in one release where there is too much due; the next ones in the next."""
+
 _FIRST_ROW = (-1, -1, -1)
 _FIRST_TARGET = (-1, -1, b"", -1)
 
+_Key = tuple[NotificationId, int | None]
 IsTaken = Callable[[NotificationId, int | None], bool]
 _Found = dict[NotificationId, set[int | None]]
+
+
+class Room(Struct, frozen=True):
+    """How much of a lane may be released."""
+
+    most: int
+    """Released items that may wait in memory, all apps together."""
+    ready: Mapping[AppId, int]
+    """How many do, by app."""
+    last: AppId
+    """Whose turn was last where apps took turns."""
+
+    @property
+    def left(self) -> int:
+        """How many more may."""
+        return self.most - sum(self.ready.values())
+
+
+class Wanted(Struct, frozen=True):
+    """At most *n* due entries of *shards*, and of what is parked under each condition what *lifted* says."""
+
+    shards: frozenset[int]
+    now: Instant
+    n: int
+    rooms: Mapping[Lane, Room]
+    lifted: Mapping[str, int]
+    is_taken: IsTaken
 
 
 class Due(Struct):
@@ -82,28 +137,25 @@ class Due(Struct):
     """Due entries in *items*: a notification whole, or a target."""
     intents: list[Settled] = field(default_factory=list)
     withdrawn: list[TakeBack] = field(default_factory=list)
+    last: dict[Lane, AppId] = field(default_factory=dict)
+    """Whose turn was last, of lanes where apps took turns."""
 
     def without(self, touched: Collection[NotificationId]) -> Due:
         """What is left where these changed since it was read; they are found again if they are still due."""
         items = [item for item in self.items if item.notification.id not in touched]
         intents = [one for one in self.intents if one.notification.id not in touched]
-        return Due(items, _entries(items), intents, [order for order in self.withdrawn if order.id not in touched])
+        withdrawn = [order for order in self.withdrawn if order.id not in touched]
+        return Due(items, _entries(items), intents, withdrawn, self.last)
 
 
-def find_due(
-    connection: Connection,
-    shards: frozenset[int],
-    now: Instant,
-    n: int,
-    rooms: Mapping[Lane, int],
-    lifted: Mapping[str, int],
-    is_taken: IsTaken,
-) -> Due:
-    """At most *n* due entries of *shards*: of each lane what *rooms* says, of each condition what *lifted* says."""
+def find_due(connection: Connection, wanted: Wanted) -> Due:
+    """What is due, with what to do about it."""
     connection.execute(connection.dialect.snapshot)
     try:
-        found = _keys(connection, in_shards(shards), now, n, rooms, lifted, is_taken)
-        return load(connection, found)
+        search = _Search(connection, wanted)
+        due = load(connection, search.found)
+        due.last = search.last
+        return due
     finally:
         connection.execute("COMMIT")
 
@@ -113,56 +165,75 @@ def parked_under(connection: Connection) -> frozenset[str]:
     return frozenset(row[0] for row in connection.execute(_CONDITIONS).fetchall())
 
 
-def _keys(
-    connection: Connection,
-    shards: str,
-    now: Instant,
-    n: int,
-    rooms: Mapping[Lane, int],
-    lifted: Mapping[str, int],
-    is_taken: IsTaken,
-) -> _Found:
-    found: _Found = {}
-    left = n
-    for lane, room in rooms.items():
-        left -= _due_in_lane(connection, shards, (lane, now), min(room, left), is_taken, found)
-    for condition, wanted in lifted.items():
-        keys = _pages(connection, _LIFTED.format(shards=shards), (condition,), _FIRST_TARGET)
-        left -= _choose(((key[2], key[3]) for key in keys), min(wanted, left), is_taken, found)
-    return found
+class _Search:
+    """Finds the keys of what is due, lane after lane, then of what is lifted."""
 
+    def __init__(self, connection: Connection, wanted: Wanted) -> None:
+        self.found: _Found = {}
+        self.last: dict[Lane, AppId] = {}
+        self._connection = connection
+        self._wanted = wanted
+        self._shards = in_shards(wanted.shards)
+        self._left = wanted.n
+        for lane, room in wanted.rooms.items():
+            self._take(self._due(lane, room))
+        parked = [islice(self._parked(condition), most) for condition, most in wanted.lifted.items()]
+        self._take(in_turns(self._left, parked))
 
-def _due_in_lane(
-    connection: Connection, shards: str, asked: tuple[Lane, Instant], room: int, is_taken: IsTaken, found: _Found
-) -> int:
-    whole = _pages(connection, _WHOLE.format(shards=shards), asked, _FIRST_ROW)
-    taken = _choose(((key[3], None) for key in whole), room, is_taken, found)
-    targets = _pages(connection, _DUE.format(shards=shards), asked, _FIRST_TARGET)
-    return taken + _choose(((key[2], key[3]) for key in targets), room - taken, is_taken, found)
-
-
-def _choose(keys: Iterable[tuple[NotificationId, int | None]], n: int, is_taken: IsTaken, found: _Found) -> int:
-    """Add at most *n* of *keys* that nobody has to *found*; how many it was."""
-    chosen = 0
-    if n > 0:
+    def _take(self, keys: Collection[_Key]) -> None:
         for notification_id, part in keys:
-            if not is_taken(notification_id, part) and part not in found.get(notification_id, ()):
-                found.setdefault(notification_id, set()).add(part)
-                chosen += 1
-                if chosen == n:
-                    break
-    return chosen
+            self.found.setdefault(notification_id, set()).add(part)
+        self._left -= len(keys)
+
+    def _due(self, lane: Lane, room: Room) -> list[_Key]:
+        """All that is due in a lane, or as much as may be, apps taking turns."""
+        n = max(0, min(room.left, self._left))
+        keys = list(islice(self._of_lane(lane), n))
+        if self._left <= 0 or len(keys) < n:
+            return keys
+        apps = apps_due(self._connection, lane, self._wanted.now, room.last)
+        if len(apps) <= 1:
+            return keys
+        share, turn = max(1, room.most // len(apps)), apps[: min(APPS_A_TURN, self._left)]
+        self.last[lane] = turn[-1]
+        return in_turns(
+            self._left, [islice(self._of_app(lane, app), max(0, share - room.ready.get(app, 0))) for app in turn]
+        )
+
+    def _of_lane(self, lane: Lane) -> Iterator[_Key]:
+        asked = (lane, self._wanted.now)
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE, asked, _FIRST_ROW))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, asked, _FIRST_TARGET))
+
+    def _of_app(self, lane: Lane, app: AppId) -> Iterator[_Key]:
+        asked = (lane, app, self._wanted.now)
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE_OF_APP, asked, _FIRST_ROW))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE_OF_APP, asked, _FIRST_TARGET))
+
+    def _parked(self, condition: str) -> Iterator[_Key]:
+        return self._free((key[2], key[3]) for key in self._pages(_LIFTED, (condition,), _FIRST_TARGET))
+
+    def _free(self, keys: Iterable[_Key]) -> Iterator[_Key]:
+        """Those that nobody has, and that are not found yet."""
+        for notification_id, part in keys:
+            if part not in self.found.get(notification_id, ()) and not self._wanted.is_taken(notification_id, part):
+                yield notification_id, part
+
+    def _pages(self, sql: str, asked: tuple[Any, ...], first: tuple[Any, ...]) -> Iterator[Any]:
+        """The keys of an index after *first*, page by page."""
+        key, sql = first, sql.format(shards=self._shards)
+        while True:
+            rows = self._connection.execute(sql, (*asked, *key, _PAGE)).fetchall()
+            yield from rows
+            if len(rows) < _PAGE:
+                return
+            key = rows[-1][: len(first)]
 
 
-def _pages(connection: Connection, sql: str, asked: tuple[Any, ...], first: tuple[Any, ...]) -> Iterator[Any]:
-    """The keys of an index after *first*, page by page."""
-    key = first
-    while True:
-        rows = connection.execute(sql, (*asked, *key, _PAGE)).fetchall()
-        yield from rows
-        if len(rows) < _PAGE:
-            return
-        key = rows[-1][: len(first)]
+def apps_due(connection: Connection, lane: Lane, now: Instant, last: AppId) -> list[AppId]:
+    """The apps with something due in *lane*, whoever has it, in turn after *last*."""
+    found = {row[0] for sql in _APPS_DUE for row in connection.execute(sql, (lane, lane, lane, now)).fetchall()}
+    return sorted(found, key=lambda app: (app <= last, app))
 
 
 def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:

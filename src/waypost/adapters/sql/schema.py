@@ -42,6 +42,7 @@ notification = Table(
     Index("notification_id", "id", unique=True),
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
+    Index("notification_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at > 0")),
     Index("notification_history", "app", "user_id", "id"),
     Index("notification_of_app", "app", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
@@ -82,6 +83,7 @@ receipt = Table(
     Column("attempts", BLOB),  # msgpack of tuple[domain.delivery.Attempt, ...]; NULL: none
     Column("lane", Text),  # its notification's; NULL where the first attempt ended it
     Index("receipt_due", "lane", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
+    Index("receipt_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_parked", "parked", "due_at", "shard", sqlite_where=text("parked IS NOT NULL")),
     Index("receipt_dead", "app", "notification_id", "n", sqlite_where=text("dead = 1")),
     sqlite_with_rowid=False,
@@ -195,6 +197,7 @@ bulk_job = Table(
     Column("left_out", Integer, nullable=False),  # those who had opted out, or were gone when their turn came
     Column("uploaded", Integer, nullable=False),  # recipients of the list
     Column("finished_at", Integer),
+    Column("failure", Text),  # why it is, or was, failed
     Index("bulk_job_id", "id", unique=True),
     Index("bulk_job_created", "created_at", unique=True),
     Index("bulk_job_key", "key", unique=True, sqlite_where=text("key IS NOT NULL")),

@@ -29,15 +29,17 @@ class TakeBack(Struct, frozen=True):
 Orders = Sequence[TakeBack]
 
 
-def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[list[Withdrawal]]:
+def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[list[Withdrawal | None]]:
+    """Answer each order; None for what is not there, or another process's by now (Cases)."""
     cases = Cases(transaction, (order.id for op in ops for order in op))
-    answers = [[take_back(transaction, cases.get(order.id), order) for order in op] for op in ops]
+    found = [[(cases.get(order.id), order) for order in op] for op in ops]
+    answers = [[None if case is None else take_back(transaction, case, order) for case, order in op] for op in found]
     cases.write()
     return answers
 
 
-WITHDRAW: Kind[Orders, list[Withdrawal]] = Kind("withdraw", _run, durable=True)
-CLOSE: Kind[Orders, list[Withdrawal]] = Kind("close", _run, durable=False, patient=True)
+WITHDRAW: Kind[Orders, list[Withdrawal | None]] = Kind("withdraw", _run, durable=True)
+CLOSE: Kind[Orders, list[Withdrawal | None]] = Kind("close", _run, durable=False, patient=True)
 """The end of what was withdrawn while it was leased, and was given back or lost."""
 
 

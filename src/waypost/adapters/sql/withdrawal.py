@@ -33,6 +33,9 @@ _FIND = "SELECT id, shard, app FROM notification WHERE id IN ({keys})"
 _IDS_PER_QUESTION = 50
 """Answers to so many, in base64, take two thirds of the largest message there is (NotifyPeers)."""
 
+_ROUNDS = 3
+"""How often the owners are looked for where shards move meanwhile."""
+
 _Answers = dict[NotificationId, Withdrawal]
 
 
@@ -81,19 +84,32 @@ class Withdrawals:
             peers.on(_ANSWERED, self._on_answer)
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str) -> list[Withdrawal]:
-        """One answer per id; Unavailable where the owner did not say: ask again."""
-        shard_of = await self._shards_of(app, ids)
+        """One answer per id; Unavailable where the owner did not say, or changed every time: ask again."""
+        answers: _Answers = {}
+        for _ in range(_ROUNDS):
+            left = [one for one in ids if one not in answers]
+            shard_of = await self._shards_of(app, left)
+            answers |= {one: NotOpen(None) for one in left if one not in shard_of}
+            answers |= await self._answers_for(app, shard_of, why)
+            if all(one in answers for one in ids):
+                return [answers[one] for one in ids]
+        raise Unavailable("the notification is moving from one worker to another")
+
+    async def _answers_for(self, app: AppId, shard_of: Mapping[NotificationId, int], why: str) -> _Answers:
+        """Decide at once what is this process's or nobody's, then ask for the rest; not what changed owners meanwhile.
+
+        Between looking at what is owned and the order there is no pause, and from the order on the shards stay.
+        """
         owned = self._shards.owned
         borrowed = await self._shards.borrow({shard for shard in shard_of.values() if shard not in owned})
         try:
-            decidable = owned | borrowed.shards
-            elsewhere = [one for one, shard in shard_of.items() if shard not in decidable]
-            answers = await self._ask(app, elsewhere, why) if elsewhere else {}
+            decidable = self._shards.owned | borrowed.shards
             here = {one: shard for one, shard in shard_of.items() if shard in decidable}
-            answers |= await self._decide(app, here, why)
+            answers = await self._decide(app, here, why)
         finally:
             await borrowed.give_back()
-        return [answers.get(one, NotOpen(None)) for one in ids]
+        elsewhere = [one for one, shard in shard_of.items() if shard not in decidable]
+        return answers | (await self._ask(app, elsewhere, why) if elsewhere else {})
 
     async def _shards_of(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
         """The shards of those of *ids* that are *app*'s: what is another's is not kept from being leased."""
@@ -105,7 +121,10 @@ class Withdrawals:
         return set(self._deciding)
 
     async def _decide(self, app: AppId, shard_of: Mapping[NotificationId, int], why: str) -> _Answers:
-        """Write what is decided; until then nothing of it is leased, and its shards stay."""
+        """Write what is decided; until then nothing of it is leased, and its shards stay.
+
+        No answer for what the transaction did not find: another process's by now, or cleared away.
+        """
         ids = list(shard_of)
         if not ids:
             return {}
@@ -115,10 +134,11 @@ class Withdrawals:
             self._holdings.block(one)
         self._deciding.update(shard_of.values())
         future.add_done_callback(partial(self._decided, app, shard_of))
-        return dict(zip(ids, await asyncio.shield(future), strict=True))
+        decided = zip(ids, await asyncio.shield(future), strict=True)
+        return {one: answer for one, answer in decided if answer is not None}
 
     def _decided(
-        self, app: AppId, shard_of: Mapping[NotificationId, int], future: asyncio.Future[list[Withdrawal]]
+        self, app: AppId, shard_of: Mapping[NotificationId, int], future: asyncio.Future[list[Withdrawal | None]]
     ) -> None:
         self._deciding -= Counter(shard_of.values())
         for one in shard_of:

@@ -18,7 +18,7 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.lease import FreshTail, open_in
-from waypost.adapters.sql.release import Due, find_due, parked_under
+from waypost.adapters.sql.release import Due, Room, Wanted, find_due, parked_under
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
@@ -36,7 +36,10 @@ WORK_TOPIC = "work"
 
 _DEPTH_COUNTED = 10_000
 _READY_LIMIT = 2_000
-"""Released items of a lane that wait in memory to be leased; the others wait in their index."""
+"""Released items of a lane that wait in memory to be leased; the others wait in their index.
+
+Where an app fills it, each other still has its share, so it may be several times as many with very many apps.
+"""
 _NO_LEASE = 0
 _NO_VERSION = -1
 
@@ -55,6 +58,7 @@ class SqlWork:
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
+        self._last_due: dict[Lane, AppId] = {}
         self._lanes = deque(Lane)
         self._stopped: frozenset[int] = frozenset()
         self._leasing: frozenset[int] = frozenset()
@@ -103,13 +107,10 @@ class SqlWork:
             self._follow_shards()
             if not self._leasing:
                 return 0
-            rooms = self._rooms()
+            wanted = Wanted(self._leasing, now, n, self._rooms(), lifted, self._holdings.is_taken)
             with self._holdings.watching() as touched:
-                due = await self._database.read_to_lease(
-                    lambda connection: find_due(
-                        connection, self._leasing, now, n, rooms, lifted, self._holdings.is_taken
-                    )
-                )
+                due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
+            self._last_due |= due.last
             if touched:
                 due = due.without(touched)
             for item in due.items:
@@ -132,7 +133,7 @@ class SqlWork:
             self._follow_shards()
             rows = await read(lambda connection: self._tail.depth(connection, lane, _DEPTH_COUNTED))
         if rows == _DEPTH_COUNTED:
-            return max(rows, await read(lambda connection: open_in(connection, lane)))
+            return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         if lane is Lane.BULK:
             rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
@@ -170,10 +171,11 @@ class SqlWork:
         """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
         self._stopped -= frozenset(shards)
 
-    def _rooms(self) -> dict[Lane, int]:
+    def _rooms(self) -> dict[Lane, Room]:
         """How much more of each lane may be released; another lane comes first each time."""
         self._lanes.rotate(-1)
-        return {lane: _READY_LIMIT - self._holdings.ready(lane) for lane in self._lanes}
+        ready, last = self._holdings.ready_by_app, self._last_due
+        return {lane: Room(_READY_LIMIT, ready(lane), last.get(lane, AppId(""))) for lane in self._lanes}
 
     def _follow_shards(self) -> None:
         """Notice that shards came or went."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from waypost.adapters.push.answers import Meaning, outcome_of_meaning, outcome_without_answer
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.adapters.push.retry_after import hint_ms
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
@@ -50,7 +50,7 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
         case Answer(status=status):
             unknown = (Meaning.UNSURE, f"an answer that no push server documents, status {status}")
             meaning, why = REDIRECTED if 300 <= status < 400 else STATUSES.get(status, unknown)
-            return outcome_of_meaning(meaning, f"http_{status}", why, retry_after_ms(result, now))
+            return outcome_of_meaning(meaning, f"http_{status}", why, hint_ms(result, meaning, now))
         case Unsent() | Unknown():
             return outcome_without_answer(result)
         case _:

@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 
 from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
 from waypost.adapters.push.reading import NOTHING, name_of, number_of, read_json, text_of
-from waypost.adapters.push.retry_after import retry_after_ms
-from waypost.domain.outcome import Denied, Outcome, Refused, Taken, Throttled
+from waypost.adapters.push.retry_after import hint_ms
+from waypost.domain.outcome import Denied, Outcome, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Result, Unknown, Unsent
 
@@ -152,18 +152,16 @@ def _taken(answer: Answer, now: Instant) -> Outcome:
     code = "wns_" + headers.get(b"x-wns-status", b"").decode("latin-1").lower()
     if code in WINDOWS:
         meaning, why = WINDOWS[code]
-        return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
+        return outcome_of_meaning(meaning, code, why, hint_ms(answer, meaning, now))
     name = headers.get(b"location", headers.get(b"apns-id", b""))
     return Taken(name_of(name.decode("latin-1")))
 
 
 def _refusal(answer: Answer, now: Instant) -> Outcome:
     code, meaning, why = _read(answer)
-    if meaning is Meaning.THROTTLED:
-        # Apple's word, and 406 of Windows, are said of one subscription.
-        whole = answer.status == 429 and code not in APPLE
-        return Throttled(code, retry_after_ms(answer, now), whole)
-    return outcome_of_meaning(meaning, code, why, retry_after_ms(answer, now))
+    if meaning is Meaning.THROTTLED and answer.status == 429 and code not in APPLE:
+        meaning = Meaning.THROTTLED_WHOLE  # Apple's word, and 406 of Windows, are said of one subscription
+    return outcome_of_meaning(meaning, code, why, hint_ms(answer, meaning, now))
 
 
 def _read(answer: Answer) -> tuple[str, Meaning, str]:

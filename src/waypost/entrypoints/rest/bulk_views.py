@@ -25,6 +25,9 @@ class BulkView(Struct, frozen=True):
     created_at: Timestamp
     expires_at: Timestamp
     finished_at: Timestamp | None
+    failure: Annotated[
+        str | None, Meta(description="Of a job that is `failed`: the kind of error its last step ended with.")
+    ]
     rate: Annotated[int | None, Meta(description="Recipients a second at most, as asked.")]
     uploaded: Annotated[int, Meta(description="Recipients of its list; 0 where it goes by the registry.")]
     enqueued: Annotated[int, Meta(description="Recipients found so far; all of them once `walked` is true.")]
@@ -70,6 +73,7 @@ def job_view(record: JobRecord, now: Instant) -> BulkView:
         created_at=isoformat(job.created_at),
         expires_at=isoformat(job.expires_at),
         finished_at=None if record.finished_at is None else isoformat(record.finished_at),
+        failure=record.failure,
         rate=job.rate,
         uploaded=record.uploaded,
         enqueued=record.total,

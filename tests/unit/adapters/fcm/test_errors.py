@@ -280,7 +280,7 @@ WORDS = {
     Meaning.DEAD_TOKEN: "forgets the token",
     Meaning.REFUSED: "refuses the message",
     Meaning.DENIED: "stops the credential",
-    Meaning.THROTTLED: "waits",
+    Meaning.THROTTLED_WHOLE: "waits",
     Meaning.UNSURE: "tries again",
 }
 

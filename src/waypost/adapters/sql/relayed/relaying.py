@@ -21,6 +21,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, later
 from waypost.ports.broker import Broker, Entry
 from waypost.ports.clock import Clock
+from waypost.telemetry import Event
 
 _TOPIC = "outbox"
 _BROKER_IS_BACK = b"back"
@@ -147,6 +148,8 @@ class Relay:
             except Unavailable:
                 self._woken.clear()
                 await self._resting.rest(min(1.0, pause_s))
+            except Exception as surprise:  # noqa: BLE001 - as in runtime.ticker: it must outlive any fault of one turn
+                self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
 
     def _hear(self, said: bytes) -> None:
         if said == _BROKER_IS_BACK:
@@ -156,8 +159,12 @@ class Relay:
     async def _tidy_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._settings.retention_s / 5)
-            with contextlib.suppress(Unavailable):
+            try:
                 await self.tidy()
+            except Unavailable:
+                pass
+            except Exception as surprise:  # noqa: BLE001 - as above
+                self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
 
     async def tidy(self) -> int:
         """Drop what was done long ago; how many entries it was."""

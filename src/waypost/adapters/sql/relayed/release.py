@@ -1,7 +1,8 @@
 """Releasing: what is due gets its entry in the outbox, or, an intent without an outcome, its end.
 
 A reader looks first; a transaction follows only where there is something. An entry is made by one INSERT from the
-rows themselves: what has one already is not due again.
+rows themselves: what has one already is not due again. Where several apps have something due each gets its share before
+the rest goes to whoever was due first; so do the conditions that are lifted.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS, Outbox
-from waypost.adapters.sql.release import load
+from waypost.adapters.sql.release import APPS_A_TURN, apps_due, load
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
 
@@ -53,6 +54,7 @@ _DUE = (
     f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ?"
     f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
+_OF_APP = tuple(sql.replace("lane = ?", "lane = ? AND app = ?") for sql in (_WHOLE, _DUE))
 _LIFTED = (
     f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE parked = ?"
     f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
@@ -62,6 +64,8 @@ _INTENTS = (
     f" AND status = 'unknown'{{shards}}{_NOT_HELD} ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _FREE = f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE {_DEAD}"  # noqa: S608 - conditions of ours
+_TURN_MS = 50
+"""Another app comes first after so long: about with each release."""
 
 
 class Timer(Struct, frozen=True):
@@ -95,19 +99,51 @@ RELEASE: Kind[Timer, Released] = Kind("release", _run, durable=False)
 
 
 def _release(transaction: Transaction, timer: Timer) -> Released:
-    connection, shards = transaction.connection, in_shards(timer.shards)
-    freed = connection.execute(_FREE).rowcount
-    added = (transaction.now, later(transaction.now, OVERDUE_MS))
+    freed = transaction.connection.execute(_FREE).rowcount
     left = timer.n
     for lane in Lane:
-        for sql in (_WHOLE, _DUE):
-            bound = (*added, lane._value_, timer.now, left)
-            left -= connection.execute(sql.replace("{shards}", shards), bound).rowcount
+        left -= _add_due(transaction, timer, lane, left)
         _end_intents(transaction, timer, lane)
-    for condition, wanted in timer.lifted:
-        parked = (*added, condition, min(wanted, left))
-        left -= connection.execute(_LIFTED.replace("{shards}", shards), parked).rowcount
+    left -= _add_lifted(transaction, timer, left)
     return Released(timer.n - left, freed)
+
+
+def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | int, ...]) -> int:
+    """Make entries; how many it was. What is asked for ends with how many at most."""
+    bound = (transaction.now, later(transaction.now, OVERDUE_MS), *asked)
+    return transaction.connection.execute(sql.replace("{shards}", in_shards(timer.shards)), bound).rowcount
+
+
+def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
+    """At most *n* of what is due in *lane*."""
+    left = n
+    apps = apps_due(transaction.connection, lane, timer.now, AppId(""))
+    begin = timer.now // _TURN_MS % len(apps) if apps else 0
+    turn = [*apps[begin:], *apps[:begin]][:APPS_A_TURN] if len(apps) > 1 else []
+    share = max(1, n // len(turn)) if turn else 0
+    for app in turn:
+        of_app = min(share, left)
+        for sql in _OF_APP:
+            made = _add(transaction, timer, sql, (lane._value_, app, timer.now, of_app))
+            left, of_app = left - made, of_app - made
+    for sql in (_WHOLE, _DUE):
+        left -= _add(transaction, timer, sql, (lane._value_, timer.now, left))
+    return n - left
+
+
+def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
+    """At most *n* of what is parked under the conditions lifted: of each its share, then of those that have more."""
+    left, rooms = n, dict(timer.lifted)
+    while left and rooms:
+        share = max(1, left // len(rooms))
+        for condition, room in list(rooms.items()):
+            most = min(room, share, left)
+            made = _add(transaction, timer, _LIFTED, (condition, most)) if most else 0
+            left -= made
+            rooms[condition] -= made
+            if made < share or rooms[condition] <= 0:
+                del rooms[condition]
+    return n - left
 
 
 def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:

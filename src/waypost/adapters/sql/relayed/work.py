@@ -135,7 +135,7 @@ class RelayedWork:
         read = self._database.read_to_lease
         rows: int = await read(lambda connection: connection.execute(_DEPTH, (lane, _DEPTH_COUNTED)).fetchone()[0])
         if rows == _DEPTH_COUNTED:
-            return max(rows, await read(lambda connection: open_in(connection, lane)))
+            return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         return rows + (await self._stored.recipients_waiting() if lane is Lane.BULK else 0)
 
     def _is_time_to_look(self, lane: Lane) -> bool:
