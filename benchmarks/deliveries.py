@@ -6,6 +6,7 @@ from waypost.bench.registry import APP
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
+from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Channel, Content, Lane, Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.runtime.clock import RandomIds, SystemClock
@@ -33,16 +34,22 @@ def notification(number: int) -> Notification:
 
 
 def delivery(
-    one: Notification, n: int, channel: str, platform: str, token: str, keys: SubscriptionKeys | None = None
+    one: Notification,
+    n: int,
+    channel: str,
+    platform: str,
+    token: str,
+    keys: SubscriptionKeys | None = None,
+    message: Message | None = None,
 ) -> Delivery:
-    """The first attempt of *one* to its *n*-th device."""
+    """The first attempt of *one* to its *n*-th device; *message* is given where several devices share it."""
     at = one.created_at
     return Delivery(
         notification=one,
         n=n,
         channel=Channel(channel),
         credential=CredentialId(f"{APP}/{channel}"),
-        device=Device(
+        address=Device(
             app=one.app,
             user_id=USER,
             device_id=DeviceId(f"device-{n}"),
@@ -53,5 +60,6 @@ def delivery(
             token_updated_at=at,
             keys=keys,
         ),
+        message=message or message_of(one),
         attempt=1,
     )

@@ -21,6 +21,7 @@ from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
+from waypost.domain.message import message_of
 from waypost.domain.outcome import Outcome, Taken
 from waypost.lab import credentials
 from waypost.runtime.clock import SystemClock
@@ -108,4 +109,6 @@ def _start(sender: FcmSender, group: list[Delivery], places: asyncio.Semaphore) 
 def _group(number: int) -> list[Delivery]:
     """One notification to 500 devices: what a campaign sends."""
     one = notification(number)
-    return [delivery(one, n, "fcm", "android", f"{number:022d}:APA91b{n:0134d}") for n in range(GROUP)]
+    said = message_of(one)
+    tokens = (f"{number:022d}:APA91b{n:0134d}" for n in range(GROUP))
+    return [delivery(one, n, "fcm", "android", token, message=said) for n, token in enumerate(tokens)]

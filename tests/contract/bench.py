@@ -9,25 +9,15 @@ from tests.contract.stores import LEASE_MS, StoreUnderTest
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
 from waypost.domain.delivery import Attempt, Receipt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
+from waypost.domain.moves import Moved
 from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settlement
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.bulk import Bulk
-from waypost.ports.journal import Moved
 from waypost.ports.views import Story
-from waypost.ports.work import (
-    Acceptance,
-    Accepted,
-    Arrival,
-    Lease,
-    Replay,
-    Settled,
-    Stale,
-    Withdrawal,
-    Work,
-    WorkItem,
-)
+from waypost.ports.work import Acceptance, Accepted, Arrival, Lease, Replay, Settled, Work, WorkItem
 
 APP = AppId("demo")
 OTHER_APP = AppId("other")

@@ -29,11 +29,12 @@ from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.time import Instant
 from waypost.ports.journal import Journal
 from waypost.ports.ledger import Arrived, LogEntry
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.telemetry.sink import Silent
 
 PARTITIONS = 2

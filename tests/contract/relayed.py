@@ -27,10 +27,11 @@ from waypost.adapters.sql.settings import Durability, OutboxSettings
 from waypost.adapters.sql.views import SqlViews
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.broker import Broker
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.telemetry.sink import Silent
 
 

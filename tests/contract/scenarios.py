@@ -11,10 +11,11 @@ from tests.contract.erasure_scenarios import ERASING
 from tests.contract.kills import Scenario, finish, known, nothing, sound
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
+from waypost.domain.progress import NotOpen, Withdrawn
 from waypost.domain.settlement import Dead
 from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Accepted, Arrival, Duplicate, NotOpen, NotReplayable, Replay, Settled, Withdrawn
+from waypost.ports.work import Accepted, Arrival, Duplicate, NotReplayable, Replay, Settled
 
 SENT, CANCELLED, UNKNOWN = NotificationStatus.SENT, NotificationStatus.CANCELLED, NotificationStatus.UNKNOWN
 WHY = "cancelled by the caller"

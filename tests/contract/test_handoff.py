@@ -14,10 +14,11 @@ from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane, Notification
+from waypost.domain.progress import TooLate, Withdrawn
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.outbox import EntryState, OutboxQuery
-from waypost.ports.work import Lease, Settled, TooLate, Withdrawn, Work
+from waypost.ports.work import Lease, Settled, Work
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 

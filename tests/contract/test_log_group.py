@@ -13,9 +13,10 @@ from tests.contract.bench import APP, Bench, notification, sent, targets, tried
 from tests.contract.log import LogUnderTest
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Forget
 from waypost.domain.status import NotificationStatus
-from waypost.ports.work import Settled, Stale, Work
+from waypost.ports.work import Settled, Work
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 

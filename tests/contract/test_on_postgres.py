@@ -30,9 +30,10 @@ from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
 from waypost.ports.views import HistoryQuery
-from waypost.ports.work import Accepted, Arrival, Duplicate, Settled, Stale
+from waypost.ports.work import Accepted, Arrival, Duplicate, Settled
 
 pytestmark = pytest.mark.engines
 

@@ -26,11 +26,12 @@ from waypost.adapters.sql.settings import OutboxSettings
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale, TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
 from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
-from waypost.ports.work import Lease, Settled, Stale, TooLate
+from waypost.ports.work import Lease, Settled
 from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]

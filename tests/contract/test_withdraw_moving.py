@@ -14,7 +14,7 @@ from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, NotificationId, UserId, shard_of
-from waypost.ports.work import NotOpen, Withdrawn
+from waypost.domain.progress import NotOpen, Withdrawn
 
 pytestmark = pytest.mark.asyncio
 

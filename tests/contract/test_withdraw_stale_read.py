@@ -13,8 +13,8 @@ from tests.contract.bench import OTHER_APP, Bench
 from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.progress import NotOpen, Withdrawn
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import NotOpen, Withdrawn
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, by_content, by_key, notification
 from waypost.domain.ids import CallerId
+from waypost.domain.moves import NotificationMoved
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
-from waypost.ports.journal import NotificationMoved
 from waypost.ports.work import Accepted, Arrival, Conflicting, Duplicate
 
 pytestmark = pytest.mark.asyncio

@@ -8,12 +8,13 @@ from tests.contract.bench import RETRY_MS, TOKEN_HASH, Bench, again, intent, par
 from tests.contract.stores import LEASE_MS
 from waypost.domain.delivery import FailureClass, OpenTarget
 from waypost.domain.ids import DeviceId
+from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Channel, Guarantee, Notification
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Unstarted, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
-from waypost.ports.work import Lease, Settled, Stale, WorkItem
+from waypost.ports.work import Lease, Settled, WorkItem
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,9 +10,10 @@ import pytest
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, intent, notification, sent
 from tests.contract.stores import LEASE_MS, StoreUnderTest
 from waypost.domain.notification import Guarantee, Lane
+from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import later
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 pytestmark = pytest.mark.asyncio
 

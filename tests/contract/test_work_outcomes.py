@@ -7,7 +7,9 @@ import pytest
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, parked, sent, targets, tried
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId
+from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Channel
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import (
     Change,
     Dead,
@@ -15,8 +17,7 @@ from waypost.domain.settlement import (
 )
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,12 +6,12 @@ import pytest
 
 from tests.contract.bench import OTHER_APP, Bench, by_content, new_id, notification, sent
 from waypost.domain.delivery import FailureClass
+from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Dead, Expired, Forget, Sent, Settlement, Suppressed, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.pipeline.route import poisoned
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
 from waypost.ports.work import Accepted, Arrival, Duplicate, NotReplayable, Replay, Settled
 
 pytestmark = pytest.mark.asyncio

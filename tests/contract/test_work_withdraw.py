@@ -20,12 +20,13 @@ from tests.contract.bench import (
     targets,
 )
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Guarantee
+from waypost.domain.progress import NotOpen, TooLate, Withdrawn
 from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, later
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
-from waypost.ports.work import Arrival, NotOpen, Settled, TooLate, Withdrawn
+from waypost.ports.work import Arrival, Settled
 
 pytestmark = pytest.mark.asyncio
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from waypost.domain.address import Address
 from waypost.domain.device import Device
 from waypost.domain.ids import CredentialId, DeviceId, NotificationId
+from waypost.domain.message import Message
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
@@ -49,11 +51,18 @@ class Delivery(Struct, frozen=True):
     n: int
     channel: Channel
     credential: CredentialId
-    device: Device
+    address: Address
+    message: Message
     attempt: int
     """The number of this attempt, from 1; it only grows."""
     retries_made: int = 0
     throttles: int = 0
+
+    @property
+    def device(self) -> Device:
+        """The device that it goes to, for senders who reach nothing else."""
+        assert isinstance(self.address, Device), "their plug-ins name no listeners"
+        return self.address
 
 
 class FailureClass(Words):
@@ -127,8 +136,3 @@ def starts_before(notification: Notification, attempt: int) -> Instant:
 def is_expired(notification: Notification, attempt: int, now: Instant) -> bool:
     """Whether attempt number *attempt* may no longer start."""
     return now >= starts_before(notification, attempt)
-
-
-def remaining_ttl_s(notification: Notification, now: Instant) -> int:
-    """Whole seconds of validity left, what each attempt tells the provider; never negative."""
-    return max(0, (notification.expires_at - now) // 1000)

@@ -98,6 +98,11 @@ class Broadcast(Struct, frozen=True):
     name: str
 
     @property
+    def token(self) -> str:
+        """What the provider is told in place of a device's token."""
+        return self.name
+
+    @property
     def label(self) -> str:
         """What stands where a user and a device would: in histories, in receipts, and for the shard."""
         label = f"{self.channel}:{self.kind}:{self.name}"

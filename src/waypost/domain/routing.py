@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from waypost.domain.address import Address
 from waypost.domain.delivery import Target
-from waypost.domain.device import UNKNOWN, Device, Platform, token_use_of
+from waypost.domain.device import Device, Platform, token_use_of
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Broadcast, Channel, Notification
 
@@ -19,10 +20,10 @@ DEVICE_MOVED = "device_gone"
 
 
 class Routed(Struct, frozen=True):
-    """The numbered targets of a notification and the devices behind those that are not suppressed."""
+    """The numbered targets of a notification and the addresses of those that are not suppressed."""
 
     targets: tuple[Target, ...]
-    devices: dict[int, Device]
+    addresses: Mapping[int, Address]
     """By target number."""
 
 
@@ -40,7 +41,7 @@ def route(
     """
     to = notification.content.to
     if to is not None:
-        return _to_listeners(notification, to, credentials)
+        return _to_listeners(to, credentials)
     wanted = notification.device_ids
     use = token_use_of(notification.content)
     owned = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
@@ -57,16 +58,10 @@ def route(
     return Routed(tuple(targets), behind)
 
 
-def listeners(notification: Notification, to: Broadcast) -> Device:
-    """What stands for all who listen: no row of the registry, its token is the name of the topic or channel."""
-    at = notification.created_at
-    return Device(notification.app, notification.user_id, DeviceId(to.label), UNKNOWN, to.name, at, at, at)
-
-
-def _to_listeners(notification: Notification, to: Broadcast, credentials: Collection[Channel]) -> Routed:
+def _to_listeners(to: Broadcast, credentials: Collection[Channel]) -> Routed:
     if to.channel not in credentials:
         return Routed((Target(0, DeviceId(to.label), to.channel, NO_CREDENTIAL),), {})
-    return Routed((Target(0, DeviceId(to.label), to.channel),), {0: listeners(notification, to)})
+    return Routed((Target(0, DeviceId(to.label), to.channel),), {0: to})
 
 
 def _missing(wanted: Sequence[DeviceId], found: Sequence[Target], owned: Collection[DeviceId]) -> Iterator[Target]:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from waypost.domain.address import Address
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import Delivery, Target
-from waypost.domain.device import Device, Platform
+from waypost.domain.device import Platform
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
+from waypost.domain.message import message_of
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.routing import route
 from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
@@ -66,7 +68,9 @@ class Explain(Struct, frozen=True):
             notification,
             content_hash(notification.content),
             tuple(claim.kind for claim in made.claims),
-            tuple(self._target(notification, each, routed.devices.get(each.n), credentials) for each in routed.targets),
+            tuple(
+                self._target(notification, each, routed.addresses.get(each.n), credentials) for each in routed.targets
+            ),
         )
 
     def _senders_of(self, app: AppId) -> dict[CredentialId, Sender]:
@@ -76,13 +80,15 @@ class Explain(Struct, frozen=True):
         self,
         notification: Notification,
         target: Target,
-        device: Device | None,
+        address: Address | None,
         credentials: Mapping[Channel, CredentialId],
     ) -> ExplainedTarget:
-        if device is None or target.channel is None:
+        if address is None or target.channel is None:
             return ExplainedTarget(target.n, target.device_id, target.channel, target.suppressed)
         credential = credentials[target.channel]
-        delivery = Delivery(notification, target.n, target.channel, credential, device, attempt=1)
+        delivery = Delivery(
+            notification, target.n, target.channel, credential, address, message_of(notification), attempt=1
+        )
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of
         scope = None if scope_of is None else scope_of(delivery)

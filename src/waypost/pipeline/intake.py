@@ -11,13 +11,14 @@ from msgspec import Struct
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Lane, lane_of
+from waypost.domain.progress import Withdrawal
 from waypost.domain.scope import Scope
 from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission, draft
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
 from waypost.ports.pressure import CALM, Pressure
-from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Withdrawal, Work
+from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Work
 from waypost.telemetry import Metric, Telemetry
 
 _SHED_FROM: Final = 0.5

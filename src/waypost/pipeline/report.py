@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.devices import Devices, Eviction, Use
-from waypost.ports.journal import DeliveryMoved, Journal
+from waypost.ports.journal import Journal
 
 READER = "registry"
 PAGE = 200

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from waypost.domain.address import Address
 from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
 from waypost.domain.device import Device, Platform, token_use_of
-from waypost.domain.ids import CredentialId, DeviceId
-from waypost.domain.notification import UNREADABLE, Channel, Notification
-from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, listeners, route
-from waypost.domain.settlement import Change, Dead, Expired, Settlement, Suppressed
+from waypost.domain.ids import CredentialId
+from waypost.domain.message import message_of
+from waypost.domain.notification import UNREADABLE, Channel, Content
+from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
+from waypost.domain.settlement import Change, Dead, Expired, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import WorkItem
@@ -53,13 +55,14 @@ def _plan_fresh(
     routed = route(notification, devices, channels, credentials)
     if not routed.targets:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
+    message = message_of(notification)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     for target in routed.targets:
-        device = routed.devices.get(target.n)
-        if device is not None and target.channel is not None:
+        address = routed.addresses.get(target.n)
+        if address is not None and target.channel is not None:
             credential = credentials[target.channel]
-            deliveries.append(Delivery(notification, target.n, target.channel, credential, device, attempt=1))
+            deliveries.append(Delivery(notification, target.n, target.channel, credential, address, message, attempt=1))
         else:
             changes.append(Change(target.n, 1, Suppressed(target.suppressed or DEVICE_MOVED), now))
     return Plan(item, tuple(deliveries), tuple(changes), routed.targets)
@@ -73,51 +76,38 @@ def _plan_again(
     credentials: Credentials,
     now: Instant,
 ) -> Plan:
-    to = item.notification.content.to
-    known = devices if to is None else (listeners(item.notification, to),)
-    by_id = {device.device_id: device for device in known if device.active}
+    notification = item.notification
+    known = {device.device_id: device for device in devices if device.active}
+    message = message_of(notification)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     for target in open_targets:
-        decided = _again(item.notification, target, by_id, channels, credentials, now)
-        if isinstance(decided, Delivery):
-            deliveries.append(decided)
-        else:
-            changes.append(Change(target.n, target.attempt + 1, decided, now))
+        if is_expired(notification, target.attempt + 1, now):
+            changes.append(Change(target.n, target.attempt + 1, Expired(), now))
+            continue
+        found = _found(notification.content, known.get(target.device_id), channels, credentials)
+        if isinstance(found, Suppressed):
+            changes.append(Change(target.n, target.attempt + 1, found, now))
+            continue
+        address, channel = found
+        tried = (target.attempt + 1, target.retries, target.throttles)
+        credential = credentials[channel]
+        deliveries.append(Delivery(notification, target.n, channel, credential, address, message, *tried))
     return Plan(item, tuple(deliveries), tuple(changes))
 
 
-def _again(
-    notification: Notification,
-    target: OpenTarget,
-    devices: Mapping[DeviceId, Device],
-    channels: Channels,
-    credentials: Credentials,
-    now: Instant,
-) -> Delivery | Settlement:
+def _found(
+    content: Content, device: Device | None, channels: Channels, credentials: Credentials
+) -> tuple[Address, Channel] | Suppressed:
     """The device is read again: its new token is used; one that is gone, another's or of another use gets nothing."""
-    if is_expired(notification, target.attempt + 1, now):
-        return Expired()
-    device = devices.get(target.device_id)
-    to = notification.content.to
-    channel = to.channel if to is not None else None if device is None else channels.get(device.platform)
+    if content.to is not None:
+        return (content.to, content.to.channel) if content.to.channel in credentials else Suppressed(NO_CREDENTIAL)
+    channel = None if device is None else channels.get(device.platform)
     if device is None or channel is None:
         return Suppressed(DEVICE_MOVED)
-    if to is None and device.token_use is not token_use_of(notification.content):
+    if device.token_use is not token_use_of(content):
         return Suppressed(OTHER_USE)
-    credential = credentials.get(channel)
-    if credential is None:
-        return Suppressed(NO_CREDENTIAL)
-    return Delivery(
-        notification,
-        target.n,
-        channel,
-        credential,
-        device,
-        attempt=target.attempt + 1,
-        retries_made=target.retries,
-        throttles=target.throttles,
-    )
+    return (device, channel) if channel in credentials else Suppressed(NO_CREDENTIAL)
 
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:

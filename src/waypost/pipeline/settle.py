@@ -6,7 +6,7 @@ from typing import assert_never
 
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
-from waypost.domain.device import is_news
+from waypost.domain.device import Device, is_news
 from waypost.domain.ids import token_hash
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import ErrorClass, RetryRules, classify
@@ -35,13 +35,14 @@ def change_of(
     else:
         policy = rules.policy_for(delivery.notification, classify(outcome) or ErrorClass.TRANSIENT)
         settlement = decide(outcome, delivery, policy, now, jitter, rest)
-    is_use = isinstance(settlement, Sent) and is_news(delivery.device, now)
+    address = delivery.address
+    is_use = isinstance(settlement, Sent) and isinstance(address, Device) and is_news(address, now)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
 
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:
     status, code, message = _words(outcome)
-    return Attempt(attempted_at, status, code, message, token_hash(delivery.device.token))
+    return Attempt(attempted_at, status, code, message, token_hash(delivery.address.token))
 
 
 def _words(outcome: Outcome) -> tuple[str, str, str]:

@@ -12,7 +12,8 @@ from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.settlement import Change
+from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 
@@ -102,35 +103,16 @@ class Settled(Struct, frozen=True):
     given_back: bool = False
     """Nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
 
-
-class Stale(Struct, frozen=True):
-    """A change that was refused: its target was settled by somebody else first."""
-
-    notification_id: NotificationId
-    n: int
-    attempt: int
-
-
-class Withdrawn(Struct, frozen=True, tag=True):
-    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
-
-    cancelled: int
-    handed_over: int = 0
-
-
-class TooLate(Struct, frozen=True, tag=True):
-    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
-
-    handed_over: int
-
-
-class NotOpen(Struct, frozen=True, tag=True):
-    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
-
-    status: NotificationStatus | None
-
-
-Withdrawal = Withdrawn | TooLate | NotOpen
+    @property
+    def is_plain(self) -> bool:
+        """Whether every target was taken at its first attempt: most are, and stores write those in a shorter way."""
+        targets, changes = self.targets, self.changes
+        if not targets or len(targets) != len(changes) or self.verdict is not None:
+            return False
+        for change in changes:
+            if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
+                return False
+        return {change.n for change in changes} == {target.n for target in targets}
 
 
 class Leases(Protocol):

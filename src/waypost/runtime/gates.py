@@ -142,7 +142,7 @@ class LaneGate:
         concurrency = self._part(scope).concurrency
         concurrency.give_back(self._lane)
         concurrency.landed(outcome, batch, now_s)
-        token = delivery.device.token
+        token = delivery.address.token
         is_past = isinstance(outcome, Unanswered) and concurrency.is_past(batch)
         if scope is None:
             if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:

@@ -147,7 +147,7 @@ class RateGate:
         """How long its device has had enough for."""
         if self._rate.per_device is None:
             return 0
-        name = f"device:{self._credential}:{token_hash(delivery.device.token).hex()}"
+        name = f"device:{self._credential}:{token_hash(delivery.address.token).hex()}"
         try:
             answer = await self._limiter.take(name, self._rate.per_device)
         except Unavailable as away:

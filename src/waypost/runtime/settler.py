@@ -10,9 +10,10 @@ import msgspec
 
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
 from waypost.ports.pressure import CALM, Pressure
-from waypost.ports.work import Lease, Leases, Settled, Stale
+from waypost.ports.work import Lease, Leases, Settled
 from waypost.runtime.flight import Flight
 from waypost.runtime.slices import slices
 from waypost.telemetry import Event, Metric, Telemetry

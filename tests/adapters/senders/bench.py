@@ -13,9 +13,9 @@ from tests.unit.adapters.deliveries import delivery, notification
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import CredentialId, NotificationId, next_ids
+from waypost.domain.message import message_of
 from waypost.domain.notification import Broadcast, Content, Kind, Notification
 from waypost.domain.outcome import Outcome
-from waypost.domain.routing import listeners
 from waypost.domain.time import Instant
 from waypost.lab import Lab
 from waypost.lab.faults import Rule, parse_rules
@@ -76,7 +76,7 @@ def to_all(to: Broadcast, **content: Any) -> Delivery:
     """To all who listen at a provider."""
     what = fresh(Content(to=to, **({"title": "Hello"} | content)))
     credential = CredentialId(f"{what.app}/{to.channel}")
-    return Delivery(what, 0, to.channel, credential, listeners(what, to), attempt=1)
+    return Delivery(what, 0, to.channel, credential, to, message_of(what), attempt=1)
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

@@ -13,6 +13,7 @@ from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import format_id
+from waypost.domain.message import message_of
 from waypost.domain.notification import Content
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
@@ -254,4 +255,4 @@ async def test_stopping_reports_what_is_still_in_flight(lab: Lab, gateway: str, 
 
 def _with_body(to: Delivery, body: str) -> Delivery:
     what = fresh(Content(title="T", body=body))
-    return Delivery(what, to.n, to.channel, to.credential, to.device, to.attempt)
+    return Delivery(what, to.n, to.channel, to.credential, to.address, message_of(what), to.attempt)

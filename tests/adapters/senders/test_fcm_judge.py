@@ -24,6 +24,7 @@ from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, notification
 from waypost.adapters.fcm.payload import Rendering, faults, rendered
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.domain.message import message_of
 from waypost.domain.notification import Action, Broadcast, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import DAY_MS, HOUR_MS
 
@@ -135,7 +136,7 @@ SENT: dict[str, Notification] = {
 def rendering(what: Notification) -> Rendering:
     """As the sender renders it; what is tried here is nothing that intake would refuse."""
     assert not faults(what.content, what.kind)
-    got = rendered(what, NOW, FcmSettings(service_account_file=""))
+    got = rendered(message_of(what), NOW, FcmSettings(service_account_file=""))
     assert isinstance(got, Rendering)
     return got
 

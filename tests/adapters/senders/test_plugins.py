@@ -52,11 +52,11 @@ class PagerSender:
             report(delivery, Gone("no_such_number"))
             return
         slip = self._folder / f"{delivery.notification.id.hex()}.json"
-        slip.write_text(json.dumps({"to": delivery.device.token, "title": delivery.notification.content.title}))
+        slip.write_text(json.dumps({"to": delivery.device.token, "title": delivery.message.content.title}))
         report(delivery, Taken(slip.name))
 
     def render(self, delivery):
-        body = delivery.notification.content.title.encode()
+        body = delivery.message.content.title.encode()
         return Rendered({}, body, len(body), 240)
 
     def health(self):

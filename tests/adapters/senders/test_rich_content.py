@@ -22,6 +22,7 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.domain.delivery import Delivery
+from waypost.domain.message import message_of
 from waypost.domain.notification import Action, Channel, Content, Urgency
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
@@ -109,7 +110,7 @@ async def test_a_repeated_message_replaces_the_first_on_the_device(
     for title in ("1 : 0", "2 : 0"):
         what = fresh(Content(title=title, collapse_key="match7"))
         for sender, one in devices:
-            assert isinstance(await outcome(sender, msgspec.structs.replace(one, notification=what)), Taken)
+            assert isinstance(await outcome(sender, msgspec.structs.replace(one, message=message_of(what))), Taken)
     places = [
         {headers_of(lab, record)["apns-collapse-id"] for record in accepted(lab, "apns")},
         {payload_of(lab, record)["message"]["android"]["collapse_key"] for record in accepted(lab, "fcm")},

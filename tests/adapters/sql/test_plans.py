@@ -15,8 +15,9 @@ from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
+from waypost.domain.progress import TooLate
 from waypost.domain.time import MINUTE_MS, Instant, later
-from waypost.ports.work import Arrival, TooLate
+from waypost.ports.work import Arrival
 
 HOT = {
     "fresh rows": lease._READ,

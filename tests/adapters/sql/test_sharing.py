@@ -14,8 +14,9 @@ from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.ids import SHARDS, shard_of
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Withdrawn
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled, Withdrawn
+from waypost.ports.work import Arrival, Settled
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.shares import Shares

@@ -11,8 +11,9 @@ from tests.contract.bench import intent, notification, targets
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.progress import Stale
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled, Stale
+from waypost.ports.work import Arrival, Settled
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,9 +9,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import TOKEN_HASH, notification, targets
-from waypost.adapters.sql import settle
 from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.straight import goes_straight
 from waypost.domain.delivery import Attempt
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Again, Change, Sent, Settlement
@@ -44,9 +42,9 @@ async def test_both_ways_leave_the_same(
         changes = tuple(_change(n, Sent(provider_id), code) for n in range(3))
         settled = [Settled(item.notification, changes, targets(3)) for item in lease.items]
         assert len(settled) == 81
-        assert all(map(goes_straight, settled))
+        assert all(one.is_plain for one in settled)
         if name == "general.db":
-            monkeypatch.setattr(settle, "goes_straight", lambda _: False)
+            monkeypatch.setattr(Settled, "is_plain", False)
         assert await store.work.settle(lease, settled) == []
         found.append(_stored(tmp_path / name))
     assert len(found[0]["receipt"]) == 243
@@ -58,13 +56,13 @@ def test_only_what_is_over_at_the_first_attempt_goes_straight() -> None:
     made = notification(NOW)
     two = targets(2)
     again = Again(Instant(NOW + 5), spends_attempt=True, code="x", why="y")
-    assert goes_straight(Settled(made, (_change(0), _change(1)), two))
-    assert not goes_straight(Settled(made, (_change(0),), two))
-    assert not goes_straight(Settled(made, (_change(0), _change(1, again)), two))
-    assert not goes_straight(Settled(made, (_change(0), _change(1, attempt=2)), two))
-    assert not goes_straight(Settled(made, (_change(0), _change(1))))
-    assert not goes_straight(Settled(made, (_change(0), _change(0)), two))
-    assert not goes_straight(Settled(made, (_change(0), _change(2)), two))
+    assert Settled(made, (_change(0), _change(1)), two).is_plain
+    assert not Settled(made, (_change(0),), two).is_plain
+    assert not Settled(made, (_change(0), _change(1, again)), two).is_plain
+    assert not Settled(made, (_change(0), _change(1, attempt=2)), two).is_plain
+    assert not Settled(made, (_change(0), _change(1))).is_plain
+    assert not Settled(made, (_change(0), _change(0)), two).is_plain
+    assert not Settled(made, (_change(0), _change(2)), two).is_plain
 
 
 def _change(n: int, settlement: Settlement = TAKEN, code: str = "", attempt: int = 1) -> Change:

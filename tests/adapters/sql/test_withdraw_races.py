@@ -12,9 +12,10 @@ from tests.contract.bench import again, notification, targets
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.notification import Lane
+from waypost.domain.progress import TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled, TooLate
+from waypost.ports.work import Arrival, Settled
 
 pytestmark = pytest.mark.asyncio
 

@@ -31,9 +31,10 @@ from waypost.adapters.stream.work import LANE, Beside, StreamWork
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Sent
 from waypost.ports.plugin import no_faults
-from waypost.ports.work import Lease, Settled, Stale, WorkItem
+from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.clock import SystemClock
 from waypost.telemetry import Silent
 

@@ -8,6 +8,7 @@ from tests.unit.domain.made import CHANNELS
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId, next_ids
+from waypost.domain.message import message_of
 from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency, lane_of
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.http2 import Answer
@@ -76,7 +77,8 @@ def delivery(
         n=0,
         channel=channel,
         credential=CredentialId(f"demo/{channel}"),
-        device=device,
+        address=device,
+        message=message_of(what),
         attempt=1,
         **fields,
     )

@@ -9,10 +9,11 @@ from waypost.adapters.kafka.messages import Task
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Cancelled, Change, Unstarted
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, later
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 MADE = notification(START)
 FRESH = Task(MADE)

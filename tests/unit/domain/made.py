@@ -9,6 +9,7 @@ import msgspec
 from waypost.domain.delivery import Attempt, Delivery, Receipt
 from waypost.domain.device import Device, Platform
 from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
+from waypost.domain.message import message_of
 from waypost.domain.notification import Channel, Content, Lane, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, Instant, later
@@ -35,7 +36,8 @@ _NOTIFICATION = Notification(
 )
 _DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform("ios"), "token", NOW, NOW, NOW)
 _RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
-_DELIVERY = Delivery(_NOTIFICATION, 0, Channel("apns"), CredentialId("demo/apns"), _DEVICE, attempt=1)
+_SAID = message_of(_NOTIFICATION)
+_DELIVERY = Delivery(_NOTIFICATION, 0, Channel("apns"), CredentialId("demo/apns"), _DEVICE, _SAID, attempt=1)
 
 
 def notification(**fields: Any) -> Notification:
@@ -50,7 +52,7 @@ def device(**fields: Any) -> Device:
 
 def delivery(made: Notification = _NOTIFICATION, **fields: Any) -> Delivery:
     """A first attempt that differs in *fields*."""
-    return msgspec.structs.replace(_DELIVERY, notification=made, **fields)
+    return msgspec.structs.replace(_DELIVERY, notification=made, message=message_of(made), **fields)
 
 
 def receipt(**fields: Any) -> Receipt:

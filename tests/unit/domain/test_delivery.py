@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.domain.made import NOW, notification
-from waypost.domain.delivery import NOW_OR_NEVER_MS, is_expired, remaining_ttl_s
+from waypost.domain.delivery import NOW_OR_NEVER_MS, is_expired
+from waypost.domain.message import message_of
 from waypost.domain.time import later
 
 
@@ -25,4 +26,4 @@ def test_a_ttl_of_zero_is_one_attempt_now(late_ms: int, expired: bool) -> None:
 
 @pytest.mark.parametrize(("left_ms", "seconds"), [(60_000, 60), (59_999, 59), (999, 0), (0, 0), (-5_000, 0)])
 def test_the_remaining_ttl_is_whole_seconds_and_never_negative(left_ms: int, seconds: int) -> None:
-    assert remaining_ttl_s(notification(expires_at=later(NOW, left_ms)), NOW) == seconds
+    assert message_of(notification(expires_at=later(NOW, left_ms))).remaining_ttl_s(NOW) == seconds

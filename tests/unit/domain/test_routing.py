@@ -26,12 +26,12 @@ def test_every_active_device_is_a_target_on_its_channel() -> None:
         Target(1, DeviceId("a"), Channel("fcm")),
         Target(2, DeviceId("w"), Channel("webpush")),
     )
-    assert routed.devices == {0: IOS, 1: ANDROID, 2: WEB}
+    assert routed.addresses == {0: IOS, 1: ANDROID, 2: WEB}
 
 
 def test_a_user_without_devices_has_no_targets() -> None:
     routed = route(notification(), [], CHANNELS, ALL)
-    assert (routed.targets, routed.devices) == ((), {})
+    assert (routed.targets, routed.addresses) == ((), {})
 
 
 def test_a_deactivated_device_is_no_target() -> None:
@@ -51,19 +51,19 @@ def test_a_named_device_that_is_not_there_says_so(devices: list[object]) -> None
         Target(0, DeviceId("i"), Channel("apns")),
         Target(1, DeviceId("s"), None, DEVICE_NOT_FOUND),
     )
-    assert set(routed.devices) == {0}
+    assert set(routed.addresses) == {0}
 
 
 def test_an_unknown_platform_is_skipped_with_its_reason() -> None:
     routed = route(notification(), [IMPORTED, IOS], CHANNELS, ALL)
     assert routed.targets[0] == Target(0, DeviceId("u"), None, UNKNOWN_PLATFORM)
-    assert routed.devices == {1: IOS}
+    assert routed.addresses == {1: IOS}
 
 
 def test_a_channel_without_a_credential_is_skipped_with_its_reason() -> None:
     routed = route(notification(), [IOS, ANDROID], CHANNELS, {Channel("fcm")})
     assert routed.targets[0] == Target(0, DeviceId("i"), Channel("apns"), NO_CREDENTIAL)
-    assert routed.devices == {1: ANDROID}
+    assert routed.addresses == {1: ANDROID}
 
 
 def test_numbers_are_positions_without_gaps() -> None:

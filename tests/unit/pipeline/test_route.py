@@ -55,6 +55,6 @@ def test_all_who_listen_are_one_target_also_the_second_time() -> None:
     again = WorkItem(told, (OpenTarget(0, DeviceId(to.label), Channel("apns"), attempt=1, retries=1),))
     for planned in (first, plan(again, [DEVICE], CHANNELS, CREDENTIALS, NOW)):
         (one,) = planned.deliveries
-        assert (one.device.token, one.channel) == ("abc=", "apns")
+        assert (one.address, one.channel) == (to, "apns")
     (without,) = plan(again, [], CHANNELS, {}, NOW).changes
     assert without.settlement == Suppressed("no_credential")

@@ -20,9 +20,9 @@ from waypost.adapters.memory.retention import MemoryRetention
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
+from waypost.domain.progress import NotOpen, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.erasure import Erasure
-from waypost.ports.work import NotOpen, Withdrawal
 from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
 from waypost.runtime.roles import Role
 from waypost.telemetry import Event

@@ -13,9 +13,10 @@ from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Channel, Guarantee, Lane
 from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
+from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, later
-from waypost.ports.work import Lease, Settled, Stale, Work
+from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
 
 pytestmark = pytest.mark.asyncio

@@ -8,12 +8,12 @@ import pytest
 
 from tests.unit.runtime.timed import AWAY, LATER, TimedBench
 from waypost.domain.delivery import FailureClass
+from waypost.domain.moves import DeliveryMoved
 from waypost.domain.notification import Channel, Urgency
 from waypost.domain.outcome import Gone, Outcome, Refused, Unanswered
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import SECOND_MS
-from waypost.ports.journal import DeliveryMoved
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,9 +13,10 @@ from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
 from waypost.domain.device import Registration
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Channel, Lane
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, Work
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.routing import RouteLoop
 

@@ -11,10 +11,11 @@ import pytest
 from tests.unit.runtime.bench import LaneBench
 from waypost.domain.notification import Channel, Guarantee
 from waypost.domain.outcome import Taken
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.ports.pressure import Pressure
-from waypost.ports.work import Lease, Settled, Stale, Work
+from waypost.ports.work import Lease, Settled, Work
 
 pytestmark = pytest.mark.asyncio
 

@@ -138,7 +138,7 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
 
 def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     code = reason_of(answer)
-    said = (BROADCAST_REASONS if delivery.notification.content.to is not None else REASONS).get(code)
+    said = (BROADCAST_REASONS if delivery.message.content.to is not None else REASONS).get(code)
     unknown = (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
     meaning, why = said or REASONS.get(code) or STATUSES.get(code, unknown)
     dead_code = "Unregistered" if code == _DEAD_WITHOUT_A_WORD else code
@@ -157,7 +157,7 @@ def _dead_since(answer: Answer, now: Instant) -> Instant | None:
 
 def _shutdown_wait_ms(delivery: Delivery) -> int:
     """5 to 10 s, spread by the notification's random bits, so that not all come back at once."""
-    return 5 * SECOND_MS + int.from_bytes(delivery.notification.id[-2:], "big") % (5 * SECOND_MS + 1)
+    return 5 * SECOND_MS + int.from_bytes(delivery.message.id[-2:], "big") % (5 * SECOND_MS + 1)
 
 
 def _body(answer: Answer) -> _Body:

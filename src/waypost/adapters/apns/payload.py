@@ -16,10 +16,10 @@ from waypost.adapters.apns.push_types import RULES, push_type_of, special_faults
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.fitting import fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
-from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Content, Kind, Notification, Urgency
+from waypost.domain.message import Message
+from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
@@ -45,81 +45,81 @@ class Rendering(Struct, frozen=True):
     """What was changed so that Apple takes it as it is meant."""
 
 
-def rendered(notification: Notification, settings: ApnsSettings, now: Instant) -> Rendering | Refused:
+def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Rendering | Refused:
     """What goes to each device, shortened or downgraded where it must and may be; or why nothing does."""
-    if not settings.critical_alerts and settings.critical_fallback == "refuse" and is_critical(notification):
+    if not settings.critical_alerts and settings.critical_fallback == "refuse" and is_critical(message):
         return Refused("critical_not_entitled", NOT_ENTITLED)
-    rendering = render(notification, settings, now)
+    rendering = render(message, settings, now)
     refusal = too_large(len(rendering.body), rendering.limit_bytes)
     if refusal is None or settings.fit == "refuse":
         return refusal or rendering
 
     def with_content(content: Content) -> Rendering:
-        return render(replace(notification, content=content), settings, now)
+        return render(replace(message, content=content), settings, now)
 
-    shorter = fitted(notification.content, lambda each: len(with_content(each).body), rendering.limit_bytes)
+    shorter = fitted(message.content, lambda each: len(with_content(each).body), rendering.limit_bytes)
     return refusal if shorter is None else with_content(shorter)
 
 
-def is_critical(notification: Notification) -> bool:
+def is_critical(message: Message) -> bool:
     """Whether it would sound although the device is muted."""
-    push_type = push_type_of(notification.content, notification.kind)
-    return notification.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT
+    push_type = push_type_of(message.content, message.kind)
+    return message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT
 
 
-def render(notification: Notification, settings: ApnsSettings, now: Instant) -> Rendering:
+def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
-    push_type = push_type_of(notification.content, notification.kind)
+    push_type = push_type_of(message.content, message.kind)
     rule = RULES[push_type]
-    if notification.content.to is not None:
-        return _to_channel(notification, notification.content.to, settings, now)
+    if message.content.to is not None:
+        return _to_channel(message, message.content.to, settings, now)
     headers = [
         ("apns-topic", settings.topic + rule.suffix),
         ("apns-push-type", push_type.value),
-        ("apns-priority", rule.priority[notification.urgency]),
-        ("apns-expiration", str(_expiration(notification, now))),
+        ("apns-priority", rule.priority[message.urgency]),
+        ("apns-expiration", str(_expiration(message, now))),
     ]
-    if notification.content.collapse_key:
-        headers.append(("apns-collapse-id", fitted_collapse_id(notification.content.collapse_key)))
+    if message.content.collapse_key:
+        headers.append(("apns-collapse-id", fitted_collapse_id(message.content.collapse_key)))
     note = ""
-    if not settings.critical_alerts and is_critical(notification):
+    if not settings.critical_alerts and is_critical(message):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
-    body = msgspec.json.encode(payload(notification, settings))
+    body = msgspec.json.encode(payload(message, settings))
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
 
 
-def _to_channel(notification: Notification, to: Broadcast, settings: ApnsSettings, now: Instant) -> Rendering:
+def _to_channel(message: Message, to: Broadcast, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to all who follow *to*: its path names the app, so that there is no topic, and nothing collapses."""
-    expiration = min(_expiration(notification, now), now // SECOND_MS + LONGEST_STORED_S)
+    expiration = min(_expiration(message, now), now // SECOND_MS + LONGEST_STORED_S)
     headers = (
         ("apns-channel-id", to.name),
         ("apns-push-type", "liveactivity"),
-        ("apns-priority", RULES[ApnsPushType.LIVEACTIVITY].priority[notification.urgency]),
+        ("apns-priority", RULES[ApnsPushType.LIVEACTIVITY].priority[message.urgency]),
         ("apns-expiration", str(expiration)),
     )
-    return Rendering(headers, msgspec.json.encode(payload(notification, settings)), BROADCAST_LIMIT_BYTES)
+    return Rendering(headers, msgspec.json.encode(payload(message, settings)), BROADCAST_LIMIT_BYTES)
 
 
-def payload(notification: Notification, settings: ApnsSettings) -> dict[str, Any]:
+def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
     """The JSON object: ``aps``, the caller's data beside it, the overrides over both, our id over all."""
-    content = notification.content
-    push_type = push_type_of(content, notification.kind)
+    content = message.content
+    push_type = push_type_of(content, message.kind)
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
-        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(notification.id)}
-        return special_payload(notification, push_type) | named
-    silent = notification.kind is Kind.SILENT
+        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(message.id)}
+        return special_payload(message, push_type) | named
+    silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
     if not silent:
         document.update(_extras(content))
     document["aps"] = {"content-available": 1} if silent else _aps(content)
-    if notification.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
+    if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
         document["aps"] |= _critical(content, settings)
     override = content.overrides.get(APNS)
     if override:
         document = overlaid(document, override)
         if silent and isinstance(document["aps"], dict):
             document["aps"] = {key: value for key, value in document["aps"].items() if key not in SHOWN_KEYS}
-    document[ID_KEY] = format_id(notification.id)
+    document[ID_KEY] = format_id(message.id)
     return document
 
 
@@ -158,11 +158,11 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
     return found
 
 
-def _expiration(notification: Notification, now: Instant) -> int:
+def _expiration(message: Message, now: Instant) -> int:
     """UNIX seconds; 0 is one attempt at once, never stored."""
-    if notification.ttl_ms == 0 or remaining_ttl_s(notification, now) == 0:
+    if message.ttl_ms == 0 or message.remaining_ttl_s(now) == 0:
         return 0
-    return notification.expires_at // SECOND_MS
+    return message.expires_at // SECOND_MS
 
 
 def _aps(content: Content) -> dict[str, Any]:

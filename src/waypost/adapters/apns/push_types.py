@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from waypost.adapters.push.payload import overlaid, present
 from waypost.domain.errors import Fault
-from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Notification, Urgency
+from waypost.domain.message import Message
+from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Urgency
 from waypost.domain.time import SECOND_MS
 
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
@@ -58,17 +59,17 @@ def push_type_of(content: Content, kind: Kind) -> ApnsPushType:
     return ApnsPushType.BACKGROUND if kind is Kind.SILENT else ApnsPushType.ALERT
 
 
-def special_payload(notification: Notification, push_type: ApnsPushType) -> dict[str, Any]:
+def special_payload(message: Message, push_type: ApnsPushType) -> dict[str, Any]:
     """The JSON of a push that is neither alert nor background: data, ``aps`` by type, the overrides over both.
 
     A device looks into nothing but ``mdm`` where it is told to ask its management for work.
     """
-    content = notification.content
+    content = message.content
     if push_type is ApnsPushType.MDM:
         return {MAGIC_KEY: content.data[MAGIC_KEY]}
     document = dict(content.data)
     if push_type is ApnsPushType.LIVEACTIVITY:
-        document["aps"] = _activity(notification)
+        document["aps"] = _activity(message)
     else:
         document["aps"] = {"content-changed": True} if push_type in _REDRAWN else {}
     return overlaid(document, content.overrides.get(APNS, {}))
@@ -102,11 +103,11 @@ def _mdm_faults(content: Content, override: dict[str, Any]) -> list[Fault]:
     return found
 
 
-def _activity(notification: Notification) -> dict[str, Any]:
+def _activity(message: Message) -> dict[str, Any]:
     """Of a live activity: when it was said, since Apple drops what is older than the last one, and its alert."""
-    content = notification.content
+    content = message.content
     alert = present({"title": content.title, "body": content.body, "sound": content.sound})
-    return present({"timestamp": notification.created_at // SECOND_MS, "alert": alert or None})
+    return present({"timestamp": message.created_at // SECOND_MS, "alert": alert or None})
 
 
 def _activity_faults(content: Content, aps: dict[str, Any]) -> list[tuple[str, str]]:

@@ -33,7 +33,8 @@ from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import APNS, ApnsPushType, Notification
+from waypost.domain.message import Message
+from waypost.domain.notification import APNS, ApnsPushType
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
@@ -48,10 +49,10 @@ USEFUL_STREAMS = 500
 class _Shared:
     """What all devices of one notification have in common, ready for the wire."""
 
-    __slots__ = ("body", "head", "note", "notification", "refused")
+    __slots__ = ("body", "head", "message", "note", "refused")
 
-    def __init__(self, notification: Notification, rendering: Rendering | Refused) -> None:
-        self.notification = notification
+    def __init__(self, message: Message, rendering: Rendering | Refused) -> None:
+        self.message = message
         self.head = self.body = b""
         self.note = ""
         self.refused: Refused | None = None
@@ -62,11 +63,11 @@ class _Shared:
         self.body = rendering.body
         self.note = rendering.note
 
-    def renamed(self, notification: Notification) -> _Shared:
+    def renamed(self, message: Message) -> _Shared:
         """The same for *notification*, which differs by its id."""
         other = copy(self)
-        other.notification = notification
-        other.body = renamed(self.body, self.notification.id, notification.id)
+        other.message = message
+        other.body = renamed(self.body, self.message.id, message.id)
         return other
 
 
@@ -165,9 +166,9 @@ class ApnsSender:
         jwt = self._identity.jwt_at(now)
         shared: _Shared | None = None
         for delivery in batch:
-            if shared is None or shared.notification is not delivery.notification:
-                shared = self._shared(shared, delivery.notification, now)
-            token = delivery.device.token
+            if shared is None or shared.message is not delivery.message:
+                shared = self._shared(shared, delivery.message, now)
+            token = delivery.address.token
             refusal = shared.refused or _malformed(delivery)
             if refusal:
                 self._loop.call_soon(report, delivery, refusal)
@@ -178,9 +179,9 @@ class ApnsSender:
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
         now = self._clock.now()
-        sendable = self._rendered(delivery.notification, now)
+        sendable = self._rendered(delivery.message, now)
         refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery)
-        rendering = render(delivery.notification, self._settings, now) if isinstance(sendable, Refused) else sendable
+        rendering = render(delivery.message, self._settings, now) if isinstance(sendable, Refused) else sendable
         return Rendered(
             headers=dict(rendering.headers),
             body=rendering.body,
@@ -200,35 +201,35 @@ class ApnsSender:
     def _origin(self, url: str) -> Origin:
         return self._identity.origin(self._section, url, self._settings)
 
-    def _rendered(self, notification: Notification, now: Instant) -> Rendering | Refused:
-        if self._settings.certificate_file is not None and notification.content.push_type is ApnsPushType.LOCATION:
+    def _rendered(self, message: Message, now: Instant) -> Rendering | Refused:
+        if self._settings.certificate_file is not None and message.content.push_type is ApnsPushType.LOCATION:
             return Refused("location_needs_key", "Apple takes location pushes from signing keys alone")
-        return rendered(notification, self._settings, now)
+        return rendered(message, self._settings, now)
 
-    def _shared(self, before: _Shared | None, notification: Notification, now: Instant) -> _Shared:
+    def _shared(self, before: _Shared | None, message: Message, now: Instant) -> _Shared:
         """What its devices have in common; taken from the neighbour *before* where that is told the same."""
-        if before is None or before.refused is not None or not says_the_same(before.notification, notification):
-            return _Shared(notification, self._rendered(notification, now))
-        return before.renamed(notification)
+        if before is None or before.refused is not None or not says_the_same(before.message, message):
+            return _Shared(message, self._rendered(message, now))
+        return before.renamed(message)
 
     def _topic(self, delivery: Delivery) -> str:
         """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
-        content = delivery.notification.content
+        content = delivery.message.content
         if content.to is not None:
             return f"{self._settings.topic} (broadcast)"
-        push_type = push_type_of(content, delivery.notification.kind)
-        return self._topics[delivery.device.token in self._foreign, push_type]
+        push_type = push_type_of(content, delivery.message.kind)
+        return self._topics[delivery.address.token in self._foreign, push_type]
 
     def _request(self, one: _Sending) -> None:
         shared = one.shared
         head = self._authorization(one.jwt) + shared.head
         ended = partial(self._ended, one)
-        if shared.notification.content.to is None:
-            gateway, path = self._gateways[one.foreign], f"/3/device/{one.delivery.device.token}"
+        if shared.message.content.to is None:
+            gateway, path = self._gateways[one.foreign], f"/3/device/{one.delivery.address.token}"
         else:
             assert self._broadcasts is not None
             gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
-        gateway.request(shared.notification.kind, path, head, shared.body, one.until, ended)
+        gateway.request(shared.message.kind, path, head, shared.body, one.until, ended)
 
     def _saw(self, event: PoolEvent) -> None:
         """Heed what the end of a connection says of the credential: what waits would end so, too."""
@@ -289,7 +290,7 @@ class ApnsSender:
         if isinstance(outcome, Taken) and one.shared.note:
             outcome = Taken(outcome.provider_id, one.shared.note)
         if one.turned and isinstance(outcome, Taken):
-            self._foreign.learn(one.delivery.device.token, foreign=one.foreign)
+            self._foreign.learn(one.delivery.address.token, foreign=one.foreign)
         elif one.turned and one.foreign and isinstance(outcome, Denied) and outcome.reach is Reach.CREDENTIAL:
             self._heals = False
         return judged(outcome, Trial(one.turned, one.foreign, self._mistrust.holds))
@@ -303,7 +304,7 @@ def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
 
 def _malformed(delivery: Delivery) -> Refused | None:
     """A token that could not stand in a path; its length is Apple's affair."""
-    token = delivery.device.token
-    if delivery.notification.content.to is not None:
+    token = delivery.address.token
+    if delivery.message.content.to is not None:
         return None  # a channel's id stands in a header
     return None if token.isalnum() and token.isascii() else Refused("malformed_token", "the token is not hexadecimal")

@@ -16,10 +16,10 @@ from waypost.adapters.fcm.service_form import message_of
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings, Form
 from waypost.adapters.push.fitting import fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
-from waypost.domain.delivery import remaining_ttl_s
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Broadcast, Content, Kind, Notification, Urgency
+from waypost.domain.message import Message
+from waypost.domain.notification import Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
@@ -45,7 +45,7 @@ _MESSAGE = b'"message":{'
 class Rendering(Struct, frozen=True):
     """The message without its token."""
 
-    message: dict[str, Any]
+    document: dict[str, Any]
     rest: bytes
     """What follows the recipient in the body."""
     to: bytes
@@ -55,7 +55,7 @@ class Rendering(Struct, frozen=True):
     @property
     def size_bytes(self) -> int:
         """As FCM counts it."""
-        return counted_bytes(self.message)
+        return counted_bytes(self.document)
 
     def body(self, token: str, *, validate_only: bool = False) -> bytes:
         """The body of the request for one recipient; an installation id stands after ``fid:`` in place of a token."""
@@ -66,9 +66,9 @@ class Rendering(Struct, frozen=True):
         return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
 
 
-def rendered(notification: Notification, now: Instant, settings: FcmSettings) -> Rendering | Refused:
+def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
     """What goes to each device, shortened where it must and may be; or why nothing does."""
-    rendering = render(notification, now, settings.form)
+    rendering = render(message, now, settings.form)
     if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
         return rendering
     refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
@@ -78,53 +78,53 @@ def rendered(notification: Notification, now: Instant, settings: FcmSettings) ->
         return refusal
 
     def rendered_with(content: Content) -> Rendering:
-        return render(replace(notification, content=content), now, settings.form)
+        return render(replace(message, content=content), now, settings.form)
 
-    shorter = fitted(notification.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
+    shorter = fitted(message.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
     return refusal if shorter is None else rendered_with(shorter)
 
 
-def render(notification: Notification, now: Instant, form: Form = "waypost") -> Rendering:
+def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
-    content = notification.content
-    silent = notification.kind is Kind.SILENT
+    content = message.content
+    silent = message.kind is Kind.SILENT
     is_ours = silent or form == "waypost"
-    message = _message(notification) if is_ours else message_of(content)
-    if is_ours or notification.ttl_ms < LONGEST_TTL_S * SECOND_MS:
-        message["android"]["ttl"] = f"{min(remaining_ttl_s(notification, now), LONGEST_TTL_S)}s"
+    document = _message(message) if is_ours else message_of(content)
+    if is_ours or message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
+        document["android"]["ttl"] = f"{min(message.remaining_ttl_s(now), LONGEST_TTL_S)}s"
     override = content.overrides.get(CHANNEL)
     if override:
-        message = _overridden(message, override, silent=silent)
-    data = message["data"] if isinstance(message["data"], dict) else {}
-    message["data"] = data = {key: _text(value) for key, value in data.items()}
+        document = _overridden(document, override, silent=silent)
+    data = document["data"] if isinstance(document["data"], dict) else {}
+    document["data"] = data = {key: _text(value) for key, value in data.items()}
     if is_ours:
-        data[ID_KEY] = format_id(notification.id)
-    rest = b"," + msgspec.json.encode(message)[1:] + b"}"
+        data[ID_KEY] = format_id(message.id)
+    rest = b"," + msgspec.json.encode(document)[1:] + b"}"
     if content.to is None:
-        return Rendering(message, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
-    return Rendering(message, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
+        return Rendering(document, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
+    return Rendering(document, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
 
 
-def _message(notification: Notification) -> dict[str, Any]:
+def _message(message: Message) -> dict[str, Any]:
     """Our own form."""
-    content = notification.content
-    android: dict[str, Any] = {"priority": PRIORITY[notification.urgency]}
+    content = message.content
+    android: dict[str, Any] = {"priority": PRIORITY[message.urgency]}
     if content.collapse_key:
         android["collapse_key"] = content.collapse_key
-    message: dict[str, Any] = {"data": {**content.data}, "android": android}
-    if notification.kind is not Kind.SILENT:
-        message["data"].update(_extras(content))
-        message["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
+    document: dict[str, Any] = {"data": {**content.data}, "android": android}
+    if message.kind is not Kind.SILENT:
+        document["data"].update(_extras(content))
+        document["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
         of_android = _android_notification(content)
         if of_android:
             android["notification"] = of_android
-    return message
+    return document
 
 
-def counted_bytes(message: dict[str, Any]) -> int:
+def counted_bytes(document: dict[str, Any]) -> int:
     """What counts against the limit: keys and values of notification and data, the common ones and Android's."""
-    parts = [message.get("notification"), message.get("data")]
-    android = message.get("android")
+    parts = [document.get("notification"), document.get("data")]
+    android = document.get("android")
     if isinstance(android, dict):
         parts += [android.get("notification"), android.get("data")]
     return sum(len(key.encode()) + len(_text(value).encode()) for part in parts if part for key, value in part.items())
@@ -199,13 +199,13 @@ def _extras(content: Content) -> dict[str, Any]:
     )
 
 
-def _overridden(message: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:
-    message = overlaid(message, {key: value for key, value in override.items() if key not in TARGET_KEYS})
+def _overridden(document: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:
+    document = overlaid(document, {key: value for key, value in override.items() if key not in TARGET_KEYS})
     if silent:
-        message.pop("notification", None)
-        if isinstance(message["android"], dict):
-            message["android"].pop("notification", None)
-    return message
+        document.pop("notification", None)
+        if isinstance(document["android"], dict):
+            document["android"].pop("notification", None)
+    return document
 
 
 def _text(value: Any) -> str:

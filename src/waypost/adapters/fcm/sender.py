@@ -92,8 +92,8 @@ class FcmSender:
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without the token and the authorization."""
         now = self._clock.now()
-        got = rendered(delivery.notification, now, self._settings)
-        shown = render(delivery.notification, now, self._settings.form) if isinstance(got, Refused) else got
+        got = rendered(delivery.message, now, self._settings)
+        shown = render(delivery.message, now, self._settings.form) if isinstance(got, Refused) else got
         return Rendered(
             headers={"content-type": "application/json"},
             body=shown.body("…", validate_only=self._settings.validate_only),
@@ -119,15 +119,15 @@ class FcmSender:
         now = self._clock.now()
         ready: list[Ready] = []
         got: Rendering | Refused | None = None
-        before = batch[0].notification
+        before = batch[0].message
         for delivery in batch:
-            notification = delivery.notification
-            if got is None or notification is not before:
-                if isinstance(got, Rendering) and says_the_same(before, notification):
-                    got = replace(got, rest=renamed(got.rest, before.id, notification.id))
+            message = delivery.message
+            if got is None or message is not before:
+                if isinstance(got, Rendering) and says_the_same(before, message):
+                    got = replace(got, rest=renamed(got.rest, before.id, message.id))
                 else:
-                    got = rendered(notification, now, self._settings)
-                before = notification
+                    got = rendered(message, now, self._settings)
+                before = message
             if isinstance(got, Refused):
                 self._loop.call_soon(report, delivery, got)
             else:
@@ -149,9 +149,9 @@ class FcmSender:
         urgent: list[Request] = []
         others: list[Request] = []
         for delivery, rendering in ready:
-            body = rendering.body(delivery.device.token, validate_only=self._settings.validate_only)
+            body = rendering.body(delivery.address.token, validate_only=self._settings.validate_only)
             ended = partial(self._ended, delivery, rendering, report, patience, renewable)
-            line = urgent if delivery.notification.urgency in URGENT else others
+            line = urgent if delivery.message.urgency in URGENT else others
             line.append(Request(head + sized(len(body)), body, patience, ended))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)

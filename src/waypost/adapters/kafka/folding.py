@@ -10,11 +10,12 @@ from msgspec import Struct
 from waypost.adapters.kafka.messages import Task
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.notification import Notification
-from waypost.domain.settlement import Again, Cancelled, Change, Parked, Unstarted, apply
+from waypost.domain.progress import Progress, Stale
+from waypost.domain.settlement import Again, Cancelled, Change, Parked
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.ledger import Decided
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 Receipts = dict[int, Receipt]
 """The open targets of a task by number; of the receipt only what the next attempt needs is kept."""
@@ -44,38 +45,20 @@ def fold(receipts: Receipts | None, settled: Settled, withdrawn: str | None, now
     notification = settled.notification
     if settled.verdict is not None and not receipts:
         return Folded({}, _decided(settled, (), withdrawn), (), ())
-    if receipts is None and settled.targets is not None:
-        listed = (OpenTarget(each.n, each.device_id, each.channel, 0) for each in settled.targets if each.channel)
-        receipts = {target.n: _receipt(notification, target) for target in listed}
-        receipts |= {
-            each.n: Receipt(notification.id, each.n, each.device_id, None, DeliveryStatus.PENDING)
-            for each in settled.targets
-            if each.channel is None and each.suppressed is None
-        }
-    elif receipts is None:
-        return Folded(None, None, (), tuple(_stale(settled, change) for change in settled.changes))
-    left = dict(receipts)
-    taken: list[Change] = []
-    stale: list[Stale] = []
+    named = (notification.app, notification.id, notification.user_id)
+    progress = Progress(*named, NotificationStatus.PENDING, receipts, withdrawn)
+    step = progress.settle(settled.changes, now, settled.targets)
+    if step.progress.receipts is None:
+        return Folded(None, None, (), step.stale)
+    left = {n: each for n, each in step.progress.receipts.items() if each.is_open}
     groups: dict[tuple[Instant, str | None], list[OpenTarget]] = {}
-    for asked in settled.changes:
-        change = _unless_withdrawn(asked, withdrawn)
-        before = left.get(change.n)
-        after = None if before is None else apply(before, change)
-        if after is None:
-            stale.append(_stale(settled, change))
-            continue
-        taken.append(change)
-        if after.is_intent:
-            left[change.n] = after
-            continue
-        del left[change.n]
-        if after.is_open:
-            due_at, condition = _wait_of(change, now)
-            groups.setdefault((due_at, condition), []).append(open_target(after))
+    for change in step.taken:
+        after = left.get(change.n)
+        if after is not None and not after.is_intent:
+            groups.setdefault(_wait_of(change, now), []).append(open_target(left.pop(change.n)))
     waiting = tuple(Task(notification, tuple(each), *when) for when, each in groups.items())
-    decided = _decided(settled, taken, withdrawn) if taken or settled.targets is not None else None
-    return Folded(left, decided, waiting, tuple(stale))
+    decided = _decided(settled, step.taken, withdrawn) if step.taken or settled.targets is not None else None
+    return Folded(left, decided, waiting, step.stale)
 
 
 def rest_of(notification: Notification, receipts: Receipts) -> Task | None:
@@ -111,13 +94,6 @@ def _decided(settled: Settled, taken: Sequence[Change], withdrawn: str | None) -
     return Decided(msgspec.structs.replace(settled, changes=tuple(taken), given_back=False), withdrawn)
 
 
-def _unless_withdrawn(change: Change, withdrawn: str | None) -> Change:
-    """A withdrawn notification makes no further attempt."""
-    if withdrawn is None or not isinstance(change.settlement, Again | Parked | Unstarted):
-        return change
-    return msgspec.structs.replace(change, settlement=Cancelled(withdrawn))
-
-
 def _wait_of(change: Change, now: Instant) -> tuple[Instant, str | None]:
     match change.settlement:
         case Again(due_at):
@@ -126,7 +102,3 @@ def _wait_of(change: Change, now: Instant) -> tuple[Instant, str | None]:
             return until, condition
         case _:
             return now, None
-
-
-def _stale(settled: Settled, change: Change) -> Stale:
-    return Stale(settled.notification.id, change.n, change.attempt)

@@ -18,9 +18,10 @@ from waypost.adapters.kafka.producer import Outgoing
 from waypost.adapters.kafka.topics import Topics
 from waypost.adapters.kafka.transactions import Offsets, Refused, Transactions
 from waypost.domain.errors import Unavailable
+from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 _AGAIN_S = 0.05
 _AWAY_S = 0.25

@@ -19,21 +19,11 @@ from waypost.adapters.kafka.withdrawals import Withdrawn
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale, TooLate, Withdrawal
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.ledger import Ledger
-from waypost.ports.work import (
-    Acceptance,
-    Arrival,
-    Lease,
-    Replay,
-    Settled,
-    Stale,
-    TooLate,
-    Withdrawal,
-    Work,
-    WorkItem,
-)
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work, WorkItem
 
 
 class LogWork:

@@ -6,20 +6,15 @@ from typing import assert_never
 
 import msgspec
 
+from waypost.adapters.memory.steps import take
 from waypost.adapters.memory.store import LEASABLE, Claimed, MemoryStore, Row
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
+from waypost.domain.moves import Moved, NotificationMoved
 from waypost.domain.notification import Content
-from waypost.domain.settlement import opened
-from waypost.domain.status import REPLAYABLE, NotificationStatus
+from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
-from waypost.ports.journal import DeliveryMoved, Moved, NotificationMoved
 from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, NotReplayable, Replay
-
-UNROUTED_REPLAYABLE = frozenset(
-    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
-)
-"""What a replay routes again when there are no targets to reopen."""
 
 
 def accept(store: MemoryStore, item: Arrival | Replay, now: Instant) -> tuple[Acceptance, list[Moved]]:
@@ -89,25 +84,13 @@ def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]
     row = store.rows.get(replay.notification_id)
     if row is None or row.notification.app != replay.app:
         return NotReplayable(known=False), []
-    receipts = row.receipts.values()
-    routed_again = all(receipt.stands_for_all for receipt in receipts) and row.status in UNROUTED_REPLAYABLE
-    failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
-    if not row.is_final or not (failed or routed_again):
+    step = row.progress.replay(replay.at)
+    if step is None:
         return NotReplayable(known=True), []
-    if routed_again:
-        row.receipts.clear()
-    notification = row.notification
-    named = (notification.app, notification.id, notification.user_id)
-    moves: list[Moved] = [NotificationMoved(*named, row.status, NotificationStatus.PENDING, replay.at)]
-    for receipt in failed:
-        reopened = opened(receipt, replay.at)
-        row.receipts[receipt.n] = reopened
-        key = (receipt.n, receipt.device_id, receipt.attempt)
-        moves.append(DeliveryMoved(*named, *key, receipt.status, reopened.status, replay.at))
-    row.notification = msgspec.structs.replace(notification, expires_at=replay.expires_at)
-    row.due_at = None if failed else LEASABLE
-    row.status = NotificationStatus.PENDING
+    row.notification = msgspec.structs.replace(row.notification, expires_at=replay.expires_at)
+    store.open[row.notification.id] = row
+    moves = take(store, row, step, replay.at)
+    row.due_at = LEASABLE if step.progress.receipts is None else None
     row.round += 1
-    row.withdrawn = row.reason = row.finished_at = None
-    store.open[notification.id] = row
-    return Accepted(notification.id), moves
+    row.reason = row.finished_at = None
+    return Accepted(row.notification.id), moves

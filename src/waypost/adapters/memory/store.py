@@ -11,12 +11,14 @@ from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.delivery import Receipt
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.moves import Moved
 from waypost.domain.notification import Lane, Notification
+from waypost.domain.progress import Progress
 from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.audit import AuditEntry
 from waypost.ports.erasure import Erasure
-from waypost.ports.journal import JournalRow, Moved
+from waypost.ports.journal import JournalRow
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import Marked
 
@@ -42,6 +44,13 @@ class Row(Struct):
     receipts: dict[int, Receipt] = field(default_factory=dict)
     job: JobId | None = None
     """The bulk job whose recipient it is."""
+
+    @property
+    def progress(self) -> Progress:
+        """What became of its targets so far."""
+        one = self.notification
+        receipts = self.receipts if self.due_at is None else None
+        return Progress(one.app, one.id, one.user_id, self.status, receipts, self.withdrawn)
 
     @property
     def is_final(self) -> bool:

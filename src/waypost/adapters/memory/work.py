@@ -7,30 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from waypost.adapters.memory.accept import accept
 from waypost.adapters.memory.bulk import waiting
-from waypost.adapters.memory.close import cancel_unheld, close, expired_intent, moved
 from waypost.adapters.memory.settle import settle
+from waypost.adapters.memory.steps import close_intents, withdraw
 from waypost.adapters.memory.store import LEASABLE, Hold, MemoryStore, Part, Row
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.moves import Moved
 from waypost.domain.notification import Lane
+from waypost.domain.progress import NotOpen, Stale, Withdrawal
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.domain.turns import in_turns
 from waypost.ports.clock import Clock
-from waypost.ports.journal import Moved
-from waypost.ports.work import (
-    Acceptance,
-    Arrival,
-    Lease,
-    NotOpen,
-    Replay,
-    Settled,
-    Stale,
-    TooLate,
-    Withdrawal,
-    Withdrawn,
-    WorkItem,
-)
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 
 class MemoryWork:
@@ -140,14 +129,9 @@ class MemoryWork:
             row = self._store.rows.get(notification_id)
             if row is None or row.notification.app != app:
                 answers.append(NotOpen(None))
-            elif row.is_final:
-                answers.append(NotOpen(row.status))
             else:
-                row.withdrawn = why
-                cancelled, made = cancel_unheld(self._store, row, now)
-                held = {part.n for part in self._store.held_parts(row, now)}
-                gone = sum(receipt.n in held or _handed_over(receipt) for receipt in row.receipts.values())
-                answers.append(TooLate(gone) if held else Withdrawn(cancelled, gone))
+                answer, made = withdraw(self._store, row, why, now)
+                answers.append(answer)
                 moves += made
         self._store.record(moves)
         return answers
@@ -198,20 +182,14 @@ class MemoryWork:
     def _close_intents(self, now: Instant) -> None:
         moves: list[Moved] = []
         for row in list(self._store.open.values()):
-            for receipt in list(row.receipts.values()):
-                over = receipt.is_intent and receipt.due_at is not None and receipt.due_at <= now
-                if over and not self._store.is_held(_part(receipt), now):
-                    closed = expired_intent(receipt)
-                    row.receipts[receipt.n] = closed
-                    moves.append(moved(row.notification, receipt, closed, now))
-            moves += close(self._store, row, now)
+            moves += close_intents(self._store, row, now)
         self._store.record(moves)
 
     def _end_withdrawn(self) -> None:
         """What was leased when it was withdrawn, and whose lease is over, is not leased again."""
         moves: list[Moved] = []
         for row in [row for row in self._store.open.values() if row.withdrawn is not None]:
-            moves += cancel_unheld(self._store, row, self._clock.now())[1]
+            moves += withdraw(self._store, row, None, self._clock.now())[1]
         self._store.record(moves)
 
 
@@ -236,7 +214,3 @@ def _open_target(receipt: Receipt) -> OpenTarget:
 
 def _part(receipt: Receipt) -> Part:
     return Part(receipt.notification_id, receipt.n)
-
-
-def _handed_over(receipt: Receipt) -> bool:
-    return receipt.attempt > 0 and receipt.status is not DeliveryStatus.CANCELLED

@@ -12,7 +12,8 @@ from typing import Any, Final
 from waypost.adapters.push.payload import ID_KEY, overlaid, present
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.message import Message
+from waypost.domain.notification import Action, Channel, Content, Kind, Urgency
 
 TOPIC_LIMIT = 32
 ENCRYPTED: Final = (("content-encoding", "aes128gcm"), ("content-type", "application/octet-stream"))
@@ -38,25 +39,25 @@ URGENCY: dict[Kind, dict[Urgency, str]] = {
 _PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")
 
 
-def headers_of(notification: Notification) -> list[tuple[str, str]]:
+def headers_of(message: Message) -> list[tuple[str, str]]:
     """How much it matters, and what it replaces."""
-    headers = [("urgency", URGENCY[notification.kind][notification.urgency])]
-    if notification.content.collapse_key:
-        headers.append(("topic", fitted_topic(notification.content.collapse_key)))
+    headers = [("urgency", URGENCY[message.kind][message.urgency])]
+    if message.content.collapse_key:
+        headers.append(("topic", fitted_topic(message.content.collapse_key)))
     return headers
 
 
-def message(notification: Notification, content: Content, channel: Channel) -> dict[str, Any]:
+def document_of(message: Message, content: Content, channel: Channel) -> dict[str, Any]:
     """The JSON object: *content* under the names of the API, the overrides of *channel* over it, our id over all."""
-    document: dict[str, Any] = {"kind": notification.kind.value}
+    document: dict[str, Any] = {"kind": message.kind.value}
     if content.data:
         document["data"] = content.data
-    if notification.kind is Kind.VISIBLE:
+    if message.kind is Kind.VISIBLE:
         document |= _shown(content)
     override = content.overrides.get(channel)
     if override:
         document = overlaid(document, override)
-    document[ID_KEY] = format_id(notification.id)
+    document[ID_KEY] = format_id(message.id)
     return document
 
 

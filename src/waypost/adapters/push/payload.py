@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from waypost.domain.ids import NotificationId, format_id
-from waypost.domain.notification import Notification
+from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
 
 ID_KEY = "waypost_id"
 """Under which an app finds the notification's id, whatever the platform."""
 
 
-def says_the_same(one: Notification, other: Notification) -> bool:
+def says_the_same(one: Message, other: Message) -> bool:
     """Whether the renderings of two recipients of one bulk job differ by the notification's id alone."""
     return (
         one.content is other.content

@@ -21,8 +21,8 @@ from waypost.adapters.sql.rows import content_body, notification_row, select_in,
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
+from waypost.domain.moves import NotificationMoved
 from waypost.domain.status import NotificationStatus
-from waypost.ports.journal import NotificationMoved
 from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, Replay
 
 _INSERT = (

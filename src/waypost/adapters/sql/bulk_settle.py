@@ -19,11 +19,11 @@ from msgspec import Struct
 from waypost.adapters.sql.cases import Case, write_receipts
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import notification_row, seqs
-from waypost.adapters.sql.straight import StraightWay, goes_straight
+from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.notification import Notification
+from waypost.domain.progress import Progress
 from waypost.domain.status import NotificationStatus
-from waypost.ports.journal import NotificationMoved
 from waypost.ports.work import Settled
 
 _INSERT = (
@@ -31,6 +31,8 @@ _INSERT = (
     " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
     " VALUES "
 )
+_SHARD = 4
+"""Where a notification's row says its shard."""
 _VALUES = f"({'?, ' * 21}1)"
 _PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
@@ -56,25 +58,15 @@ class _Born(Case):
 
     def __init__(self, seq: int, job: int, notification: Notification, variables: bytes | None) -> None:
         self.columns = notification_row(notification)
-        notification_id, app, _, user_id, shard, lane, *_ = self.columns
-        super().__init__((seq, notification_id, app, user_id, shard, lane, NotificationStatus.PENDING, 0, None, job))
+        progress = Progress(notification.app, notification.id, notification.user_id, None, None)
+        shard: int = self.columns[_SHARD]
+        super().__init__(progress, seq, shard, notification.lane, job)
         self.variables = variables
-
-    def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
-        """It never was anything before."""
-        self.status, self.due_at, self.finished = status, None, True
-        self.say(transaction)
-
-    def say(self, transaction: Transaction) -> None:
-        """The journal's and the counters' word for a new row."""
-        move = NotificationMoved(self.app, self.id, self.user_id, None, self.status, transaction.now)
-        transaction.moves.append(move)
-        transaction.count(self.app, self.lane, self.status, 1, self.job)
 
     def row(self, transaction: Transaction) -> Row:
         """What _INSERT binds."""
         at = transaction.now if self.finished else None
-        return (self.seq, self.status, None, at, self.job, self.variables, *self.columns)
+        return (self.seq, self.progress.status, None, at, self.job, self.variables, *self.columns)
 
 
 def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> list[None]:
@@ -90,11 +82,12 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
             continue  # who has it by now writes those rows
         for settled, variables in piece.settled:
             case = _Born(next(numbers), job, settled.notification, variables)
-            if goes_straight(settled):
+            if settled.is_plain:
                 straight.note(case, settled)
-                case.finish(transaction, NotificationStatus.SENT)
+                case.take(transaction, case.progress.end(NotificationStatus.SENT, transaction.now))
             else:
-                _settle(transaction, case, settled)
+                told = (settled.changes, transaction.now, settled.targets, settled.verdict)
+                case.take(transaction, case.progress.settle(*told))
             born.append(case)
         _note_written(connection, job, piece)
     connection.insert_all(_INSERT, _VALUES, [case.row(transaction) for case in born])
@@ -106,19 +99,6 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
 SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind(
     "settle_recipients", _run, durable=False, ordered=True, patient=True
 )
-
-
-def _settle(transaction: Transaction, case: _Born, settled: Settled) -> None:
-    if settled.targets is not None:
-        case.store_targets(transaction, settled.targets)
-    for change in settled.changes:
-        case.apply(transaction, change)
-    if settled.verdict is not None:
-        case.finish(transaction, settled.verdict)
-    else:
-        case.close(transaction)
-    if not case.finished:
-        case.say(transaction)
 
 
 def _note_written(connection: Connection, job: int, piece: PieceSettled) -> None:

@@ -1,14 +1,17 @@
-"""Notifications that a transaction changes, with their receipts: read together, folded in memory, written together.
+"""Notifications that a transaction changes, with their receipts: read together, changed in memory, written together.
 
     notification  UPDATE by seq: due_at NULL when routed; status, reason, finished_at with the last open target
     receipt       INSERT of a whole list at its first write, REPLACE of the rows that changed afterwards
 
-Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more.
+Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more. What a
+change means is decided by domain/progress.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+import msgspec
 
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import (
@@ -21,13 +24,12 @@ from waypost.adapters.sql.rows import (
     select_in,
 )
 from waypost.adapters.sql.transaction import Transaction
-from waypost.domain.delivery import Receipt, Target
+from waypost.domain.delivery import Receipt
 from waypost.domain.ids import SHARDS, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.settlement import Change, Forget, apply
-from waypost.domain.status import DeliveryStatus, NotificationStatus, final_status
+from waypost.domain.progress import Progress, Step
+from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
 
 _FIND = (
     "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
@@ -37,112 +39,69 @@ _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
-_PENDING = DeliveryStatus.PENDING
 _LANES = {word.value: word for word in Lane}
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class Case:
-    """One notification in a transaction."""
+    """One notification in a transaction: its progress, and what of it is to be written."""
 
-    __slots__ = (
-        "app", "changed", "due_at", "finished", "id", "is_new_list", "job", "lane", "moved", "reason", "receipts",
-        "seq", "shard", "status", "user_id", "withdrawn",
-    )  # fmt: skip
+    __slots__ = ("changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "seq", "shard")
 
-    def __init__(self, row: Row) -> None:
-        self.seq, self.id, self.app, self.user_id, self.shard, lane, status, self.due_at, self.withdrawn, self.job = row
-        self.lane = _LANES[lane]
-        self.status = _STATUSES[status]
-        self.receipts: dict[int, Receipt] = {}
+    def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
+        self.progress = progress
+        self.seq = seq
+        self.shard = shard
+        self.lane = lane
+        self.job = job
+        self.due_at: Instant | None = None
+        """When it is looked at next as a whole: of what is routed or final never."""
         self.changed: set[int] = set()
+        """Numbers of the receipts that must be written."""
         self.is_new_list = False
         self.moved = False
         """The row itself must be written."""
         self.finished = False
-        self.reason: str | None = None
 
     @property
-    def is_final(self) -> bool:
-        """Nothing of it is open."""
-        return self.status is not NotificationStatus.PENDING  # stored statuses are this and the final ones
+    def id(self) -> NotificationId:
+        """The notification's id, by which SQLite finds the row faster than by *seq*."""
+        return self.progress.id
 
-    @property
-    def is_unrouted(self) -> bool:
-        """No target of it is stored: fresh or scheduled."""
-        return self.due_at is not None
+    def take(self, transaction: Transaction, step: Step) -> None:
+        """Go one step on."""
+        before, after = step.before, step.progress
+        self.progress = after
+        transaction.moves += step.moves
+        self.is_new_list |= step.routed
+        self.changed.update(each.n for each in step.changed)
+        self.moved |= step.routed or after.withdrawn != before.withdrawn
+        if after.receipts is not None or after.is_final:
+            self.due_at = None
+        if after.status is not before.status:
+            self._count(transaction, before.status, after.status)
+            if step.finished:
+                self.finished = self.moved = True
 
-    def store_targets(self, transaction: Transaction, targets: Sequence[Target]) -> None:
-        """Store the whole list: what a fresh notification's first write does."""
-        self.due_at = None
-        self.is_new_list = self.moved = True
-        now = transaction.now
-        for target in targets:
-            reason = target.suppressed
-            if reason is None:
-                receipt = Receipt(self.id, target.n, target.device_id, target.channel, _PENDING, due_at=now)
-                self.receipts[target.n] = receipt
-                continue
-            status = DeliveryStatus.SUPPRESSED
-            receipt = Receipt(
-                self.id, target.n, target.device_id, target.channel, status, reason=reason, resolved_at=now
-            )
-            self.receipts[target.n] = receipt
-            transaction.moves.append(self._move(_PENDING, receipt, now))
+    def mark_withdrawn(self, why: str) -> None:
+        """Let no further attempt be made of what is still open."""
+        if not self.progress.is_final:
+            self.progress = msgspec.structs.replace(self.progress, withdrawn=why)
+            self.moved = True
 
-    def apply(self, transaction: Transaction, change: Change) -> bool:
-        """Settle one target; False where the change is stale."""
-        before = self.receipts.get(change.n)
-        if before is None:
-            return False
-        after = apply(before, change)
-        if after is None:
-            return False
-        if after is before:
-            return True
-        self.receipts[change.n] = after
-        self.changed.add(change.n)
-        if change.made is not None or not (after.is_intent or after.status is _PENDING):
-            transaction.moves.append(self._move(_PENDING, after, change.at, change))
-        return True
+    def put_off(self, n: int, due_at: Instant) -> None:
+        """Let target *n* be due at another time than its settlement says."""
+        receipts = dict(self.progress.receipts or {})
+        receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
+        self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
+        self.changed.add(n)
 
-    def close(self, transaction: Transaction) -> None:
-        """Write the final status where the last open target is closed."""
-        if self.due_at is not None or self.is_final:
-            return
-        if not any(receipt.is_open for receipt in self.receipts.values()):
-            self.finish(transaction, final_status(receipt.status for receipt in self.receipts.values()))
-
-    def finish(self, transaction: Transaction, status: NotificationStatus) -> None:
-        """Write a final status, its journal row and its counters, once."""
-        self.reason = self.withdrawn if status is NotificationStatus.CANCELLED else None
-        move = NotificationMoved(self.app, self.id, self.user_id, self.status, status, transaction.now, self.reason)
-        transaction.moves.append(move)
-        transaction.count(self.app, self.lane, self.status, -1, self.job)
-        transaction.count(self.app, self.lane, status, 1, self.job)
-        self.status, self.due_at, self.finished, self.moved = status, None, True, True
-
-    def _move(self, before: DeliveryStatus, after: Receipt, at: Instant, change: Change | None = None) -> DeliveryMoved:
-        gone_since = token_hash = None
-        if change is not None:
-            gone_since = change.settlement.since if isinstance(change.settlement, Forget) else None
-            token_hash = None if change.made is None else change.made.token_hash
-        return DeliveryMoved(
-            self.app,
-            self.id,
-            self.user_id,
-            after.n,
-            after.device_id,
-            after.attempt,
-            before,
-            after.status,
-            at,
-            after.code,
-            after.reason,
-            gone_since,
-            token_hash,
-            change is not None and change.is_use,
-        )
+    def _count(
+        self, transaction: Transaction, before: NotificationStatus | None, after: NotificationStatus | None
+    ) -> None:
+        for status, delta in ((before, -1), (after, 1)):
+            if status is not None:
+                transaction.count(self.progress.app, self.lane, status, delta, self.job)
 
 
 class Cases:
@@ -154,13 +113,12 @@ class Cases:
         connection = transaction.connection
         rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
         owned = transaction.owned if by_shard else None
-        self._cases = {
-            case.id: case for case in map(Case, rows) if owned is None or case.shard in owned or case.shard >= SHARDS
-        }
-        open_ids = [case.id for case in self._cases.values() if case.due_at is None and not case.is_final]
-        for row in select_in(connection, _RECEIPTS, open_ids):
+        of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS]
+        receipts: dict[NotificationId, dict[int, Receipt]] = {row[1]: {} for row in of_this if _is_routed(row)}
+        for row in select_in(connection, _RECEIPTS, list(receipts)):
             receipt = receipt_of(row)
-            self._cases[receipt.notification_id].receipts[receipt.n] = receipt
+            receipts[receipt.notification_id][receipt.n] = receipt
+        self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
 
     def get(self, notification_id: NotificationId) -> Case | None:
         """A notification, if it is known."""
@@ -173,11 +131,13 @@ class Cases:
         connection = self._transaction.connection
         key = connection.dialect.row_key
         for case in self._cases.values():
+            progress = case.progress
             if case.finished:
-                row = (case.withdrawn, case.status, case.reason, self._transaction.now, getattr(case, key))
+                reason = progress.withdrawn if progress.status is NotificationStatus.CANCELLED else None
+                row = (progress.withdrawn, progress.status, reason, self._transaction.now, getattr(case, key))
                 finished.append(row)
             elif case.moved:
-                routed.append((case.due_at, case.withdrawn, getattr(case, key)))
+                routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())
         for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
             if rows:
@@ -189,9 +149,23 @@ def write_receipts(connection: Connection, cases: Iterable[Case]) -> None:
     new: list[Row] = []
     changed: list[Row] = []
     for case in cases:
+        app, receipts = case.progress.app, case.progress.receipts or {}
         if case.is_new_list:
-            new += [receipt_row(receipt, case.app, case.shard, case.lane) for receipt in case.receipts.values()]
+            new += [receipt_row(receipt, app, case.shard, case.lane) for receipt in receipts.values()]
         else:
-            changed += [receipt_row(case.receipts[n], case.app, case.shard, case.lane) for n in case.changed]
+            changed += [receipt_row(receipts[n], app, case.shard, case.lane) for n in case.changed]
     for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
         connection.insert_all(sql, RECEIPT_VALUES, rows)
+
+
+def _is_routed(row: Row) -> bool:
+    """Whether a row that _FIND found has receipts, and open ones."""
+    return row[7] is None and row[6] == "pending"  # stored statuses are this and the final ones
+
+
+def _case_of(row: Row, receipts: dict[int, Receipt] | None) -> Case:
+    seq, notification_id, app, user_id, shard, lane, status, due_at, withdrawn, job = row
+    progress = Progress(app, notification_id, user_id, _STATUSES[status], receipts, withdrawn)
+    case = Case(progress, seq, shard, _LANES[lane], job)
+    case.due_at = due_at
+    return case

@@ -10,10 +10,10 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from waypost.adapters.sql.straight import goes_straight
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import AppId, NotificationId, shard_of
 from waypost.domain.notification import Lane, Notification
+from waypost.domain.progress import Held
 from waypost.domain.settlement import Intent, Unstarted
 from waypost.ports.work import Settled, WorkItem
 
@@ -74,10 +74,10 @@ class Holdings:
         held = self._held.get(notification_id)
         return held is not None and (held.whole is not None or n in held.targets)
 
-    def held_of(self, notification_id: NotificationId) -> tuple[bool, frozenset[int]]:
+    def held_of(self, notification_id: NotificationId) -> Held:
         """Whether the notification is leased whole, and else which of its targets are."""
         held = self._held.get(notification_id)
-        return (False, frozenset()) if held is None else (held.whole is not None, frozenset(held.targets))
+        return Held() if held is None else Held(held.whole is not None, frozenset(held.targets))
 
     def shard_of(self, notification_id: NotificationId) -> int | None:
         """The shard of a notification of which something is leased."""
@@ -183,7 +183,7 @@ class Holdings:
         held = self._held.get(notification.id)
         if held is None:
             return
-        if held.whole == token and goes_straight(settled):
+        if held.whole == token and settled.is_plain:
             held.whole = None
         elif settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)

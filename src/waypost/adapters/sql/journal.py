@@ -9,7 +9,8 @@ import msgspec
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.ports.journal import JournalRow, Moved
+from waypost.domain.moves import Moved
+from waypost.ports.journal import JournalRow
 from waypost.telemetry import Event
 
 _READ = "SELECT position, moves FROM journal WHERE position > ?{end} ORDER BY position LIMIT ?"

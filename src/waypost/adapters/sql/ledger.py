@@ -78,8 +78,8 @@ def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h
     straight = StraightWay(transaction)
     for entry in decided:
         case = cases.get(entry.settled.notification.id)
-        if case is not None and entry.withdrawn is not None and not case.is_final:
-            case.withdrawn, case.moved = entry.withdrawn, True
+        if case is not None and entry.withdrawn is not None:
+            case.mark_withdrawn(entry.withdrawn)
         settle_all(transaction, cases, straight, [entry.settled])
     straight.write()
     cases.write()
@@ -102,9 +102,7 @@ def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
     for one, changes in over.items():
         case = cases.get(one)
         assert case is not None, "a receipt has its notification"
-        for change in changes:
-            case.apply(transaction, change)
-        case.close(transaction)
+        case.take(transaction, case.progress.settle(changes, transaction.now))
     cases.write()
     return [len(over)] * len(ops)
 

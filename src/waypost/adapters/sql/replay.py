@@ -7,22 +7,13 @@ notification  status pending, round + 1, the new expires_at; one that never had 
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from waypost.adapters.sql.rows import RECEIPT, RECEIPT_VALUES, REPLACE_RECEIPT, receipt_of, receipt_row
 from waypost.adapters.sql.transaction import Transaction
-from waypost.domain.delivery import Receipt
-from waypost.domain.ids import SHARDS, UserId
+from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
-from waypost.domain.settlement import opened
-from waypost.domain.status import FINAL, REPLAYABLE, NotificationStatus
-from waypost.ports.journal import DeliveryMoved, NotificationMoved
+from waypost.domain.progress import Progress
+from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Acceptance, Accepted, NotReplayable, Replay
-
-_UNROUTED_REPLAYABLE = frozenset(
-    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
-)
-"""What is routed again where there are no targets to reopen."""
 
 _FIND = "SELECT user_id, shard, lane, status, job FROM notification WHERE id = ? AND app = ?"
 _FORGET = "DELETE FROM receipt WHERE notification_id = ?"
@@ -33,56 +24,27 @@ _REOPEN = (
 )
 
 
-class _Found(Struct, frozen=True):
-    user_id: UserId
-    shard: int
-    """Among those that workers own, also where the log carried the round before."""
-    lane: Lane
-    status: NotificationStatus
-    job: int | None
-
-
 def replay(transaction: Transaction, order: Replay) -> Acceptance:
     """Start the round, or say that there is nothing to start."""
     connection = transaction.connection
     row = connection.execute(_FIND + connection.dialect.locked, (order.notification_id, order.app)).fetchone()
     if row is None:
         return NotReplayable(known=False)
-    found = _Found(row[0], row[1] % SHARDS, Lane(row[2]), NotificationStatus(row[3]), row[4])
-    receipts = [receipt_of(one) for one in connection.execute(_RECEIPTS, (order.notification_id,))]
-    routed_again = all(one.stands_for_all for one in receipts) and found.status in _UNROUTED_REPLAYABLE
-    failed = [] if routed_again else [receipt for receipt in receipts if receipt.status in REPLAYABLE]
-    if found.status not in FINAL or not (failed or routed_again):
+    user_id, shard, lane_word, status_word, job = row
+    lane, status = Lane(lane_word), NotificationStatus(status_word)
+    receipts = {each.n: each for each in map(receipt_of, connection.execute(_RECEIPTS, (order.notification_id,)))}
+    progress = Progress(order.app, order.notification_id, user_id, status, receipts)
+    step = progress.replay(order.at)
+    if step is None:
         return NotReplayable(known=True)
-    if routed_again and receipts:
+    shard %= SHARDS  # among those that workers own, also where the log carried the round before
+    if step.progress.receipts is None and receipts:
         connection.execute(_FORGET, (order.notification_id,))
-    _reopen(transaction, order, found, failed)
+    rows = [receipt_row(each, order.app, shard, lane) for each in step.changed]
+    connection.insert_all(REPLACE_RECEIPT, RECEIPT_VALUES, rows)
+    due_at = order.at if step.progress.receipts is None else None
+    connection.execute(_REOPEN, (due_at, order.expires_at, shard, order.notification_id))
+    transaction.count(order.app, lane, status, -1, job)
+    transaction.count(order.app, lane, NotificationStatus.PENDING, 1, job)
+    transaction.moves += step.moves
     return Accepted(order.notification_id)
-
-
-def _reopen(transaction: Transaction, order: Replay, found: _Found, failed: list[Receipt]) -> None:
-    pending = NotificationStatus.PENDING
-    reopened = [opened(receipt, order.at) for receipt in failed]
-    rows = [receipt_row(receipt, order.app, found.shard, found.lane) for receipt in reopened]
-    transaction.connection.insert_all(REPLACE_RECEIPT, RECEIPT_VALUES, rows)
-    due_at = None if failed else order.at
-    transaction.connection.execute(_REOPEN, (due_at, order.expires_at, found.shard, order.notification_id))
-    transaction.count(order.app, found.lane, found.status, -1, found.job)
-    transaction.count(order.app, found.lane, pending, 1, found.job)
-    transaction.moves.append(
-        NotificationMoved(order.app, order.notification_id, found.user_id, found.status, pending, order.at)
-    )
-    for before, after in zip(failed, reopened, strict=True):
-        transaction.moves.append(
-            DeliveryMoved(
-                order.app,
-                order.notification_id,
-                found.user_id,
-                after.n,
-                after.device_id,
-                after.attempt,
-                before.status,
-                after.status,
-                order.at,
-            )
-        )

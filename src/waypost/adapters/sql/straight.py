@@ -13,9 +13,9 @@ import msgspec
 from waypost.adapters.sql.engine import Row
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Transaction
+from waypost.domain.moves import DeliveryMoved
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.ports.journal import DeliveryMoved
 from waypost.ports.work import Settled
 
 if TYPE_CHECKING:
@@ -34,17 +34,6 @@ _SENT = DeliveryStatus.SENT
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def goes_straight(settled: Settled) -> bool:
-    """Whether *settled* says of every target at once that the first attempt was taken."""
-    targets, changes = settled.targets, settled.changes
-    if not targets or len(targets) != len(changes) or settled.verdict is not None:
-        return False
-    for change in changes:
-        if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
-            return False
-    return {change.n for change in changes} == {target.n for target in targets}
-
-
 class StraightWay:
     """What a transaction writes of the notifications that go it."""
 
@@ -57,24 +46,25 @@ class StraightWay:
     def take(self, case: Case, settled: Settled) -> None:
         """Finish a notification of which nothing but its row is stored yet."""
         self.note(case, settled)
-        case.finish(self._transaction, NotificationStatus.SENT)
-        case.finished = False  # here, with the others that went straight
+        case.take(self._transaction, case.progress.end(NotificationStatus.SENT, self._transaction.now))
+        case.finished = case.moved = False  # written here, with the others that went straight
         self._keys.append(getattr(case, self._row_key))
 
     def note(self, case: Case, settled: Settled) -> None:
         """Write the receipts of a notification."""
         moves = self._transaction.moves
+        progress = case.progress
         targets = {target.n: target for target in settled.targets or ()}
         for change in settled.changes:
             target, made, settlement = targets[change.n], change.made, change.settlement
             assert made is not None
             assert type(settlement) is Sent
             device_id, code, at = target.device_id, made.code or None, change.at
-            key = (case.id, change.n, device_id, target.channel)
+            key = (progress.id, change.n, device_id, target.channel)
             times = (made.at, made.at, at, at)
-            row = (*key, settlement.provider_id, code, *times, _encode((made,)), case.app, case.shard)
+            row = (*key, settlement.provider_id, code, *times, _encode((made,)), progress.app, case.shard)
             self._receipts.append(row)
-            move = (case.app, case.id, case.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
+            move = (progress.app, progress.id, progress.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
             moves.append(DeliveryMoved(*move, is_use=change.is_use))
 
     def write(self) -> None:

@@ -12,10 +12,10 @@ import msgspec
 
 from waypost.adapters.sql.engine import Connection, Fence
 from waypost.domain.ids import AppId
+from waypost.domain.moves import Moved
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant
-from waypost.ports.journal import Moved
 
 Op = TypeVar("Op")
 Result = TypeVar("Result")

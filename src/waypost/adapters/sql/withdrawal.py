@@ -23,8 +23,8 @@ from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.withdraw import CLOSE, WITHDRAW, TakeBack
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.progress import NotOpen, TooLate, Withdrawal
 from waypost.ports.peers import Peers
-from waypost.ports.work import NotOpen, TooLate, Withdrawal
 
 _ASKED = "withdraw"
 _ANSWERED = "withdrawn"
@@ -128,7 +128,7 @@ class Withdrawals:
         ids = list(shard_of)
         if not ids:
             return {}
-        orders = [TakeBack(app, one, why, *self._holdings.held_of(one)) for one in ids]
+        orders = [TakeBack(app, one, why, self._holdings.held_of(one)) for one in ids]
         future = self._database.commits.submit(WITHDRAW, orders, len(orders))
         for one in ids:
             self._holdings.block(one)

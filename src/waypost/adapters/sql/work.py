@@ -25,10 +25,11 @@ from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
 from waypost.domain.notification import Guarantee, Lane
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, WorkItem
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 WORK_TOPIC = "work"
 """Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""

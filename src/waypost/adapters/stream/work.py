@@ -25,12 +25,13 @@ from waypost.domain.errors import InvalidRequest, Unavailable
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.job import Job, read_job
 from waypost.domain.notification import Channel, Content, Kind, Lane, Notification, Urgency
+from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import TTL_LIMIT_S, ContentCheck
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock
 from waypost.ports.jobs import Handed, Jobs
-from waypost.ports.work import Lease, Leases, Settled, Stale, WorkItem
+from waypost.ports.work import Lease, Leases, Settled, WorkItem
 from waypost.telemetry import Event, Telemetry
 
 LANE: Final = Lane.HIGH

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
-from waypost.adapters.push.message import headers_of, message
+from waypost.adapters.push.message import document_of, headers_of
 from waypost.adapters.unifiedpush.settings import CHANNEL
-from waypost.domain.delivery import remaining_ttl_s
-from waypost.domain.notification import Content, Notification
+from waypost.domain.message import Message
+from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 LIMIT_BYTES = PLAINTEXT_LIMIT_BYTES
@@ -24,15 +24,15 @@ class Rendering(Struct, frozen=True):
     plaintext: bytes
 
 
-def render(notification: Notification, now: Instant, fit: Fit) -> Rendering:
+def render(message: Message, now: Instant, fit: Fit) -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
-    headers = (("ttl", str(remaining_ttl_s(notification, now))), *headers_of(notification))
-    plaintext = _written(notification, notification.content)
+    headers = (("ttl", str(message.remaining_ttl_s(now))), *headers_of(message))
+    plaintext = _written(message, message.content)
     if fit == "trim" and len(plaintext) > LIMIT_BYTES:
-        content = fitted(notification.content, lambda tried: len(_written(notification, tried)), LIMIT_BYTES)
-        plaintext = plaintext if content is None else _written(notification, content)
+        content = fitted(message.content, lambda tried: len(_written(message, tried)), LIMIT_BYTES)
+        plaintext = plaintext if content is None else _written(message, content)
     return Rendering(headers, plaintext)
 
 
-def _written(notification: Notification, content: Content) -> bytes:
-    return msgspec.json.encode(message(notification, content, CHANNEL))
+def _written(message: Message, content: Content) -> bytes:
+    return msgspec.json.encode(document_of(message, content, CHANNEL))

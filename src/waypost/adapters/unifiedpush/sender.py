@@ -23,7 +23,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Notification
+from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS
 from waypost.http2 import Result
@@ -40,8 +40,8 @@ OPEN: Final = (("content-type", "application/octet-stream"),)
 class _Shared:
     """What all devices of one notification have in common, ready for encryption and the wire."""
 
-    def __init__(self, notification: Notification, rendering: Rendering) -> None:
-        self.notification = notification
+    def __init__(self, message: Message, rendering: Rendering) -> None:
+        self.message = message
         self.plaintext = rendering.plaintext
         self.refused = too_large(len(rendering.plaintext), LIMIT_BYTES)
         self._headers = rendering.headers
@@ -101,13 +101,13 @@ class UnifiedPushSender:
         patience = until(self._loop.time())
         shared: _Shared | None = None
         for delivery in batch:
-            if shared is None or shared.notification is not delivery.notification:
-                shared = _Shared(delivery.notification, render(delivery.notification, now, self._settings.fit))
+            if shared is None or shared.message is not delivery.message:
+                shared = _Shared(delivery.message, render(delivery.message, now, self._settings.fit))
             self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
-        rendering = render(delivery.notification, self._clock.now(), self._settings.fit)
+        rendering = render(delivery.message, self._clock.now(), self._settings.fit)
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), LIMIT_BYTES)
         if refusal is None and isinstance(address, Refused):

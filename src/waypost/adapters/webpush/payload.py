@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
-from waypost.adapters.push.message import ENCRYPTED, headers_of, message
+from waypost.adapters.push.message import ENCRYPTED, document_of, headers_of
 from waypost.adapters.push.payload import ID_KEY
 from waypost.adapters.webpush.settings import CHANNEL
-from waypost.domain.delivery import remaining_ttl_s
-from waypost.domain.notification import Content, Notification
+from waypost.domain.message import Message
+from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 DECLARATIVE = 8030
@@ -34,25 +34,23 @@ class Rendering(Struct, frozen=True):
     plaintext: bytes
 
 
-def render(notification: Notification, now: Instant, *, declarative: bool = False, fit: Fit = "refuse") -> Rendering:
+def render(message: Message, now: Instant, *, declarative: bool = False, fit: Fit = "refuse") -> Rendering:
     """What goes to each device of *notification*; *now* decides the remaining time to live."""
-    plaintext = _written(notification, notification.content, declarative)
+    plaintext = _written(message, message.content, declarative)
     if fit == "trim" and len(plaintext) > PLAINTEXT_LIMIT_BYTES:
-        plaintext = _trimmed(notification, declarative) or plaintext
-    return Rendering((*ENCRYPTED, *headers_of(notification)), remaining_ttl_s(notification, now), plaintext)
+        plaintext = _trimmed(message, declarative) or plaintext
+    return Rendering((*ENCRYPTED, *headers_of(message)), message.remaining_ttl_s(now), plaintext)
 
 
-def _written(notification: Notification, content: Content, declarative: bool) -> bytes:
-    document = message(notification, content, CHANNEL)
+def _written(message: Message, content: Content, declarative: bool) -> bytes:
+    document = document_of(message, content, CHANNEL)
     return msgspec.json.encode(declared(document) if declarative else document)
 
 
-def _trimmed(notification: Notification, declarative: bool) -> bytes:
+def _trimmed(message: Message, declarative: bool) -> bytes:
     """As much of the text as there is room for; empty where even none of it leaves enough."""
-    content = fitted(
-        notification.content, lambda tried: len(_written(notification, tried, declarative)), PLAINTEXT_LIMIT_BYTES
-    )
-    return b"" if content is None else _written(notification, content, declarative)
+    content = fitted(message.content, lambda tried: len(_written(message, tried, declarative)), PLAINTEXT_LIMIT_BYTES)
+    return b"" if content is None else _written(message, content, declarative)
 
 
 def declared(document: dict[str, Any]) -> dict[str, Any]:

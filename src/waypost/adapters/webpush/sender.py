@@ -22,7 +22,7 @@ from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Notification
+from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Result
@@ -39,10 +39,10 @@ REUSE_S = 3600.0
 class _Shared:
     """What all devices of one notification have in common, ready for encryption and the wire."""
 
-    __slots__ = ("_heads", "_rendering", "notification", "plaintext", "refused")
+    __slots__ = ("_heads", "_rendering", "message", "plaintext", "refused")
 
-    def __init__(self, notification: Notification, rendering: Rendering) -> None:
-        self.notification = notification
+    def __init__(self, message: Message, rendering: Rendering) -> None:
+        self.message = message
         self._rendering = rendering
         self._heads: dict[str, Head] = {}
         self.plaintext = rendering.plaintext
@@ -110,13 +110,13 @@ class WebPushSender:
         patience = until(self._loop.time())
         shared: _Shared | None = None
         for delivery in batch:
-            if shared is None or shared.notification is not delivery.notification:
-                shared = _Shared(delivery.notification, self._rendering(delivery.notification, now))
+            if shared is None or shared.message is not delivery.message:
+                shared = _Shared(delivery.message, self._rendering(delivery.message, now))
             self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
-        rendering = self._rendering(delivery.notification, self._clock.now())
+        rendering = self._rendering(delivery.message, self._clock.now())
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
         if refusal is None and isinstance(address, Refused):
@@ -164,8 +164,8 @@ class WebPushSender:
         service.post(one.shared.head(endpoint), body, endpoint.path, now, one.until, ended)
         return None
 
-    def _rendering(self, notification: Notification, now: Instant) -> Rendering:
-        return render(notification, now, declarative=self._settings.declarative, fit=self._settings.fit)
+    def _rendering(self, message: Message, now: Instant) -> Rendering:
+        return render(message, now, declarative=self._settings.declarative, fit=self._settings.fit)
 
     def _address(self, device: Device) -> Endpoint | Refused:
         endpoint = self._guard.admit(device.token)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import UserId, format_id
+from waypost.domain.progress import NotOpen, TooLate, Withdrawn
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
@@ -27,7 +28,6 @@ from waypost.entrypoints.rest.views import NotificationPage, NotificationView, s
 from waypost.entrypoints.submitting import Id, Submitted
 from waypost.pipeline.intake import require_replayable
 from waypost.ports.views import HistoryQuery
-from waypost.ports.work import NotOpen, TooLate, Withdrawn
 
 _E = ErrorCode
 _replay_order = msgspec.json.Decoder(ReplayOrder)

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.apns.payload import faults, fitted_collapse_id, render
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.message import message_of
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import HOUR_MS, later
 
@@ -30,11 +31,11 @@ FULL = Content(
 
 
 def headers(what: Notification) -> dict[str, str]:
-    return dict(render(what, SETTINGS, NOW).headers)
+    return dict(render(message_of(what), SETTINGS, NOW).headers)
 
 
 def body(what: Notification) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(render(what, SETTINGS, NOW).body)
+    decoded: dict[str, Any] = msgspec.json.decode(render(message_of(what), SETTINGS, NOW).body)
     return decoded
 
 
@@ -98,7 +99,7 @@ def test_a_ttl_of_zero_is_one_attempt_now() -> None:
 def test_the_expiration_is_a_point_in_time_so_a_later_attempt_says_the_same() -> None:
     what = notification()
     assert (
-        dict(render(what, SETTINGS, later(NOW, HOUR_MS // 2)).headers)["apns-expiration"]
+        dict(render(message_of(what), SETTINGS, later(NOW, HOUR_MS // 2)).headers)["apns-expiration"]
         == headers(what)["apns-expiration"]
     )
 

@@ -12,6 +12,7 @@ from waypost.adapters.apns.payload import Rendering, faults, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.domain.device import TokenUse, token_use_of
+from waypost.domain.message import message_of
 from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.outcome import Refused
 
@@ -45,7 +46,7 @@ def push(push_type: ApnsPushType, aps: dict[str, Any] | None = None, **fields: A
 
 
 def rendering(what: Notification, settings: ApnsSettings = SETTINGS) -> Rendering:
-    made = rendered(what, settings, NOW)
+    made = rendered(message_of(what), settings, NOW)
     assert isinstance(made, Rendering)
     return made
 
@@ -79,7 +80,7 @@ def test_a_payload_over_the_limit_of_its_type_is_refused_with_its_size(word: str
     empty = len(rendering(push(push_type, data={"x": ""})).body)
     fits = rendering(push(push_type, data={"x": "y" * (limit_bytes - empty)}))
     assert len(fits.body) == limit_bytes
-    over = rendered(push(push_type, data={"x": "y" * (limit_bytes - empty + 1)}), SETTINGS, NOW)
+    over = rendered(message_of(push(push_type, data={"x": "y" * (limit_bytes - empty + 1)})), SETTINGS, NOW)
     assert over == Refused("payload_too_large", f"{limit_bytes + 1} bytes, limit {limit_bytes}")
 
 
@@ -91,7 +92,7 @@ def test_where_it_may_a_body_is_shortened_and_data_is_not() -> None:
     assert document["aps"]["alert"]["body"].endswith("é…")
     assert document["x"] == "y" * 500
     too_much = notification(Content(title="T", data={"x": "y" * 5000}))
-    assert isinstance(rendered(too_much, msgspec.structs.replace(SETTINGS, fit="trim"), NOW), Refused)
+    assert isinstance(rendered(message_of(too_much), msgspec.structs.replace(SETTINGS, fit="trim"), NOW), Refused)
 
 
 def test_widgets_and_controls_are_told_that_their_content_changed() -> None:
@@ -222,8 +223,8 @@ def test_without_the_entitlement_it_is_downgraded_and_the_record_says_so(level: 
 
 def test_without_the_entitlement_it_is_refused_where_the_setting_says_so() -> None:
     settings = msgspec.structs.replace(SETTINGS, critical_fallback="refuse")
-    refused = rendered(CRITICAL, settings, NOW)
+    refused = rendered(message_of(CRITICAL), settings, NOW)
     assert isinstance(refused, Refused)
     assert refused.code == "critical_not_entitled"
     silent = notification(Content(data={"a": 1}), kind=Kind.SILENT, urgency=Urgency.CRITICAL)
-    assert isinstance(rendered(silent, settings, NOW), Rendering)
+    assert isinstance(rendered(message_of(silent), settings, NOW), Rendering)

@@ -11,17 +11,19 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.payload import render as fcm_render
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Content, Kind, Notification, Urgency
+from waypost.domain.message import Message, message_of
+from waypost.domain.notification import Content, Kind, Urgency
 from waypost.domain.time import later
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
 OTHER_ID = NotificationId(bytes(range(16)))
-VISIBLE = notification(Content(title="Title", body="Body", data={"order": 7, "nested": {"a": [1]}}, collapse_key="k"))
-SILENT = notification(Content(data={"sync": "inbox"}), kind=Kind.SILENT)
+CONTENT = Content(title="Title", body="Body", data={"order": 7, "nested": {"a": [1]}}, collapse_key="k")
+VISIBLE = message_of(notification(CONTENT))
+SILENT = message_of(notification(Content(data={"sync": "inbox"}), kind=Kind.SILENT))
 
 
 @pytest.mark.parametrize("first", [VISIBLE, SILENT])
-def test_a_renamed_rendering_is_the_others_own(first: Notification) -> None:
+def test_a_renamed_rendering_is_the_others_own(first: Message) -> None:
     second = msgspec.structs.replace(first, id=OTHER_ID)
     assert says_the_same(first, second)
     of_apple, of_google = apns_render(first, SETTINGS, NOW), fcm_render(first, NOW)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from tests.unit.adapters.webpush.test_payload import FULL
 from waypost.adapters.webpush.payload import render
+from waypost.domain.message import message_of
 from waypost.domain.notification import Action, Channel, Content, Kind
 from waypost.lab.declarative import verdict
 
@@ -19,7 +20,7 @@ LINK = "https://example.com/orders/7"
 
 
 def plaintext(content: Content, kind: Kind = Kind.VISIBLE) -> bytes:
-    return render(notification(content, kind=kind), NOW, declarative=True).plaintext
+    return render(message_of(notification(content, kind=kind)), NOW, declarative=True).plaintext
 
 
 def document(content: Content) -> Any:
@@ -76,7 +77,7 @@ def test_an_action_without_a_link_opens_that_of_the_notification() -> None:
     ids=["no link", "no title", "empty title"],
 )
 def test_what_lacks_title_or_link_goes_to_the_service_worker_as_before(content: Content) -> None:
-    assert plaintext(content) == render(notification(content), NOW).plaintext
+    assert plaintext(content) == render(message_of(notification(content)), NOW).plaintext
 
 
 def test_a_silent_one_is_for_the_service_worker() -> None:

@@ -13,17 +13,18 @@ from waypost.adapters.push.message import fitted_topic, message_faults
 from waypost.adapters.webpush.families import Family
 from waypost.adapters.webpush.payload import render
 from waypost.adapters.webpush.sender import headers_for
+from waypost.domain.message import message_of
 from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
 from waypost.domain.time import HOUR_MS, later
 
 
 def headers(what: Notification) -> dict[str, str]:
-    rendering = render(what, NOW)
+    rendering = render(message_of(what), NOW)
     return dict(headers_for(Family.ANY, rendering))
 
 
 def document(what: Notification) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(render(what, NOW).plaintext)
+    decoded: dict[str, Any] = msgspec.json.decode(render(message_of(what), NOW).plaintext)
     return decoded
 
 
@@ -101,7 +102,7 @@ def test_urgency(kind: Kind, urgency: Urgency, word: str) -> None:
 
 
 def test_the_ttl_is_what_remains() -> None:
-    assert render(notification(), later(NOW, HOUR_MS - 1_500)).ttl_s == 1
+    assert render(message_of(notification()), later(NOW, HOUR_MS - 1_500)).ttl_s == 1
     assert headers(notification(ttl_ms=0))["ttl"] == "0"
 
 
@@ -119,11 +120,11 @@ def test_a_collapse_key_goes_as_it_is_or_as_its_hash(collapse_key: str, *, fits:
 def test_the_text_is_shortened_to_the_last_byte_where_the_app_says_so() -> None:
     """The body first, in whole characters; data never."""
     content = Content(title="T" * 100, body="é👩‍👩‍👧" * 1_000, data={"order": 7})
-    refused = render(notification(content), NOW)
+    refused = render(message_of(notification(content)), NOW)
     assert len(refused.plaintext) > PLAINTEXT_LIMIT_BYTES
     for declarative in (False, True):
         shown = msgspec.structs.replace(content, link="https://example.com/")
-        trimmed = render(notification(shown), NOW, declarative=declarative, fit="trim").plaintext
+        trimmed = render(message_of(notification(shown)), NOW, declarative=declarative, fit="trim").plaintext
         assert PLAINTEXT_LIMIT_BYTES - 30 < len(trimmed) <= PLAINTEXT_LIMIT_BYTES
         assert "é👩‍👩‍👧…".encode() in trimmed or "👧é…".encode() in trimmed
         assert b'"order":7' in trimmed
@@ -131,7 +132,10 @@ def test_the_text_is_shortened_to_the_last_byte_where_the_app_says_so() -> None:
 
 def test_data_is_never_shortened() -> None:
     content = Content(title="T", body="B", data={"blob": "x" * 4_000})
-    assert render(notification(content), NOW, fit="trim").plaintext == render(notification(content), NOW).plaintext
+    assert (
+        render(message_of(notification(content)), NOW, fit="trim").plaintext
+        == render(message_of(notification(content)), NOW).plaintext
+    )
 
 
 def test_overrides_cannot_take_our_id() -> None:

@@ -162,7 +162,7 @@ def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
     for notification_id, parts in found.items():
         case = cases.get(notification_id)
         for n, entry in outbox.of(notification_id).items():
-            if n in parts or case is None or case.is_final:
+            if n in parts or case is None or case.progress.is_final:
                 entry.end()
     cases.write()
     outbox.write()

@@ -14,9 +14,10 @@ from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.adapters.sql.withdraw import TakeBack, take_back
 from waypost.domain.ids import NotificationId
+from waypost.domain.progress import Held, Stale
 from waypost.domain.settlement import Change, Intent, Unstarted
 from waypost.domain.time import Instant
-from waypost.ports.work import Settled, Stale
+from waypost.ports.work import Settled
 
 
 class Report(Struct, frozen=True):
@@ -67,7 +68,7 @@ class _Books:
             return stale
         stale += settle_all(self._transaction, self._cases, self._straight, [mine]).stale
         case = self._cases.get(settled.notification.id)
-        if case is None or case.is_final:
+        if case is None or case.progress.is_final:
             self._end_all(settled)
         else:
             self._move_on(case, member, held, mine)
@@ -76,19 +77,20 @@ class _Books:
     def _move_on(self, case: Case, member: int, held: dict[int, Entry], settled: Settled) -> None:
         """Keep what is still under way, let go of what was given back, end the rest."""
         changes = {change.n: change for change in settled.changes}
-        if WHOLE in held and not case.is_unrouted:
+        progress = case.progress
+        if WHOLE in held and progress.receipts is not None:
             held.pop(WHOLE).end()
-            for n, receipt in list(case.receipts.items()):
+            for n, receipt in progress.receipts.items():
                 change = changes.get(n)
                 if receipt.is_open and (change is None or isinstance(change.settlement, Intent | Unstarted)):
                     is_back = settled.given_back if change is None else isinstance(change.settlement, Unstarted)
-                    self._outbox.add(case.id, n, case.app, case.lane, None if is_back else member)
+                    self._outbox.add(case.id, n, progress.app, case.lane, None if is_back else member)
                     if is_back:
-                        case.receipts[n] = msgspec.structs.replace(receipt, due_at=Instant(AT_ONCE))
+                        case.put_off(n, Instant(AT_ONCE))
         for n, entry in held.items():
             change = changes.get(n)
             if change is None and settled.given_back:
-                if n != WHOLE and case.receipts[n].is_intent:
+                if _is_intent(case, n):
                     entry.end()
                 else:
                     entry.let_go()
@@ -96,13 +98,13 @@ class _Books:
                 entry.let_go()
             elif change is not None and not isinstance(change.settlement, Intent):
                 entry.end()
-        if case.withdrawn is not None:
+        if progress.withdrawn is not None:
             self._close(case)
 
     def _close(self, case: Case) -> None:
         """What came back of a withdrawn notification is not sent."""
         held = self._outbox.held(case.id)
-        order = TakeBack(case.app, case.id, None, WHOLE in held, frozenset(held))
+        order = TakeBack(case.progress.app, case.id, None, Held(WHOLE in held, frozenset(held)))
         take_back(self._transaction, case, order)
         for entry in self._outbox.of(case.id).values():
             if entry not in held.values():
@@ -111,6 +113,10 @@ class _Books:
     def _end_all(self, settled: Settled) -> None:
         for entry in self._outbox.of(settled.notification.id).values():
             entry.end()
+
+
+def _is_intent(case: Case, n: int) -> bool:
+    return n != WHOLE and (case.progress.receipts or {})[n].is_intent
 
 
 def _part_of(settled: Settled, held: dict[int, Entry]) -> Settled:

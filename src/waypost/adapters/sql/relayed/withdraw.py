@@ -11,7 +11,7 @@ from waypost.adapters.sql.relayed.outbox import WHOLE, Outbox
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.adapters.sql.withdraw import TakeBack, take_back
 from waypost.domain.ids import AppId, NotificationId
-from waypost.ports.work import NotOpen, Withdrawal
+from waypost.domain.progress import Held, NotOpen, Withdrawal
 
 
 class Recall(Struct, frozen=True):
@@ -38,7 +38,7 @@ def _recall(
     transaction: Transaction, cases: Cases, outbox: Outbox, recall: Recall, notification_id: NotificationId
 ) -> Withdrawal:
     held = outbox.held(notification_id)
-    order = TakeBack(recall.app, notification_id, recall.why, WHOLE in held, frozenset(held))
+    order = TakeBack(recall.app, notification_id, recall.why, Held(WHOLE in held, frozenset(held)))
     answer = take_back(transaction, cases.get(notification_id), order)
     if not isinstance(answer, NotOpen):
         for n, entry in outbox.of(notification_id).items():

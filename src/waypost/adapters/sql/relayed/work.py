@@ -26,11 +26,12 @@ from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.settlement import Unstarted
 from waypost.domain.time import Instant
 from waypost.ports.broker import Broker, Held
 from waypost.ports.clock import Clock
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Stale, Withdrawal, WorkItem
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 _DEPTH_COUNTED = 10_000
 _DEPTH = (

@@ -1,0 +1,270 @@
+"""Progress: all targets of a notification and what became of them. Each change of it is one step. Pure.
+
+Stores keep progress in rows of their own shape, load it, and write what a step says. What a change means is decided
+here alone, so that every store comes to the same receipts, the same status and the same words in the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.delivery import Receipt, Target
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
+from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply, opened
+from waypost.domain.status import FINAL, REPLAYABLE, DeliveryStatus, NotificationStatus, final_status
+from waypost.domain.time import Instant
+
+Receipts = Mapping[int, Receipt]
+"""Receipts by the number of their target."""
+
+_PENDING = DeliveryStatus.PENDING
+_ROUTED_AGAIN = frozenset(
+    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
+)
+"""Final states that a replay routes anew where there are no targets to reopen."""
+
+
+class Stale(Struct, frozen=True):
+    """A change that was refused: its target was settled by somebody else first."""
+
+    notification_id: NotificationId
+    n: int
+    attempt: int
+
+
+class Withdrawn(Struct, frozen=True, tag=True):
+    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
+
+    cancelled: int
+    handed_over: int = 0
+
+
+class TooLate(Struct, frozen=True, tag=True):
+    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
+
+    handed_over: int
+
+
+class NotOpen(Struct, frozen=True, tag=True):
+    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
+
+    status: NotificationStatus | None
+
+
+Withdrawal = Withdrawn | TooLate | NotOpen
+
+
+class Held(Struct, frozen=True):
+    """What workers have leased of a notification while it is withdrawn."""
+
+    whole: bool = False
+    targets: frozenset[int] = frozenset()
+
+
+class Step(Struct, frozen=True):
+    """What one change makes of a notification's progress."""
+
+    before: Progress
+    progress: Progress
+    moves: tuple[Moved, ...] = ()
+    """For the journal, in order."""
+    taken: tuple[Change, ...] = ()
+    """The changes that counted, as they were applied."""
+    stale: tuple[Stale, ...] = ()
+
+    @property
+    def changed(self) -> list[Receipt]:
+        """The receipts that are new or other than before."""
+        before = self.before.receipts or {}
+        return [each for n, each in (self.progress.receipts or {}).items() if before.get(n) is not each]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it ended with this step."""
+        return self.progress.is_final and not self.before.is_final
+
+    @property
+    def routed(self) -> bool:
+        """Whether its targets are known since this step."""
+        return self.before.receipts is None and self.progress.receipts is not None
+
+
+class Progress(Struct, frozen=True):
+    """All targets of a notification and what became of them."""
+
+    app: AppId
+    id: NotificationId
+    user_id: UserId
+    status: NotificationStatus | None
+    """``pending`` or final; None while nothing of it is stored, as of a bulk job's recipient."""
+    receipts: Receipts | None
+    """None until it is routed. Of a final notification they need not be loaded."""
+    withdrawn: str | None = None
+    """Why it was taken back, where it was."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing of it is open."""
+        return self.status in FINAL
+
+    def settle(
+        self,
+        changes: Sequence[Change],
+        now: Instant,
+        targets: Sequence[Target] | None = None,
+        verdict: NotificationStatus | None = None,
+    ) -> Step:
+        """Apply what became of a leased item: see ports.work.Settled.
+
+        Changes compare-and-set by (target, attempt): what loses is stale, and so is a change of a target that another
+        list was stored for first. A withdrawn notification makes no further attempt. The change that closes the last
+        open target gives the final status.
+        """
+        if self.is_final:
+            return Step(self, self, stale=tuple(self._stale(change) for change in changes))
+        moves: list[Moved] = []
+        receipts, renumbered = self._listed(targets, now, moves)
+        taken: list[Change] = []
+        stale: list[Stale] = []
+        for asked in changes:
+            change = self._unless_withdrawn(asked)
+            before = None if receipts is None or asked.n in renumbered else receipts.get(asked.n)
+            after = None if before is None else apply(before, change)
+            if receipts is None or before is None or after is None:
+                stale.append(self._stale(asked))
+                continue
+            taken.append(change)
+            receipts[change.n] = after
+            if after is not before and (change.made is not None or not (after.is_intent or after.status is _PENDING)):
+                moves.append(self._moved(after, change))
+        ended, last = self._with(receipts)._ended(now, verdict if receipts is None else None)
+        return Step(self, ended, (*moves, *last), tuple(taken), tuple(stale))
+
+    def end(self, status: NotificationStatus, now: Instant) -> Step:
+        """End it with *status*, whatever became of its targets is known to the caller."""
+        ended, moves = self._ended(now, status)
+        return Step(self, ended, moves)
+
+    def withdraw(self, why: str | None, held: Held, now: Instant) -> tuple[Step, Withdrawal]:
+        """Take back what no worker has; what is *held* ends with its present attempt.
+
+        *why* None ends what came back of a notification withdrawn before, for the reason given then.
+        """
+        why = why or self.withdrawn
+        if self.is_final or why is None:
+            return Step(self, self), NotOpen(self.status)
+        marked = msgspec.structs.replace(self, withdrawn=why)
+        if self.receipts is None:
+            if held.whole:
+                return Step(self, marked), TooLate(0)
+            ended, moves = marked._ended(now, NotificationStatus.CANCELLED)
+            return Step(self, ended, moves), Withdrawn(0)
+        in_hand: Collection[int] = self.receipts.keys() if held.whole else held.targets  # routed since it was leased
+        free = [each for n, each in self.receipts.items() if each.status is _PENDING and n not in in_hand]
+        changes = [Change(each.n, each.attempt + 1, Cancelled(why), now) for each in free]
+        cancelled = [applied(receipt, change) for receipt, change in zip(free, changes, strict=True)]
+        after = dict(self.receipts) | {each.n: each for each in cancelled}
+        ended, last = marked._with(after)._ended(now)
+        moves = tuple(self._moved(each, change) for each, change in zip(cancelled, changes, strict=True))
+        step = Step(self, ended, (*moves, *last), tuple(changes))
+        gone = sum(n in in_hand or _handed_over(each) for n, each in after.items())
+        still_held = any(n in in_hand and each.is_open for n, each in after.items())
+        return step, TooLate(gone) if still_held else Withdrawn(len(cancelled), gone)
+
+    def replay(self, at: Instant) -> Step | None:
+        """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
+
+        What never had targets, or only the record of poison, is routed anew. All receipts must be loaded.
+        """
+        receipts = self.receipts or {}
+        routed_again = self.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
+        failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
+        if not self.is_final or not (failed or routed_again):
+            return None
+        reopened = {each.n: opened(each, at) for each in failed}
+        after = None if routed_again else dict(receipts) | reopened
+        pending = NotificationStatus.PENDING
+        progress = msgspec.structs.replace(self, status=pending, receipts=after, withdrawn=None)
+        moves: list[Moved] = [NotificationMoved(self.app, self.id, self.user_id, self.status, pending, at)]
+        for each in failed:
+            named = (self.app, self.id, self.user_id, each.n, each.device_id, each.attempt)
+            moves.append(DeliveryMoved(*named, each.status, _PENDING, at))
+        return Step(self, progress, tuple(moves))
+
+    def _listed(
+        self, targets: Sequence[Target] | None, now: Instant, moves: list[Moved]
+    ) -> tuple[dict[int, Receipt] | None, set[int]]:
+        """The receipts to change, and the numbers that mean another device than in the list that was stored first."""
+        if self.receipts is not None:
+            known = dict(self.receipts)
+            numbered = {n: each.device_id for n, each in known.items()}
+            return known, {each.n for each in targets or () if numbered.get(each.n) != each.device_id}
+        if targets is None:
+            return None, set()
+        receipts = {target.n: self._receipt(target, now) for target in targets}
+        moves += [self._moved_at(each, now) for each in receipts.values() if not each.is_open]
+        return receipts, set()
+
+    def _receipt(self, target: Target, now: Instant) -> Receipt:
+        key = (self.id, target.n, target.device_id, target.channel)
+        if target.suppressed is None:
+            return Receipt(*key, _PENDING, due_at=now)
+        return Receipt(*key, DeliveryStatus.SUPPRESSED, reason=target.suppressed, resolved_at=now)
+
+    def _stale(self, change: Change) -> Stale:
+        return Stale(self.id, change.n, change.attempt)
+
+    def _unless_withdrawn(self, change: Change) -> Change:
+        if self.withdrawn is None or not isinstance(change.settlement, Again | Parked | Unstarted):
+            return change
+        return msgspec.structs.replace(change, settlement=Cancelled(self.withdrawn))
+
+    def _with(self, receipts: Receipts | None) -> Self:
+        return msgspec.structs.replace(self, receipts=receipts)
+
+    def _ended(self, now: Instant, verdict: NotificationStatus | None = None) -> tuple[Progress, tuple[Moved, ...]]:
+        """The same with its final status, where *verdict* gives one or no target is open."""
+        status = verdict
+        if status is None and self.receipts is not None and not any(each.is_open for each in self.receipts.values()):
+            status = final_status(each.status for each in self.receipts.values())
+        if status is None and self.status is None:
+            status = NotificationStatus.PENDING  # from now on it is stored
+        if status is None:
+            return self, ()
+        reason = self.withdrawn if status is NotificationStatus.CANCELLED else None
+        move = NotificationMoved(self.app, self.id, self.user_id, self.status, status, now, reason)
+        return msgspec.structs.replace(self, status=status), (move,)
+
+    def _moved(self, after: Receipt, change: Change) -> DeliveryMoved:
+        gone_since = change.settlement.since if isinstance(change.settlement, Forget) else None
+        token_hash = None if change.made is None else change.made.token_hash
+        return self._moved_at(after, change.at, gone_since, token_hash, change.is_use)
+
+    def _moved_at(
+        self,
+        after: Receipt,
+        at: Instant,
+        gone_since: Instant | None = None,
+        token_hash: bytes | None = None,
+        is_use: bool = False,
+    ) -> DeliveryMoved:
+        """The journal's word for a target; an intent was never more than pending."""
+        named = (self.app, self.id, self.user_id, after.n, after.device_id, after.attempt)
+        came = (_PENDING, after.status, at, after.code, after.reason)
+        return DeliveryMoved(*named, *came, gone_since, token_hash, is_use)
+
+
+def applied(receipt: Receipt, change: Change) -> Receipt:
+    """The receipt after a change that cannot be stale."""
+    after = apply(receipt, change)
+    assert after is not None, "an open receipt takes its next attempt"
+    return after
+
+
+def _handed_over(receipt: Receipt) -> bool:
+    return receipt.attempt > 0 and receipt.status is not DeliveryStatus.CANCELLED
