@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import psycopg
 import pytest
 
 from tests.contract.bench import Bench, notification
+from tests.contract.sql import SqlUnderTest
 from tests.contract.stores import StoreUnderTest
 from tests.journeys.harness import until
+from waypost.adapters.sql.journal import SqlJournal
 from waypost.ports.journal import JournalRow
 
 pytestmark = pytest.mark.asyncio
@@ -75,3 +78,22 @@ async def test_positions_are_never_used_again(bench: Bench) -> None:
     await bench.store.journal.drop_before(last + 1, 10)
     await bench.accepted()
     assert (await written(bench, 1))[-1].position > last
+
+
+@pytest.mark.engines
+async def test_what_an_open_transaction_may_still_come_before_is_not_read(emptied_postgres: str) -> None:
+    """On PostgreSQL a position is given out when a transaction begins to write, and is there when it commits."""
+    under_test = SqlUnderTest(emptied_postgres)
+    await under_test.open()
+    try:
+        bench = Bench(under_test, (await under_test.open_workers(1))[0])
+        journal = SqlJournal(under_test.journal._database)
+        with psycopg.connect(emptied_postgres) as earlier:
+            row = earlier.execute("INSERT INTO journal (at, moves) VALUES (0, %s) RETURNING position", (b"\x90",))
+            (position,) = row.fetchall()[0]
+            made = await bench.accepted()
+            assert await journal.read(0, 10) == [], "a reader would pass over the earlier row for ever"
+        first, second = await written(bench, 2)
+        assert (first.position, [move.notification_id for move in second.moves]) == (position, [made.id])
+    finally:
+        await under_test.close()
