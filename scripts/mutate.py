@@ -114,10 +114,15 @@ def tried(mutants: list[Mutant], trees: list[Path]) -> list[Ended]:
 
     results: list[Ended] = []
     with ThreadPoolExecutor(len(trees)) as beside:
-        for done in as_completed([beside.submit(try_one, mutant) for mutant in mutants]):
-            ended = done.result()
-            results.append(ended)
-            say(f"{len(results):3}/{len(mutants)}  {ended.verdict:8}  {ended.name} ({ended.seconds:.0f} s)  {ended.by}")
+        trials = [beside.submit(try_one, mutant) for mutant in mutants]
+        try:
+            for done in as_completed(trials):
+                ended = done.result()
+                results.append(ended)
+                progress = f"{len(results):3}/{len(mutants)}  {ended.verdict:8}"
+                say(f"{progress}  {ended.name} ({ended.seconds:.0f} s)  {ended.by}")
+        finally:
+            beside.shutdown(cancel_futures=True)
     return sorted(results, key=lambda each: each.name)
 
 
@@ -145,7 +150,8 @@ def try_in(tree: Path, mutant: Mutant) -> Ended:
 
 def run(tree: Path, how: list[str], most_s: float) -> tuple[int | None, str]:
     """Run pytest in *tree* and return its exit code and output; None where it did not end in time."""
-    command = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", f"timeout={TEST_S}", *how]
+    quickly = ["-q", "-p", "no:cacheprovider", "-o", f"timeout={TEST_S}"]
+    command: list[str | Path] = [PYTHON, "-m", "pytest", *quickly, *how]
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
     with subprocess.Popen(
         command,
