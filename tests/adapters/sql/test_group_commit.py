@@ -47,6 +47,29 @@ async def test_one_bad_operation_does_not_fail_its_neighbours(open_at: OpenStore
     assert await _names(store) == ["a", "b", "c"]
 
 
+async def test_nobody_is_answered_before_the_commit(
+    open_at: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that the writer told the loop until then has been heard when it commits."""
+    store = await open_at(tmp_path / "a.db")
+    loop = asyncio.get_running_loop()
+    futures: list[asyncio.Future[str | None]] = []
+    answered: list[bool] = []
+    commit = SqliteWriter.commit
+
+    async def look() -> None:
+        answered.append(futures[0].done())
+
+    def watched(writer: SqliteWriter) -> None:
+        asyncio.run_coroutine_threadsafe(look(), loop).result()
+        commit(writer)
+
+    monkeypatch.setattr(SqliteWriter, "commit", watched)
+    futures.append(store.database.commits.submit(INSERT, ("a", 1)))
+    assert await futures[0] == "a"
+    assert answered == [False]
+
+
 async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_path: Path) -> None:
     """Seen from outside: while the lock is taken everything queues, and then is visible together or not at all."""
     store = await open_at(tmp_path / "a.db")
