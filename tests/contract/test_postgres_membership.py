@@ -221,3 +221,24 @@ async def test_a_role_has_one_holder_until_that_one_ends(emptied_postgres: str) 
         assert await third.take_role("sweep")
     finally:
         await asyncio.gather(second.close(), third.close())
+
+
+@pytest.mark.asyncio
+async def test_after_an_outage_everybody_has_a_leases_time_to_be_heard_of(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lease could be renewed meanwhile; who is silent then is gone, on whatever machine it was."""
+    now_s = [1_000.0]
+    monkeypatch.setattr(membership, "_now_s", lambda: now_s[0])
+    monkeypatch.setattr(membership, "RENEW_S", 3_600.0)
+    silent, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+    try:
+        await silent.acquire(32)
+        await other.acquire(64)
+        over = "UPDATE member SET until = clock_timestamp() - interval '1 second'"
+        asked(emptied_postgres, f"{over} WHERE id = {silent.member()} RETURNING id")
+        assert await other.acquire(64) == []
+        now_s[0] += LEASE_S + 0.01
+        assert len(await other.acquire(64)) == 32
+    finally:
+        await asyncio.gather(silent.close(), other.close())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.contract.bench import Bench, notification
+from tests.contract.stores import MemoryUnderTest
 from tests.unit.domain.made import delivery
+from waypost.domain import settlement
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.ids import CredentialId
 from waypost.domain.notification import Channel, Lane
@@ -13,6 +16,7 @@ from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency
 from waypost.runtime.gates import Gates
+from waypost.runtime.parked import Parked
 from waypost.telemetry import Silent
 
 APNS = CredentialId("demo/apns")
@@ -67,3 +71,17 @@ def test_a_provider_that_comes_back_is_filled_slowly() -> None:
     for _ in range(RAMP):
         circuit.done(Taken("id"), 7.0, 100)
     assert circuit.room() == 2 * RAMP
+
+
+@pytest.mark.asyncio
+async def test_what_others_parked_is_found_once_it_is_expected(gates: Gates) -> None:
+    """The store is not asked before each release, but by whoever took shards over, and now and then."""
+    store = MemoryUnderTest()
+    bench = Bench(store, (await store.open_workers(1))[0])
+    parked = Parked(gates, bench.worker)
+    assert await parked.lifted() == gates.lifted()
+    made = notification(bench.now)
+    await bench.routed(made, settlement.Parked("rate:normal/demo/gone", made.expires_at))
+    assert await parked.lifted() == gates.lifted()
+    parked.expect()
+    assert "rate:normal/demo/gone" in await parked.lifted()
