@@ -1,4 +1,4 @@
-"""The tail of fresh work while others accept: what is committed in the middle of a read is found by the next."""
+"""What is fresh, and what is open: found by the next look if it came in the middle of one, counted until it ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
-from tests.contract.bench import APP, OTHER_APP, notification
+from tests.contract.bench import APP, OTHER_APP, notification, sent, targets
 from waypost.adapters.sql import lease
 from waypost.adapters.sql.connection import SqliteConnection, connect
 from waypost.adapters.sql.lease import FreshTail
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.ports.work import Arrival
+from waypost.domain.time import Instant
+from waypost.ports.work import Arrival, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -86,3 +87,23 @@ async def test_what_is_accepted_between_two_reads_is_found_by_the_next_look(
         found = await asyncio.to_thread(_found, tail, interrupted)
         assert found == [(APP, first.id)]
         assert await asyncio.to_thread(_found, tail, interrupted) == [(app, second.id)]
+
+
+async def test_what_has_ended_is_open_no_more(tmp_path: Path, open_at: OpenStore) -> None:
+    """The counters say how much is open where there is too much to count: in whatever way it ended."""
+    store = await open_at(tmp_path / "a.db")
+    now = WallClock().now()
+    made = [notification(now, user=user) for user in ("ann", "bob", "eve")]
+    await store.work.accept([Arrival(each) for each in made])
+
+    async def are_open() -> int:
+        return await store.database.read(lambda connection: lease.open_in(connection, Lane.NORMAL))
+
+    assert await are_open() == 3
+    await store.work.withdraw(APP, [made[2].id], "cancelled", now)
+    assert await are_open() == 2
+    leased = await store.work.lease(Lane.NORMAL, 10, Instant(0))
+    await store.work.settle(leased, [Settled(made[0], (sent(0, now),), targets(1)), Settled(made[1], (), targets(1))])
+    assert await are_open() == 1
+    await store.work.settle(leased, [Settled(made[1], (sent(0, now),))])
+    assert await are_open() == 0
