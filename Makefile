@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos protos docs lock faults compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos protos docs lock faults mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ chaos: install ## kill, freeze and poison workers under load, for long (KILLS=20
 
 faults: install ## kill, freeze, cut off and fill up servers, three of a kind too, and workers; print the table of what was survived
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests
+
+mutate: install ## plant one fault after the other in a copy of the tree, and print how many the tests notice (ONLY=name for one, JSON=1)
+	@$(BIN)/python -m scripts.mutate $(foreach name,$(ONLY),--only $(name)) $(if $(JSON),--json)
 
 MATRICES := faults errors hostile interop kills lab judges
 MATRIX_faults := tests/journeys/test_fault_matrix.py

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import psycopg
 import pytest
 
 from tests.contract.bench import Bench, notification
+from tests.contract.clock import StoppedClock
+from tests.contract.sql import settings_of
 from tests.contract.stores import StoreUnderTest
 from tests.journeys.harness import until
-from waypost.ports.journal import JournalRow
+from waypost.adapters.sql.store import open_store
+from waypost.ports.journal import Journal, JournalRow
+from waypost.ports.work import Arrival
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
 
-async def written(bench: Bench, count: int) -> Sequence[JournalRow]:
+async def written(journal: Journal, count: int) -> Sequence[JournalRow]:
     """All rows, once there are so many: PostgreSQL shows none while an older transaction of any database is open."""
 
     async def there() -> Sequence[JournalRow] | None:
-        rows = await bench.store.journal.read(0, 10)
+        rows = await journal.read(0, 10)
         return rows if len(rows) == count else None
 
     rows: Sequence[JournalRow] = await until(there, f"{count} rows")
@@ -31,7 +37,7 @@ async def test_a_new_store_has_an_empty_journal(store: StoreUnderTest) -> None:
 
 async def test_rows_come_in_order_page_by_page(bench: Bench) -> None:
     made = [await bench.accepted() for _ in range(5)]
-    await written(bench, 5)
+    await written(bench.store.journal, 5)
     journal = bench.store.journal
     position, found = 0, []
     while page := await journal.read(position, 2):
@@ -44,7 +50,7 @@ async def test_rows_come_in_order_page_by_page(bench: Bench) -> None:
 
 async def test_one_transaction_is_one_row(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now) for _ in range(3)))
-    (row,) = await written(bench, 1)
+    (row,) = await written(bench.store.journal, 1)
     assert len(row.moves) == 3
 
 
@@ -61,17 +67,35 @@ async def test_only_rows_before_a_position_are_dropped_a_few_at_a_time(bench: Be
     for _ in range(5):
         await bench.accepted()
     journal = bench.store.journal
-    rows = await written(bench, 5)
+    rows = await written(bench.store.journal, 5)
     assert await journal.drop_before(rows[3].position, 2) == 2
-    assert await written(bench, 3) == rows[2:]
+    assert await written(bench.store.journal, 3) == rows[2:]
     assert await journal.drop_before(rows[3].position, 2) == 1
     assert await journal.drop_before(rows[3].position, 2) == 0
-    assert await written(bench, 2) == rows[3:]
+    assert await written(bench.store.journal, 2) == rows[3:]
 
 
 async def test_positions_are_never_used_again(bench: Bench) -> None:
     await bench.accepted()
-    last = (await written(bench, 1))[-1].position
+    last = (await written(bench.store.journal, 1))[-1].position
     await bench.store.journal.drop_before(last + 1, 10)
     await bench.accepted()
-    assert (await written(bench, 1))[-1].position > last
+    assert (await written(bench.store.journal, 1))[-1].position > last
+
+
+@pytest.mark.engines
+async def test_what_an_open_transaction_may_still_come_before_is_not_read(emptied_postgres: str) -> None:
+    """On PostgreSQL a position is given out when a transaction begins to write, and is there when it commits."""
+    clock = StoppedClock()
+    store = await open_store(settings_of(emptied_postgres), clock=clock, peers=None, telemetry=Silent())
+    try:
+        with psycopg.connect(emptied_postgres) as earlier:
+            row = earlier.execute("INSERT INTO journal (at, moves) VALUES (0, %s) RETURNING position", (b"\x90",))
+            (position,) = row.fetchall()[0]
+            made = notification(clock.now())
+            await store.work.accept([Arrival(made)])
+            assert await store.journal.read(0, 10) == [], "a reader would pass over the earlier row for ever"
+        first, second = await written(store.journal, 2)
+        assert (first.position, [move.notification_id for move in second.moves]) == (position, [made.id])
+    finally:
+        await store.close()

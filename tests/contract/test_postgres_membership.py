@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
-from waypost.adapters.sql.postgres.connection import PostgresConnection
-from waypost.adapters.sql.postgres.membership import Membership
+from waypost.adapters.sql.postgres import membership
+from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
+from waypost.adapters.sql.postgres.membership import LEASE_S, MARGIN_S, Membership
 from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
@@ -159,3 +162,83 @@ async def test_who_listens_leaves_no_reader_behind_when_the_server_is_lost(empti
         assert heard_again or not asyncio.get_running_loop().remove_reader(number)
     finally:
         await peers.stop()
+
+
+@pytest.mark.asyncio
+async def test_who_is_not_heard_of_stops_a_margin_before_the_others_may_take_over(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease counts from when it was asked for, after joining and after each renewal; time is the test's."""
+    now_s = [1_000.0]
+    monkeypatch.setattr(membership, "_now_s", lambda: now_s[0])
+    monkeypatch.setattr(membership, "RENEW_S", 3_600.0)
+    member = Membership(emptied_postgres, lambda _: None)
+    run = member._run
+
+    async def slow(act: Callable[[PostgresConnection], Any]) -> Any:
+        found = await run(act)
+        now_s[0] += 1.0
+        return found
+
+    member._run = slow  # type: ignore[method-assign] # the server takes a second for each answer
+    try:
+        for ask in (member.acquire, member._renew):
+            asked_s = now_s[0]
+            await ask()
+            now_s[0] = asked_s + LEASE_S - MARGIN_S - 0.01
+            assert len(member.owned) == SHARDS and member.member() is not None
+            version = member.version
+            now_s[0] = asked_s + LEASE_S - MARGIN_S
+            assert member.owned == frozenset() and member.member() is None and member.version != version
+    finally:
+        await member.close()
+
+
+@pytest.mark.asyncio
+async def test_nobody_takes_over_in_the_middle_of_a_transaction(emptied_postgres: str) -> None:
+    """What is settled locks the row of its member until it is committed."""
+    member = Membership(emptied_postgres, lambda _: None)
+    delete = "SET lock_timeout = '50ms'; DELETE FROM member"
+    try:
+        await member.acquire()
+        with contextlib.closing(connect(emptied_postgres)) as settling:
+            settling.execute("BEGIN")
+            assert member.fence(settling) == member.owned
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                asked(emptied_postgres, delete)
+            settling.execute("COMMIT")
+    finally:
+        await member.close()
+
+
+@pytest.mark.asyncio
+async def test_a_role_has_one_holder_until_that_one_ends(emptied_postgres: str) -> None:
+    """It holds it for as long as it asks; the next has it once it has gone."""
+    first, second, third = (Membership(emptied_postgres, lambda _: None) for _ in range(3))
+    try:
+        assert [await each.take_role("sweep") for each in (first, second, first)] == [True, False, True]
+        await first.close()
+        assert await third.take_role("sweep")
+    finally:
+        await asyncio.gather(second.close(), third.close())
+
+
+@pytest.mark.asyncio
+async def test_after_an_outage_everybody_has_a_leases_time_to_be_heard_of(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lease could be renewed meanwhile; who is silent then is gone, on whatever machine it was."""
+    now_s = [1_000.0]
+    monkeypatch.setattr(membership, "_now_s", lambda: now_s[0])
+    monkeypatch.setattr(membership, "RENEW_S", 3_600.0)
+    silent, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+    try:
+        await silent.acquire(32)
+        await other.acquire(64)
+        over = "UPDATE member SET until = clock_timestamp() - interval '1 second'"
+        asked(emptied_postgres, f"{over} WHERE id = {silent.member()} RETURNING id")
+        assert await other.acquire(64) == []
+        now_s[0] += LEASE_S + 0.01
+        assert len(await other.acquire(64)) == 32
+    finally:
+        await asyncio.gather(silent.close(), other.close())

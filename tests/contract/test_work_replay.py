@@ -8,7 +8,7 @@ from tests.contract.bench import OTHER_APP, Bench, by_content, new_id, notificat
 from waypost.domain.delivery import FailureClass
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Notification
-from waypost.domain.settlement import Dead, Expired, Forget, Sent, Settlement, Suppressed, Unsure
+from waypost.domain.settlement import Again, Dead, Expired, Forget, Sent, Settlement, Suppressed, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.pipeline.route import poisoned
@@ -131,6 +131,14 @@ async def test_another_apps_notification_is_unknown(bench: Bench) -> None:
 async def test_what_is_open_is_not_replayable(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.accept(_replay(made, bench.now)) == [NotReplayable(known=True)]
+
+
+async def test_what_failed_is_not_replayable_while_its_neighbour_waits(bench: Bench) -> None:
+    """One device failed for good, the other is tried again: the notification is not over."""
+    made = notification(bench.now)
+    await bench.routed(made, DEAD, Again(later(bench.now, MINUTE_MS), spends_attempt=True, code="503", why="away"))
+    assert await bench.accept(_replay(made, bench.now)) == [NotReplayable(known=True)]
+    assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.FAILED, DeliveryStatus.PENDING]
 
 
 async def test_a_second_replay_of_the_same_round_is_refused(bench: Bench) -> None:

@@ -12,12 +12,15 @@ from typing import Any
 import msgspec
 
 from tests.adapters.sql.conftest import WallClock, settings_of
-from tests.contract.bench import notification
+from tests.contract.bench import intent, notification, sent, targets
+from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.store import Store, open_store
+from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.ids import next_ids
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Guarantee, Lane
+from waypost.domain.progress import Withdrawn
 from waypost.domain.time import Instant
-from waypost.ports.work import Accepted, Arrival
+from waypost.ports.work import Accepted, Arrival, Settled
 from waypost.telemetry.sink import Silent
 
 
@@ -42,6 +45,10 @@ async def _do(store: Store, do: str, **how: Any) -> Any:
             return [item.notification.id.hex() for item in lease.items]
         case "accept":
             return [await _accept(store, how["user"], how["size"]) for _ in range(how["batches"])]
+        case "intend":
+            return await _intend(store)
+        case "withdraw":
+            return await _withdraw(store)
         case _:
             raise ValueError(do)
 
@@ -56,6 +63,31 @@ async def _accept(store: Store, user: str, size: int) -> list[str]:
     answers = await store.work.accept(batch)
     assert answers == [Accepted(one) for one in ids]
     return [one.hex() for one in ids]
+
+
+async def _intend(store: Store) -> list[str]:
+    """Lease two, and put one on record before it is sent, in the commit in which the other one is settled."""
+    now = WallClock().now()
+    once = notification(now, user="ann", guarantee=Guarantee.AT_MOST_ONCE)
+    beside = notification(now, user="bob")
+    await store.work.accept([Arrival(once), Arrival(beside)])
+    lease = await store.work.lease(Lane.NORMAL, 10, Instant(0))
+    nobody_writes = WriteLock(run_dir_of_store(store.database.settings))
+    with nobody_writes.hold(1.0):
+        parts = (Settled(beside, (sent(0, now),), targets(1)), Settled(once, (intent(0, now),), targets(1)))
+        writing = [asyncio.create_task(store.work.settle(lease, [part])) for part in parts]
+        await asyncio.sleep(0)  # both are queued
+    nobody_writes.close()
+    assert await asyncio.gather(*writing) == [[], []]
+    return [once.id.hex(), beside.id.hex()]
+
+
+async def _withdraw(store: Store) -> list[str]:
+    """Accept one and take it back."""
+    made = notification(WallClock().now())
+    await store.work.accept([Arrival(made)])
+    assert await store.work.withdraw(made.app, [made.id], "cancelled", made.created_at) == [Withdrawn(0)]
+    return [made.id.hex()]
 
 
 if __name__ == "__main__":

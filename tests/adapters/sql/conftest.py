@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest_asyncio
 
@@ -47,3 +52,43 @@ async def open_at() -> AsyncIterator[OpenStore]:
     yield open_
     for store in opened:
         await store.close()
+
+
+class Actor:
+    """A process of actor.py."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def do(self, what: str, **how: Any) -> Any:
+        """Have it done; the answer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"do": what, **how}).encode() + b"\n")
+        return json.loads(await self.process.stdout.readline())
+
+    async def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+StartActor = Callable[..., Awaitable[Actor]]
+
+
+@pytest_asyncio.fixture
+async def start_actor() -> AsyncIterator[StartActor]:
+    """Starts actors; they are killed after the test."""
+    actors: list[Actor] = []
+
+    async def start(database: Path, **environment: str) -> Actor:
+        command = [sys.executable, "-m", "tests.adapters.sql.actor", str(database)]
+        pipe = asyncio.subprocess.PIPE
+        how: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "limit": 1 << 24, "env": os.environ | environment}
+        actors.append(Actor(await asyncio.create_subprocess_exec(*command, **how)))
+        return actors[-1]
+
+    yield start
+    for actor in actors:
+        await actor.kill()

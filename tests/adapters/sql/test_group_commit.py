@@ -10,6 +10,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore
 from waypost.adapters.sql.connection import connect
+from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.sqlite import SqliteWriter
 from waypost.adapters.sql.state import StoreState
@@ -45,6 +46,54 @@ async def test_one_bad_operation_does_not_fail_its_neighbours(open_at: OpenStore
     assert [result for result in results if isinstance(result, str)] == ["a", "b", "c"]
     assert "NOT NULL" in str(results[2])
     assert await _names(store) == ["a", "b", "c"]
+
+
+async def test_nobody_is_answered_before_the_commit(
+    open_at: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that the writer told the loop until then has been heard when it commits."""
+    store = await open_at(tmp_path / "a.db")
+    loop = asyncio.get_running_loop()
+    futures: list[asyncio.Future[str | None]] = []
+    answered: list[bool] = []
+    commit = SqliteWriter.commit
+
+    async def look() -> None:
+        answered.append(futures[0].done())
+
+    def watched(writer: SqliteWriter) -> None:
+        asyncio.run_coroutine_threadsafe(look(), loop).result()
+        commit(writer)
+
+    monkeypatch.setattr(SqliteWriter, "commit", watched)
+    futures.append(store.database.commits.submit(INSERT, ("a", 1)))
+    assert await futures[0] == "a"
+    assert answered == [False]
+
+
+@pytest.mark.parametrize(
+    ("lost", "was_committed"), [(OSError(5, "failed"), False), (InDoubt("1"), False), (InDoubt("1"), True)]
+)
+async def test_an_outcome_outlives_a_commit_that_fails_or_is_lost(
+    open_at: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: Exception, was_committed: bool
+) -> None:
+    """It is written with the next one, unless it was written by this one."""
+    store = await open_at(tmp_path / "a.db")
+    commit = SqliteWriter.commit
+    failures = [lost]
+
+    def failing(writer: SqliteWriter) -> None:
+        if not failures:
+            commit(writer)
+            return
+        (commit if was_committed else SqliteWriter.rollback)(writer)
+        raise failures.pop()
+
+    monkeypatch.setattr(SqliteWriter, "commit", failing)
+    monkeypatch.setattr(SqliteWriter, "was_committed", lambda writer, transaction: was_committed)
+    async with asyncio.timeout(30):
+        assert await store.database.commits.submit(INSERT_PATIENTLY, ("a", 1)) == "a"
+    assert await _names(store) == ["a"] and not failures
 
 
 async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import APP, OTHER_APP, again, notification, targets
 from waypost.adapters.sql.store import Store
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import SHARDS, NotificationId, shard_of
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.work import Arrival, Lease, Settled
@@ -42,11 +42,11 @@ async def _lease(store: Store, n: int = 100) -> Lease:
     return await store.work.lease(Lane.NORMAL, n, later(WallClock().now(), MINUTE_MS))
 
 
-async def _lease_on_a_failing_disk(store: Store, nth: int) -> None:
+async def _lease_on_a_failing_disk(store: Store, nth: int, n: int = 100) -> None:
     connection = store.database.loop_reader
     store.database.loop_reader = FailingReads(connection, "notification_fresh CROSS JOIN", nth)  # type: ignore[assignment]  # what it stands for
     with pytest.raises(Unavailable):
-        await _lease(store)
+        await _lease(store, n)
     store.database.loop_reader = connection
 
 
@@ -78,6 +78,19 @@ async def test_a_retry_that_was_taken_before_the_read_failed_is_leased_again(
     await store.work.accept([Arrival(notification(now))])
     await _lease_on_a_failing_disk(store, nth=1)
     assert len((await _lease(store)).items) == 2
+
+
+async def test_what_was_read_before_the_next_page_failed_is_leased(tmp_path: Path, open_at: OpenStore) -> None:
+    """After a change of shards the tail begins anew, and passes over what is leased: then it takes two pages."""
+    store = await open_at(tmp_path / "waypost.db")
+    made = [notification(WallClock().now()) for _ in range(3)]
+    await store.work.accept([Arrival(each) for each in made])
+    assert [item.notification.id for item in (await _lease(store, 1)).items] == [made[0].id]
+    elsewhere = next(shard for shard in range(SHARDS) if shard != shard_of(APP, made[0].user_id))
+    store.work.stop_leasing([elsewhere])
+    await _lease_on_a_failing_disk(store, nth=2, n=2)
+    found = [item.notification.id for item in (await _lease(store)).items]
+    assert found == [each.id for each in made[1:]]
 
 
 async def test_what_is_given_back_keeps_its_order(tmp_path: Path, open_at: OpenStore) -> None:

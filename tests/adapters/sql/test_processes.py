@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from tests.adapters.sql.conftest import OpenStore
+from tests.adapters.sql.conftest import OpenStore, StartActor
 from tests.contract.bench import notification, sent, targets
 from waypost.domain.ids import SHARDS, shard_of
 from waypost.domain.notification import Lane
@@ -22,45 +17,6 @@ from waypost.ports.work import Arrival, Settled
 pytestmark = pytest.mark.asyncio
 
 NOW = Instant(1_800_000_000_000)
-
-
-class Actor:
-    """A process of actor.py."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-
-    async def do(self, what: str, **how: Any) -> Any:
-        """Have it done; the answer."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"do": what, **how}).encode() + b"\n")
-        return json.loads(await self.process.stdout.readline())
-
-    async def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-
-
-StartActor = Callable[[Path], Awaitable[Actor]]
-
-
-@pytest_asyncio.fixture
-async def start_actor() -> AsyncIterator[StartActor]:
-    """Starts actors; they are killed after the test."""
-    actors: list[Actor] = []
-
-    async def start(database: Path) -> Actor:
-        command = [sys.executable, "-m", "tests.adapters.sql.actor", str(database)]
-        pipe = asyncio.subprocess.PIPE
-        actors.append(Actor(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=1 << 24)))
-        return actors[-1]
-
-    yield start
-    for actor in actors:
-        await actor.kill()
 
 
 async def test_a_shard_has_one_owner_and_a_dead_ones_are_free_at_once(start_actor: StartActor, tmp_path: Path) -> None:

@@ -81,3 +81,28 @@ async def test_who_leaves_lets_go_at_once_of_all_that_nothing_is_in_flight_of(
     await shares[0].balance()
     await shares[1].balance()
     assert (ownership[0].owned(), ownership[1].owned()) == (0, SHARDS)
+
+
+async def test_a_shard_that_was_lent_for_a_withdrawal_is_free_again(tmp_path: Path, open_at: OpenStore) -> None:
+    """Who owns nothing decides about what nobody owns; the next to want the shard has it."""
+    deciding, starting = [await open_at(tmp_path / "waypost.db") for _ in range(2)]
+    await deciding.shards.release(list(deciding.shards.owned))
+    made = notification(WallClock().now())
+    await deciding.work.accept([Arrival(made)])
+    assert await deciding.work.withdraw(made.app, [made.id], "cancelled", WallClock().now()) == [Withdrawn(0)]
+    assert len(await starting.shards.acquire()) == SHARDS
+
+
+async def test_a_lease_of_shards_that_are_gone_is_not_extended(tmp_path: Path, open_at: OpenStore) -> None:
+    """Their next owner sends what is in it; what was leased of the others goes on."""
+    store = await open_at(tmp_path / "waypost.db")
+    made = [notification(WallClock().now(), user=user) for user in ("ann", "bob")]
+    gone, kept = (shard_of(one.app, one.user_id) for one in made)
+    assert gone != kept
+    leases = []
+    for one in made:
+        await store.work.accept([Arrival(one)])
+        leases.append(await store.work.lease(Lane.NORMAL, 1, later(WallClock().now(), MINUTE_MS)))
+    await store.shards.release([gone])
+    until = later(WallClock().now(), MINUTE_MS)
+    assert [await store.work.extend(lease, until) for lease in leases] == [False, True]

@@ -1,4 +1,4 @@
-"""An intent that was refused is not sent; its target must not stay in the hands of a lease that is done with it."""
+"""What becomes of a target when its lease is done with it: an intent that was refused, an outcome that comes late."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
-from tests.contract.bench import intent, notification, targets
+from tests.contract.bench import intent, notification, sent, targets
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee, Lane
@@ -30,3 +30,16 @@ async def test_the_target_of_a_stale_intent_is_leased_again(tmp_path: Path, open
     assert await store.work.settle(lease, [Settled(made, (intent(0, now),), other)]) == [Stale(made.id, 0, 1)]
     assert store.work.busy_shards() == set()
     assert await store.work.release(later(now, MINUTE_MS), 10) == 1
+
+
+async def test_what_was_given_back_is_not_sent_again_when_its_outcome_comes(tmp_path: Path, open_at: OpenStore) -> None:
+    """The worker had no hope of it any more, and the provider answered all the same."""
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    made = notification(now)
+    await store.work.accept([Arrival(made)])
+    lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
+    assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
+    assert await store.work.settle(lease, [Settled(made, given_back=True)]) == []
+    assert await store.work.settle(lease, [Settled(made, (sent(0, now),))]) == []
+    assert (await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))).items == ()

@@ -51,7 +51,7 @@ async def test_both_ways_leave_the_same(
     assert found[0] == found[1]
 
 
-def test_only_what_is_over_at_the_first_attempt_goes_straight() -> None:
+def test_only_what_is_over_at_the_first_attempt_is_plain() -> None:
     """Another target still open, a second attempt, or any other settlement takes the general way."""
     made = notification(NOW)
     two = targets(2)

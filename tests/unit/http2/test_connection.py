@@ -265,3 +265,28 @@ def test_replies_are_not_gathered_without_bound() -> None:
     driven = Driven()
     driven.connection.receive(settings() * 1001)
     assert driven.hear()[-1].error_code == ENHANCE_YOUR_CALM
+
+
+def test_what_is_being_answered_when_the_server_goes_away_is_not_given_back() -> None:
+    """It has read the request, whatever the last stream is that it names."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.send(b"x")
+    driven.hear(head(3), goaway(1))
+    (result,) = driven.ended()
+    assert isinstance(result, Unknown) and result.kind is Lost.RESET
+    assert driven.refused() == []
+
+
+def test_what_was_refused_begins_anew_on_the_next_connection() -> None:
+    """The whole body goes out again, not what was left of it."""
+    driven, other = (Driven(settings(INITIAL_WINDOW_SIZE=5)) for _ in range(2))
+    stream = driven.send(b"0123456789")
+    driven.hear(rst(1, REFUSED_STREAM))
+    assert driven.refused() == [stream]
+    other.connection.send(stream)
+    _, begun = other.hear()
+    (rest,) = other.hear(window(1, 100))
+    assert [frame.data for frame in (begun, rest)] == [b"01234", b"56789"]
+    other.hear(answer(1))
+    assert [type(result) for result in other.ended()] == [Answer]

@@ -110,3 +110,28 @@ def test_the_connections_receive_window_is_given_back() -> None:
             [f.window_increment for f in driven.written if isinstance(f, WindowUpdateFrame) and not f.stream_id]
         )
     assert RECEIVE_WINDOW // 2 < given_back <= 100 * 16_201
+
+
+def test_short_bodies_use_up_the_connections_window_as_well() -> None:
+    """Four fit, the fifth goes as far as there is room; the rest when there is more."""
+    driven = Driven(settings(INITIAL_WINDOW_SIZE=100_000))
+    sent = []
+    for _ in range(5):
+        driven.send(b"x" * 16_000)
+        sent += sizes(driven)
+    assert sent == [16_000] * 4 + [1535]
+    assert driven.connection.room() == 0
+
+
+def test_padding_gives_its_window_back() -> None:
+    """RFC 9113, 6.1: all of a DATA frame counts; of an answer that is padding alone, too, nothing is kept."""
+    driven = Driven()
+    driven.send(b"x")
+    driven.hear(head(1))
+    given_back = {0: 0, 1: 0}
+    padding = data(1, b"", padding=255)
+    for _ in range(10):
+        for frame in driven.hear(padding * 500):
+            given_back[frame.stream_id] += frame.window_increment
+    assert given_back[1] == 5000 * 256
+    assert RECEIVE_WINDOW // 2 < given_back[0] <= 5000 * 256

@@ -143,3 +143,23 @@ def test_a_broken_block_is_a_compression_error(block: bytes) -> None:
 def test_a_field_with_incremental_indexing_is_read_although_the_table_has_no_room() -> None:
     """RFC 7541, 4.4: a field larger than the table empties it, and is no error."""
     assert decode_headers(b"\x20\x40\x01a\x01b\x48\x03200", NO_LIMIT) == ((b"a", b"b"), (b":status", b"200"))
+
+
+def test_the_oldest_field_leaves_the_table_when_the_newest_has_no_room() -> None:
+    """RFC 7541, 4.4: an index of one that has left is a fault, and the table takes no more room than it may."""
+    decoder = HeaderDecoder()
+    fields = [(b"x-%d" % n, b"v" * 1000) for n in range(5)]
+    for name, value in fields:
+        decoder.decode(b"\x40" + bytes([len(name)]) + name + b"\x7f" + b"\xe9\x06" + value, NO_LIMIT)
+    newest, oldest = 62, 64
+    assert decoder.decode(bytes([0x80 | newest, 0x80 | oldest]), NO_LIMIT) == (fields[4], fields[2])
+    with pytest.raises(ConnectionFault, match="outside"):
+        decoder.decode(bytes([0x80 | oldest + 1]), NO_LIMIT)
+
+
+def test_a_number_is_not_read_to_its_end() -> None:
+    """However long it goes on: it is too large after a few bytes."""
+    with pytest.raises(ConnectionFault, match="number too large"):
+        decode_headers(b"\xff" + b"\xff" * 1000, NO_LIMIT)
+    with pytest.raises(ConnectionFault, match="number too large"):
+        decode_headers(b"\xff" + b"\x80" * 1000, NO_LIMIT)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.unit.domain.made import notification
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
+from waypost.ports.work import WorkItem
 from waypost.runtime.board import SUSPECTS, Board, WorkerState
+from waypost.runtime.poison import PoisonWatch
 
 ONE, TWO = NotificationId(b"1" * 16), NotificationId(b"2" * 16)
 
@@ -56,3 +59,17 @@ def test_a_table_full_of_old_suspects_still_takes_the_next(tmp_path: Path) -> No
         board.bury(0)
     assert board.suspects()[poison] == 3
     assert len(board.suspects()) == SUSPECTS
+
+
+def test_each_suspect_is_touched_alone_before_the_others(tmp_path: Path) -> None:
+    """So that the next death tells which it was; one that was survived is as the others again."""
+    board = Board(tmp_path / "board")
+    items = [WorkItem(notification(id=NotificationId(bytes([n]) * 16)), None) for n in range(4)]
+    ids = [item.notification.id for item in items]
+    board.note(0, Lane.NORMAL, [ids[1], ids[3]])
+    board.bury(0)
+    watch = PoisonWatch(board, 0)
+    assert list(watch.split(items)) == [(items[1],), (items[3],), [items[0], items[2]]]
+    with watch.noting(Lane.NORMAL, [items[1]]):
+        pass
+    assert list(watch.split(items)) == [(items[3],), [items[0], items[1], items[2]]]

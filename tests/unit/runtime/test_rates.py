@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
 from waypost.adapters.memory.limiter import MemoryLimiter
@@ -235,3 +236,12 @@ async def test_a_credential_without_a_limit_lifts_no_condition_of_one(bench: Ben
     """What waited for a limit that was taken out is left to ``Parked``, which lifts what no gate does."""
     unlimited = Waiting(FCM, None, bench.clock)
     assert CONDITION in unlimited.conditions.values() and not unlimited.held
+
+
+async def test_what_waited_has_its_turn_before_what_is_new_wherever_it_stands(bench: Bench) -> None:
+    """What comes back and what is new may share a batch, in any order; there is room for one."""
+    rate = RateGate(FCM, Rate(TokenBucket(1, 1)), MemoryLimiter(bench.clock), bench.clock, Silent())
+    rate.waiting.parked(CONDITION)
+    new, old = (made.delivery(made.notification(id=NotificationId(bytes([n]) * 16))) for n in range(2))
+    over = await rate.over(Lane.NORMAL, [(new, True), (old, False)], 10, "room")
+    assert over == {(new.notification.id, 0): CONDITION}

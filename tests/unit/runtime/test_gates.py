@@ -1,0 +1,87 @@
+"""Gates and circuits by themselves: what is counted, what may come back, and how slowly a provider is filled again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.bench import Bench, notification
+from tests.contract.stores import MemoryUnderTest
+from tests.unit.domain.made import delivery
+from waypost.domain import settlement
+from waypost.domain.breaker import BreakerRules, BreakerState
+from waypost.domain.ids import CredentialId
+from waypost.domain.notification import Channel, Lane
+from waypost.domain.outcome import Taken, Unreachable
+from waypost.ports.sender import Capabilities
+from waypost.runtime.circuits import Circuit
+from waypost.runtime.concurrency import Concurrency
+from waypost.runtime.gates import Gates
+from waypost.runtime.parked import Parked
+from waypost.telemetry import Silent
+
+APNS = CredentialId("demo/apns")
+ROOM, BREAKER = f"room:normal/{APNS}", f"breaker:{APNS}"
+RAMP = 2
+RULES = BreakerRules(failures_to_open=1, probe_after_s=5.0, ramp_start=RAMP)
+
+
+@pytest.fixture
+def gates() -> Gates:
+    """One sender; each lane may have four in flight."""
+    capabilities = Capabilities(Channel("apns"), 10_000, 1_000, 4096)
+    return Gates({APNS: capabilities}, dict.fromkeys(Lane, 4), RULES, Silent())
+
+
+@pytest.mark.parametrize("condition", [ROOM, BREAKER])
+def test_what_is_parked_here_or_found_there_may_come_back(gates: Gates, condition: str) -> None:
+    """Once the store has said that there is nothing it is not asked again, until somebody parks something."""
+    everything = gates.lifted()
+    assert {ROOM, BREAKER} <= everything.keys()
+    gates.nothing_came(everything)
+    assert gates.lifted() == {}
+    gates.parked(condition)
+    assert gates.lifted().keys() >= {ROOM, BREAKER}
+    gates.nothing_came(everything)
+    gates.found_parked({condition})
+    assert gates.lifted().keys() >= {ROOM, BREAKER}
+
+
+def test_what_was_called_off_leaves_its_place_to_another(gates: Gates) -> None:
+    """As often as that happens."""
+    gate, room = gates.of(Lane.NORMAL)[APNS], gates.of(Lane.NORMAL)[APNS].room()
+    for _ in range(20):
+        assert gate.admit(delivery()) is None
+        assert gate.room() == room - 1
+        gate.forfeit(delivery())
+    assert (gate.room(), gates.in_flight()[APNS]) == (room, 0)
+
+
+def test_a_provider_that_comes_back_is_filled_slowly() -> None:
+    """After the first good probe a few, then twice as many each time that those came through."""
+    circuit = Circuit(APNS, RULES, Silent(), Concurrency(dict.fromkeys(Lane, 100), 10.0))
+    circuit.in_flight = 1
+    circuit.done(Unreachable("503", "away"), 0.0, 100)
+    assert (circuit.state, circuit.room()) == (BreakerState.OPEN, 0)
+    circuit.tick(5.0, 0.0)
+    assert (circuit.state, circuit.room()) == (BreakerState.HALF_OPEN, 1)
+    circuit.in_flight = 1
+    circuit.done(Taken("id"), 6.0, 100)
+    assert (circuit.state, circuit.room()) == (BreakerState.CLOSED, RAMP)
+    circuit.in_flight = RAMP
+    for _ in range(RAMP):
+        circuit.done(Taken("id"), 7.0, 100)
+    assert circuit.room() == 2 * RAMP
+
+
+@pytest.mark.asyncio
+async def test_what_others_parked_is_found_once_it_is_expected(gates: Gates) -> None:
+    """The store is not asked before each release, but by whoever took shards over, and now and then."""
+    store = MemoryUnderTest()
+    bench = Bench(store, (await store.open_workers(1))[0])
+    parked = Parked(gates, bench.worker)
+    assert await parked.lifted() == gates.lifted()
+    made = notification(bench.now)
+    await bench.routed(made, settlement.Parked("rate:normal/demo/gone", made.expires_at))
+    assert await parked.lifted() == gates.lifted()
+    parked.expect()
+    assert "rate:normal/demo/gone" in await parked.lifted()
