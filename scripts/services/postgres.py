@@ -52,7 +52,7 @@ class Postgres(Service):
         with (data / "postgresql.conf").open("a") as settings:
             settings.write(
                 f"listen_addresses = '{HOST}'\n"
-                f"port = {self.ports[0]}\n"
+                f"port = {self.port(node)}\n"
                 "unix_socket_directories = ''\n"
                 "max_connections = 200\n"
                 "max_wal_size = 2GB\n"
@@ -68,13 +68,75 @@ class Postgres(Service):
 
     def ready(self, node: Node) -> bool:
         """See Service."""
-        ask = [program("pg_isready"), "-q", "-h", HOST, "-p", str(self.ports[0]), "-U", "postgres"]
+        ask = [program("pg_isready"), "-q", "-h", HOST, "-p", str(self.port(node)), "-U", "postgres"]
         return subprocess.run(ask, check=False).returncode == 0
+
+    def port(self, node: Node) -> int:
+        """Where the node listens."""
+        return self.ports[node.number - 1]
 
     @property
     def url(self) -> str:
         """See Service."""
         return f"postgresql://postgres@{HOST}:{self.ports[0]}/postgres"
+
+
+class PostgresPair(Postgres):
+    """A primary (node 1) and its standby, which takes over when it is told to."""
+
+    kind = "PostgreSQL with a standby"
+
+    def ports_wanted(self) -> int:
+        """See Service."""
+        return self.size
+
+    def start_order(self) -> list[list[Node]]:
+        """The standby begins as a copy of the primary."""
+        return [[node] for node in self.nodes]
+
+    def configure(self, node: Node) -> None:
+        """See Service."""
+        data = node.folder / "data"
+        if node.number == 1 or (data / "PG_VERSION").exists():
+            super().configure(node)
+            return
+        if AS_OWNER:
+            shutil.chown(node.folder, "postgres", "postgres")
+        copied = subprocess.run(
+            [*AS_OWNER, program("pg_basebackup"), "-D", data, "-h", HOST, "-p", str(self.ports[0]), "-U", "postgres",
+             "--write-recovery-conf", "--checkpoint", "fast", "--no-sync"],
+            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        if copied.returncode != 0:
+            raise Broken(f"pg_basebackup ended with {copied.returncode}:\n{copied.stdout}")
+        with (data / "postgresql.conf").open("a") as settings:
+            settings.write(f"port = {self.port(node)}\n")
+
+    def promote(self) -> None:
+        """Make the standby a primary, which waits for nobody; return once it takes writes."""
+        told = subprocess.run(
+            [*AS_OWNER, program("pg_ctl"), "promote", "-w", "-D", self.nodes[1].folder / "data"],
+            cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        if told.returncode != 0:
+            raise Broken(f"pg_ctl promote ended with {told.returncode}:\n{told.stdout}")
+
+    def anew(self) -> None:
+        """Both as they were first, whatever became of them."""
+        self.down()
+        for node in self.nodes:
+            shutil.rmtree(node.folder, ignore_errors=True)
+        self.up()
+
+    @property
+    def url(self) -> str:
+        """See Service: clients find out which of them takes writes."""
+        hosts = ",".join(f"{HOST}:{port}" for port in self.ports)
+        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+
+    def url_of(self, number: int, database: str = "postgres") -> str:
+        """Of one of them."""
+        return f"postgresql://postgres@{HOST}:{self.ports[number - 1]}/{database}"
 
 
 def program(name: str) -> str:

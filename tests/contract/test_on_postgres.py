@@ -17,16 +17,19 @@ from scripts.services.service import HOST
 from tests.adapters.sql.test_plans import LISTS, OF_ONE_APP
 from tests.contract.bench import APP, Bench, by_key, notification, sent, targets
 from tests.contract.clock import START
-from tests.contract.sql import SqlUnderTest, settings_of
+from tests.contract.sql import SqlUnderTest, settings_of, trace
+from tests.engines import run_sql
 from tests.journeys.harness import until
 from tests.proxy import before
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection, InDoubt
+from waypost.adapters.sql.migrations import latest
 from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.engine import PostgresEngine
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
+from waypost.adapters.sql.settings import Durability
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
@@ -281,7 +284,7 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
     prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
-    assert sorted(str(found) for found, _ in prepared) == ["0007", *["0008"] * 3]
+    assert sorted(str(found) for found, _ in prepared) == ["0007", *[latest()] * 3]
     valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'notification_of_app'::regclass"
     assert asked(emptied_postgres, valid) == [(True,)]
     listed = await store.views.history(HistoryQuery(APP))
@@ -302,16 +305,78 @@ def test_a_commit_whose_connection_is_lost_can_be_asked_for(durable: bool, empti
             asked(emptied_postgres, f"SELECT pg_terminate_backend({pid}, 5000)")
         return ask(sql, bound)
 
+    def answer_lost(sql: str, bound: tuple[object, ...] = ()) -> object:
+        answer = ask(sql, bound)
+        if sql == "COMMIT":
+            raise psycopg.OperationalError("the connection is lost")
+        return answer
+
     writer.connection.execute = lost  # type: ignore[method-assign, assignment]  # the server goes in this very moment
     with pytest.raises(InDoubt) as doubt:
         writer.commit()
     with writer.turn(1.0):
-        assert writer.was_committed(doubt.value.transaction) is False
+        assert writer.was_committed(doubt.value.batch) is False
         writer.begin(durable=durable, ordered=False)
         writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
-        (transaction,) = writer.connection.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()
+        ask = writer.connection.execute
+        writer.connection.execute = answer_lost  # type: ignore[method-assign, assignment]  # as above, a moment later
+        with pytest.raises(InDoubt) as doubt:
+            writer.commit()
+    with writer.turn(1.0):
+        assert writer.was_committed(doubt.value.batch) is True
+    writer.close()
+
+
+def test_a_commit_in_doubt_is_not_decided_while_the_server_still_works_on_it(emptied_postgres: str) -> None:
+    """It waits for a standby, say, and its client has given up; what comes next waits for its end."""
+    settings = msgspec.structs.replace(settings_of(emptied_postgres), lock_timeout_s=0.1)
+    writer = PostgresWriter(settings)
+    with writer.turn(0):
+        writer.begin(durable=True, ordered=False)
+        left = writer.connection
+        writer._connection = None
+    with writer.turn(0), pytest.raises(psycopg.errors.LockNotAvailable):
+        writer.was_committed(writer._batch)
+    left.execute("COMMIT")
+    with writer.turn(0):
+        assert writer.was_committed(writer._batch) is True
+    left.close()
+    writer.close()
+
+
+def test_a_batch_costs_two_round_trips_beside_its_own(emptied_postgres: str) -> None:
+    """One begins and notes it, one commits."""
+    writer = PostgresWriter(settings_of(emptied_postgres))
+    sent: list[str] = []
+    with writer.turn(0):
+        trace(writer.connection.raw, sent.append)
+        writer.begin(durable=True, ordered=True)
         writer.commit()
-        assert writer.was_committed(transaction) is True
+    assert [each.partition(";")[0] for each in sent] == ["BEGIN", "COMMIT"]
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("default", "durable", "used"),
+    [
+        ("off", True, "on"),
+        ("local", True, "on"),
+        ("remote_write", True, "on"),
+        ("on", True, "on"),
+        ("remote_apply", True, "remote_apply"),
+        ("remote_apply", False, "off"),
+    ],
+)
+def test_what_is_answered_is_at_least_as_durable_as_on(
+    default: str, durable: bool, used: str, postgres_url: str
+) -> None:
+    """Whatever the server's default (PostgreSQL, "synchronous_commit")."""
+    run_sql(postgres_url, f"ALTER DATABASE {postgres_url.rpartition('/')[2]} SET synchronous_commit = {default}")
+    writer = PostgresWriter(msgspec.structs.replace(settings_of(postgres_url), durability=Durability.POWER))
+    with writer.turn(0):
+        writer.begin(durable=durable, ordered=False)
+        assert writer.connection.execute("SHOW synchronous_commit").fetchone() == (used,)
+        writer.rollback()
     writer.close()
 
 

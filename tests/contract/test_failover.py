@@ -1,0 +1,90 @@
+"""The primary is killed and its standby promoted: what a writer is told of its last commit, who connects to whom."""
+
+from __future__ import annotations
+
+import msgspec
+import psycopg
+import pytest
+
+from scripts.services.postgres import PostgresPair
+from tests.contract.clock import START
+from tests.contract.sql import settings_of
+from tests.engines import run_sql
+from waypost.adapters.sql.database import prepare
+from waypost.adapters.sql.engine import InDoubt
+from waypost.adapters.sql.postgres.connection import connect, of_primary
+from waypost.adapters.sql.postgres.writer import PostgresWriter
+from waypost.adapters.sql.settings import Durability
+from waypost.domain.errors import ConfigurationError
+
+pytestmark = pytest.mark.engines
+
+ROW = "INSERT INTO reader (name, position) VALUES (?, ?)"
+FOUND = "SELECT name FROM reader ORDER BY name"
+
+
+def test_a_commit_in_doubt_is_found_on_the_server_that_was_promoted(postgres_pair: PostgresPair) -> None:
+    """One that the standby has, and one that it never got, whose number there is another session's by then."""
+    settings = msgspec.structs.replace(settings_of(postgres_pair.url), durability=Durability.POWER)
+    prepare(settings, START)
+    synchronous(postgres_pair)
+    kept, lost = PostgresWriter(settings), PostgresWriter(settings)
+    in_doubt_of(kept, "kept")
+    run_sql(postgres_pair.url_of(1), "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+    run_sql(postgres_pair.url_of(2), "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+    with psycopg.connect(postgres_pair.url_of(1), autocommit=True) as primary:
+        while primary.execute("SELECT 1 FROM pg_stat_replication").fetchone():
+            primary.execute("SELECT pg_sleep(0.01)")
+    in_doubt_of(lost, "lost")
+    postgres_pair.kill()
+    postgres_pair.promote()
+    with psycopg.connect(postgres_pair.url, autocommit=True) as promoted:
+        for _ in range(20):
+            promoted.execute("SELECT pg_current_xact_id()")
+    for writer, expected in ((kept, True), (lost, False)):
+        with writer.turn(0):
+            assert writer.was_committed(1) is expected
+            assert writer.connection.execute(FOUND).fetchall() == [("kept",)]
+        writer.close()
+
+
+def in_doubt_of(writer: PostgresWriter, name: str) -> None:
+    """Write a row, and lose the answer to COMMIT."""
+    with writer.turn(0):
+        writer.begin(durable=True, ordered=False)
+        writer.connection.execute(ROW, (name, 1))
+        ask = writer.connection.execute
+
+        def answer_lost(sql: str, bound: tuple[object, ...] = ()) -> object:
+            ask(sql, bound)
+            raise psycopg.OperationalError("the connection is lost")
+
+        writer.connection.execute = answer_lost  # type: ignore[method-assign, assignment]  # in this very moment
+        with pytest.raises(InDoubt) as doubt:
+            writer.commit()
+        assert doubt.value.batch == 1
+
+
+def synchronous(pair: PostgresPair) -> None:
+    """Have the primary answer once its standby has it."""
+    run_sql(pair.url_of(1), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+    with psycopg.connect(pair.url_of(1), autocommit=True) as primary:
+        while primary.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone() is None:
+            primary.execute("SELECT pg_sleep(0.01)")
+
+
+def test_whoever_connects_gets_the_server_that_takes_writes(postgres_pair: PostgresPair) -> None:
+    """Of several hosts, standby first; who reads as well as who writes, asked for in the URL or not."""
+    primary, standby = postgres_pair.ports
+    for asks in ("", "?target_session_attrs=read-write", "?target_session_attrs=primary&connect_timeout=2"):
+        url = f"postgresql://postgres@127.0.0.1:{standby},127.0.0.1:{primary}/postgres{asks}"
+        for read_only in (False, True):
+            connection = connect(url, read_only=read_only)
+            assert connection.raw.info.port == primary
+            assert connection.execute("SHOW transaction_read_only").fetchone() == ("on" if read_only else "off",)
+            connection.close()
+
+
+def test_a_url_that_nobody_can_read_is_an_error_of_the_configuration() -> None:
+    with pytest.raises(ConfigurationError, match="store"):
+        of_primary("postgresql://h1/d?targget=read-write")
