@@ -121,6 +121,17 @@ class PostgresPair(Postgres):
         if told.returncode != 0:
             raise Broken(f"pg_ctl promote ended with {told.returncode}:\n{told.stdout}")
 
+    def synchronous(self) -> None:
+        """From now on the primary answers once the standby has what was written."""
+        self._tell(1, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        self._await(1, "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+
+    def fall_behind(self) -> None:
+        """From now on the standby gets nothing more, and nobody waits for it."""
+        self._tell(1, "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
+        self._tell(2, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+        self._await(1, "SELECT count(*) = 0 FROM pg_stat_replication")
+
     def anew(self) -> None:
         """Both as they were first, whatever became of them."""
         self.down()
@@ -128,15 +139,34 @@ class PostgresPair(Postgres):
             shutil.rmtree(node.folder, ignore_errors=True)
         self.up()
 
+    def _tell(self, number: int, *statements: str) -> None:
+        for statement in statements:
+            self._psql(number, statement)
+
+    def _await(self, number: int, condition: str) -> None:
+        while self._psql(number, condition) != "t":
+            time.sleep(0.02)  # nothing tells of what its other processes do
+
+    def _psql(self, number: int, statement: str) -> str:
+        ask = [program("psql"), "-XqtA", "-d", self.url_of(number), "-c", statement]
+        done = subprocess.run(ask, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            raise Broken(f"psql ended with {done.returncode}:\n{done.stdout}")
+        return done.stdout.strip()
+
     @property
     def url(self) -> str:
-        """See Service: clients find out which of them takes writes."""
-        hosts = ",".join(f"{HOST}:{port}" for port in self.ports)
-        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=read-write"
+        """See Service."""
+        return self.url_to("postgres")
 
-    def url_of(self, number: int, database: str = "postgres") -> str:
+    def url_to(self, database: str) -> str:
+        """Of a database on whichever of them takes writes, as clients find out."""
+        hosts = ",".join(f"{HOST}:{port}" for port in self.ports)
+        return f"postgresql://postgres@{hosts}/{database}?target_session_attrs=read-write"
+
+    def url_of(self, number: int) -> str:
         """Of one of them."""
-        return f"postgresql://postgres@{HOST}:{self.ports[number - 1]}/{database}"
+        return f"postgresql://postgres@{HOST}:{self.ports[number - 1]}/postgres"
 
 
 def program(name: str) -> str:

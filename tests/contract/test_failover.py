@@ -9,7 +9,6 @@ import pytest
 from scripts.services.postgres import PostgresPair
 from tests.contract.clock import START
 from tests.contract.sql import settings_of
-from tests.engines import run_sql
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.postgres.connection import connect, of_primary
@@ -27,14 +26,10 @@ def test_a_commit_in_doubt_is_found_on_the_server_that_was_promoted(postgres_pai
     """One that the standby has, and one that it never got, whose number there is another session's by then."""
     settings = msgspec.structs.replace(settings_of(postgres_pair.url), durability=Durability.POWER)
     prepare(settings, START)
-    synchronous(postgres_pair)
+    postgres_pair.synchronous()
     kept, lost = PostgresWriter(settings), PostgresWriter(settings)
     in_doubt_of(kept, "kept")
-    run_sql(postgres_pair.url_of(1), "ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()")
-    run_sql(postgres_pair.url_of(2), "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-    with psycopg.connect(postgres_pair.url_of(1), autocommit=True) as primary:
-        while primary.execute("SELECT 1 FROM pg_stat_replication").fetchone():
-            primary.execute("SELECT pg_sleep(0.01)")
+    postgres_pair.fall_behind()
     in_doubt_of(lost, "lost")
     postgres_pair.kill()
     postgres_pair.promote()
@@ -63,14 +58,6 @@ def in_doubt_of(writer: PostgresWriter, name: str) -> None:
         with pytest.raises(InDoubt) as doubt:
             writer.commit()
         assert doubt.value.batch == 1
-
-
-def synchronous(pair: PostgresPair) -> None:
-    """Have the primary answer once its standby has it."""
-    run_sql(pair.url_of(1), "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
-    with psycopg.connect(pair.url_of(1), autocommit=True) as primary:
-        while primary.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone() is None:
-            primary.execute("SELECT pg_sleep(0.01)")
 
 
 def test_whoever_connects_gets_the_server_that_takes_writes(postgres_pair: PostgresPair) -> None:

@@ -26,11 +26,12 @@ from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection, InDoubt
 from waypost.adapters.sql.migrations import latest
 from waypost.adapters.sql.postgres.connection import connect
-from waypost.adapters.sql.postgres.engine import PostgresEngine
+from waypost.adapters.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine
 from waypost.adapters.sql.postgres.statements import over_list, translated
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import Durability
 from waypost.adapters.sql.sharing import SqlOwnership
+from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.time import HOUR_MS
@@ -289,6 +290,46 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
     assert asked(emptied_postgres, valid) == [(True,)]
     listed = await store.views.history(HistoryQuery(APP))
     assert [each.notification.id for each in listed] == [later.id, made.id]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_whoever_finds_a_schema_that_it_knows_waits_for_no_migration(ahead: int, emptied_postgres: str) -> None:
+    """A worker of the version before that is started again while the next one makes an index for an hour, say."""
+    found = f"{int(latest()) + ahead:04}"
+    with psycopg.connect(emptied_postgres, autocommit=True) as migrating:
+        migrating.execute(b"SELECT pg_advisory_lock(%d)" % MIGRATION_LOCK)
+        migrating.execute("UPDATE alembic_version SET version_num = %s", (found,))
+        try:
+            assert prepare(settings_of(emptied_postgres), START) == (found, found)
+        finally:
+            migrating.execute("UPDATE alembic_version SET version_num = %s", (latest(),))
+
+
+@pytest.mark.asyncio
+async def test_a_store_is_away_for_as_long_as_nobody_can_read_from_it(postgres_url: str) -> None:
+    """Writers have their connections; it recovers by itself once readers get one, too."""
+    store = SqlUnderTest(postgres_url.replace("//postgres@", "//reading@"))
+    made = "CREATE ROLE reading LOGIN CONNECTION LIMIT -1 IN ROLE pg_read_all_data, pg_write_all_data"
+    run_sql(postgres_url, "DROP ROLE IF EXISTS reading", made)
+    await store.open()
+    opened = store._opened.database
+    try:
+        run_sql(postgres_url, "ALTER ROLE reading CONNECTION LIMIT 1")
+        with pytest.raises(Unavailable):
+            await store.views.history(HistoryQuery(APP))
+        assert opened.state is StoreState.AWAY
+        with pytest.raises(psycopg.OperationalError):
+            await asyncio.to_thread(opened._writer.is_well)
+        assert opened.state is StoreState.AWAY
+        run_sql(postgres_url, "ALTER ROLE reading CONNECTION LIMIT -1")
+
+        async def recovered() -> bool:
+            return opened.state is StoreState.OK
+
+        await until(recovered, "it is back")
+        assert await store.views.history(HistoryQuery(APP)) == []
+    finally:
+        await store.close()
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -18,6 +18,9 @@ from waypost.domain.ids import SHARDS
 
 pytestmark = pytest.mark.engines
 
+NO_PROCESS = 1 << 23
+"""Above what Linux gives to any (proc(5), pid_max)."""
+
 
 @pytest.mark.asyncio
 async def test_who_delivers_nothing_knows_how_many_do(emptied_postgres: str) -> None:
@@ -132,6 +135,66 @@ async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres:
         assert (len(member.owned), member.version != version) == (SHARDS - 4, True)
     finally:
         await member.close()
+
+
+@pytest.mark.asyncio
+async def test_whoever_was_buried_by_others_becomes_a_member_anew(emptied_postgres: str) -> None:
+    """Before its next renewal it takes a share, borrows, or asks for a role: no surprise of the stage that does so."""
+    member = Membership(emptied_postgres, lambda _: None)
+    acts: list[Callable[[], Awaitable[object]]] = [
+        lambda: member.acquire(16),
+        lambda: member.borrow(range(8)),
+        lambda: member.acquire(16),
+    ]
+    try:
+        for act in acts:
+            await member.acquire(8)
+            before = member.member()
+            asked(emptied_postgres, "DELETE FROM member RETURNING id")
+            with pytest.raises(Unavailable):
+                await act()
+            assert (member.owned, member.member()) == (frozenset(), None)
+            assert len(await member.acquire(8)) == 8
+            assert member.member() not in (None, before)
+    finally:
+        await member.close()
+
+
+@pytest.mark.asyncio
+async def test_a_process_that_cannot_be_seen_from_here_is_alive_until_its_time_is_over(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another user, or behind ``ProtectProc=invisible``: the server's clock judges, or the supervisor of both."""
+    unseen, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("waypost.adapters.sql.postgres.membership.os.getpid", lambda: NO_PROCESS)
+        await unseen.acquire(40)
+    try:
+        assert len(await other.acquire(SHARDS)) == 24
+        other.ended(b"%d" % NO_PROCESS)
+        assert other._burying is not None
+        await other._burying
+        assert other.sharers() == 1
+        assert len(await other.acquire(SHARDS)) == 40
+        await unseen._renew()
+        assert unseen.owned == frozenset()
+    finally:
+        await asyncio.gather(unseen.close(), other.close())
+
+
+@pytest.mark.asyncio
+async def test_a_number_that_was_given_twice_is_not_taken_for_ones_own(emptied_postgres: str) -> None:
+    """A standby that was promoted may know nothing of the last members, and give their numbers again."""
+    first = Membership(emptied_postgres, lambda _: None)
+    try:
+        await first.acquire(8)
+        number = first.member()
+        asked(emptied_postgres, "UPDATE member SET started = started + 1 RETURNING id")
+        await first._renew()
+        assert first.member() not in (None, number)
+        assert first.owned == frozenset()
+    finally:
+        await first.close()
 
 
 def backend_of(member: Membership) -> int:
