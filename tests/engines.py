@@ -115,7 +115,8 @@ cassandra_joined = _alone("cassandra-three+joined", Cassandra)  # three that a f
 @pytest.fixture
 def postgres_pair(postgres_pair_alone: PostgresPair) -> PostgresPair:
     """A primary with a standby, both new: one test's failover is not the next one's beginning."""
-    postgres_pair_alone.anew()
+    if postgres_pair_alone.was_changed:
+        postgres_pair_alone.anew()
     return postgres_pair_alone
 
 

@@ -114,6 +114,7 @@ class PostgresPair(Postgres):
 
     def promote(self) -> None:
         """Make the standby a primary, which waits for nobody; return once it takes writes."""
+        self._changed.touch()
         told = subprocess.run(
             [*AS_OWNER, program("pg_ctl"), "promote", "-w", "-D", self.nodes[1].folder / "data"],
             cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
@@ -132,14 +133,25 @@ class PostgresPair(Postgres):
         self._tell(2, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
         self._await(1, "SELECT count(*) = 0 FROM pg_stat_replication")
 
+    @property
+    def was_changed(self) -> bool:
+        """Whether they are otherwise than they were first."""
+        return self._changed.exists() or not self.running()
+
     def anew(self) -> None:
         """Both as they were first, whatever became of them."""
         self.down()
+        self._changed.unlink(missing_ok=True)
         for node in self.nodes:
             shutil.rmtree(node.folder, ignore_errors=True)
         self.up()
 
+    @property
+    def _changed(self) -> Path:
+        return self.folder / "changed"
+
     def _tell(self, number: int, *statements: str) -> None:
+        self._changed.touch()
         for statement in statements:
             self._psql(number, statement)
 

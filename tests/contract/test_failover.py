@@ -11,6 +11,7 @@ from tests.contract.clock import START
 from tests.contract.sql import settings_of
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import InDoubt
+from waypost.adapters.sql.postgres.check import look
 from waypost.adapters.sql.postgres.connection import connect, of_primary
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import Durability
@@ -20,6 +21,26 @@ pytestmark = pytest.mark.engines
 
 ROW = "INSERT INTO reader (name, position) VALUES (?, ?)"
 FOUND = "SELECT name FROM reader ORDER BY name"
+
+
+def test_whoever_connects_gets_the_server_that_takes_writes(postgres_pair: PostgresPair) -> None:
+    """Of several hosts, standby first; who reads as well as who writes, asked for in the URL or not."""
+    primary, standby = postgres_pair.ports
+    for asks in ("", "?target_session_attrs=read-write", "?target_session_attrs=primary&connect_timeout=2"):
+        url = f"postgresql://postgres@127.0.0.1:{standby},127.0.0.1:{primary}/postgres{asks}"
+        for read_only in (False, True):
+            connection = connect(url, read_only=read_only)
+            assert connection.raw.info.port == primary
+            assert connection.execute("SHOW transaction_read_only").fetchone() == ("on" if read_only else "off",)
+            connection.close()
+
+
+def test_a_standby_that_nobody_waits_for_is_warned_of(postgres_pair: PostgresPair) -> None:
+    """What was answered in the moments before a failover would be lost; asked of the one that takes writes."""
+    warning = "1 standby(s), and synchronous_standby_names is empty"
+    assert warning in "".join(look(postgres_pair.url).notes())
+    postgres_pair.synchronous()
+    assert warning not in "".join(look(postgres_pair.url).notes())
 
 
 def test_a_commit_in_doubt_is_found_on_the_server_that_was_promoted(postgres_pair: PostgresPair) -> None:
@@ -51,25 +72,15 @@ def in_doubt_of(writer: PostgresWriter, name: str) -> None:
         ask = writer.connection.execute
 
         def answer_lost(sql: str, bound: tuple[object, ...] = ()) -> object:
-            ask(sql, bound)
-            raise psycopg.OperationalError("the connection is lost")
+            answer = ask(sql, bound)
+            if sql == "COMMIT":
+                raise psycopg.OperationalError("the connection is lost")
+            return answer
 
         writer.connection.execute = answer_lost  # type: ignore[method-assign, assignment]  # in this very moment
         with pytest.raises(InDoubt) as doubt:
             writer.commit()
         assert doubt.value.batch == 1
-
-
-def test_whoever_connects_gets_the_server_that_takes_writes(postgres_pair: PostgresPair) -> None:
-    """Of several hosts, standby first; who reads as well as who writes, asked for in the URL or not."""
-    primary, standby = postgres_pair.ports
-    for asks in ("", "?target_session_attrs=read-write", "?target_session_attrs=primary&connect_timeout=2"):
-        url = f"postgresql://postgres@127.0.0.1:{standby},127.0.0.1:{primary}/postgres{asks}"
-        for read_only in (False, True):
-            connection = connect(url, read_only=read_only)
-            assert connection.raw.info.port == primary
-            assert connection.execute("SHOW transaction_read_only").fetchone() == ("on" if read_only else "off",)
-            connection.close()
 
 
 def test_a_url_that_nobody_can_read_is_an_error_of_the_configuration() -> None:
