@@ -40,8 +40,8 @@ def settings_of(pair: PostgresPair, stack: str, redis_url: str, folder: Path) ->
     )
 
 
-async def failed_over(pair: PostgresPair, service: Service, load: Load) -> Kill:
-    """Kill the primary, promote the standby, and let callers go on; *after* includes what was in flight meanwhile."""
+async def failed_over(pair: PostgresPair, service: Service, load: Load) -> tuple[Kill, float]:
+    """Kill the primary, promote the standby, and let callers go on; and the seconds until one was served again."""
     before = time.time()
     await asyncio.to_thread(pair.kill)
     await asyncio.to_thread(pair.promote)
@@ -50,8 +50,10 @@ async def failed_over(pair: PostgresPair, service: Service, load: Load) -> Kill:
         return (await service.ask("GET", "/health/ready"))[0] == 200
 
     await until(is_ready, "it is ready again")
+    await load.grown(1)
+    away_s = round(time.time() - before, 1)
     await load.grown(60)
-    return Kill(before, time.time())
+    return Kill(before, time.time()), away_s
 
 
 @pytest.mark.survives("PostgreSQL failed over, synchronous standby", on="both stacks", so="no loss, nothing stuck")
@@ -67,12 +69,12 @@ async def test_a_failover_to_a_synchronous_standby_loses_nothing(
         load = Keyed(service, audience, rng)
         callers = asyncio.create_task(load.run(6, pause_s=0.02))
         await load.grown(100)
-        kill = await failed_over(postgres_pair, service, load)
+        kill, away_s = await failed_over(postgres_pair, service, load)
         load.stop()
         await callers
         result = await balance(service, load.ledger, kills=[kill])
         assert service.log("stage.failed") == []
-        survived(stack=stack, **result.row())
+        survived(stack=stack, **result.row(), away_s=away_s)
 
 
 @pytest.mark.long
@@ -95,7 +97,7 @@ async def test_a_failover_to_a_standby_that_is_behind_loses_what_came_after_and_
         await asyncio.to_thread(postgres_pair.fall_behind)
         await load.grown(60)
         behind = len(load.ledger.entries)
-        await failed_over(postgres_pair, service, load)
+        _, away_s = await failed_over(postgres_pair, service, load)
         load.stop()
         await callers
         lost = await nothing_stays_open(service, load.ledger)
@@ -106,7 +108,7 @@ async def test_a_failover_to_a_standby_that_is_behind_loses_what_came_after_and_
         twice = sum(n - 1 for tokens in copies.values() for n in tokens.values())
         freed = sum(each["count"] for each in service.log("leases.let_go"))
         row = {"accepted": len(load.ledger.entries), "lost": len(lost), "twice": twice}
-        survived(stack=stack, **row, accepted_while_behind=behind - len(kept), leases_let_go=freed)
+        survived(stack=stack, **row, away_s=away_s, accepted_while_behind=behind - len(kept), leases_let_go=freed)
 
 
 async def replayed(pair: PostgresPair) -> None:
