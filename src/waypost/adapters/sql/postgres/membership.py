@@ -19,7 +19,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from psycopg.errors import ForeignKeyViolation
@@ -27,43 +26,30 @@ from psycopg.errors import ForeignKeyViolation
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.postgres.connection import Numbers, PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.member_rows import (
+    ENDED,
+    FENCE,
+    JOIN,
+    LEASE_S,
+    LEAVE,
+    LET_GO,
+    OVER,
+    OWNED,
+    RENEW,
+    SHARERS,
+    TAKE,
+    TAKE_ROLE,
+    TAKE_THESE,
+    place,
+)
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
 
-LEASE_S = 10.0
-"""How long a process that is not heard of keeps what it owns."""
 RENEW_S = 2.0
 MARGIN_S = 2.0
 """It stops so long before its lease ends."""
 ROLE_PATIENCE_S = 1.0
 """How often a role is asked for that another process has."""
-
-_UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
-_JOIN = f"INSERT INTO member (place, pid, started, shares, until) VALUES (?, ?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
-_RENEW = f"UPDATE member SET until = {_UNTIL}, shares = ? WHERE id = ? AND started = ?"  # noqa: S608 - a constant
-_SHARERS = "SELECT count(*) FROM member WHERE shares AND until > clock_timestamp()"
-_OVER = "DELETE FROM member WHERE id IN (SELECT id FROM member WHERE until < clock_timestamp() FOR UPDATE SKIP LOCKED)"
-_ENDED = "DELETE FROM member WHERE place = ? AND pid = ANY(?)"
-_LEAVE = "DELETE FROM member WHERE id = ?"
-_TAKE = """\
-UPDATE ownership SET member = ? WHERE name = ANY(ARRAY(
-    SELECT name FROM ownership WHERE member IS NULL AND shard IS NOT NULL ORDER BY (shard + ?) % 64 LIMIT ?
-    FOR UPDATE SKIP LOCKED
-)) RETURNING shard
-"""
-_TAKE_THESE = """\
-UPDATE ownership SET member = ? WHERE name IN (
-    SELECT name FROM ownership WHERE member IS NULL AND shard = ANY(?) FOR UPDATE SKIP LOCKED
-) RETURNING shard
-"""
-_LET_GO = "UPDATE ownership SET member = NULL WHERE member = ? AND shard = ANY(?)"
-_TAKE_ROLE = """\
-INSERT INTO ownership (name, member) SELECT CAST(? AS text), id FROM member WHERE id = ?
-ON CONFLICT (name) DO UPDATE SET member = excluded.member
-WHERE ownership.member IS NULL OR ownership.member = excluded.member RETURNING name
-"""
-_FENCE = "SELECT id FROM member WHERE id = ? AND started = ? FOR SHARE"
-_OWNED = "SELECT shard FROM ownership WHERE member = ? AND shard IS NOT NULL"
 
 T = TypeVar("T")
 
@@ -117,9 +103,9 @@ class Membership:
 
     def fence(self, connection: Connection) -> frozenset[int]:
         """The shards that are this process's until the transaction of *connection* ends."""
-        if self._id is None or connection.execute(_FENCE, (self._id, self._mark)).fetchone() is None:
+        if self._id is None or connection.execute(FENCE, (self._id, self._mark)).fetchone() is None:
             return frozenset()
-        return frozenset(row[0] for row in connection.execute(_OWNED, (self._id,)).fetchall())
+        return frozenset(row[0] for row in connection.execute(OWNED, (self._id,)).fetchall())
 
     def ended(self, said: bytes) -> None:
         """Let everybody have what a process of this place owned: its supervisor saw it end, and says its number."""
@@ -130,7 +116,7 @@ class Membership:
     async def _bury_ended(self) -> None:
         def bury(connection: PostgresConnection) -> int:
             self._bury(connection)
-            sharers: int = connection.execute(_SHARERS).fetchone()[0]
+            sharers: int = connection.execute(SHARERS).fetchone()[0]
             return sharers
 
         with contextlib.suppress(Unavailable):  # whoever looks for free shards next does it
@@ -167,7 +153,7 @@ class Membership:
 
         def take(connection: PostgresConnection) -> frozenset[int]:
             self._bury(connection)
-            rows = connection.execute(_TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
+            rows = connection.execute(TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
             return frozenset(row[0] for row in rows)
 
         async with self._changing:
@@ -194,7 +180,7 @@ class Membership:
         member = self._id
 
         def take(connection: PostgresConnection) -> bool:
-            return connection.execute(_TAKE_ROLE, (f"role-{name}", member)).fetchone() is not None
+            return connection.execute(TAKE_ROLE, (f"role-{name}", member)).fetchone() is not None
 
         is_taken = await self._run_as_member(take) and member == self._id  # what a member had goes with it
         if is_taken:
@@ -216,7 +202,7 @@ class Membership:
             await self.on_close()
         if self._id is not None:
             with contextlib.suppress(Unavailable):  # the row ends by itself
-                await self._run(lambda connection: connection.execute(_LEAVE, (self._id,)))
+                await self._run(lambda connection: connection.execute(LEAVE, (self._id,)))
         self._id, self._shards, self._valid_until_s = None, frozenset(), 0.0
         await asyncio.to_thread(self._thread.shutdown)
         if self._connection is not None:
@@ -225,22 +211,22 @@ class Membership:
     async def _let_go(self, shards: frozenset[int]) -> None:
         """Others may have *shards* now; where the server is away, with the next renewal."""
         async with self._changing:
-            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(shards))))
+            await self._run(lambda connection: connection.execute(LET_GO, (self._id, Numbers(shards))))
 
     def _take_free(self, wanted: int, connection: PostgresConnection) -> list[int]:
         self._bury(connection)
         if wanted <= 0:
             return []
         start = os.getpid() * 7 % SHARDS  # processes that start together do not all want the same
-        return [row[0] for row in connection.execute(_TAKE, (self._id, start, wanted)).fetchall()]
+        return [row[0] for row in connection.execute(TAKE, (self._id, start, wanted)).fetchall()]
 
     def _bury(self, connection: PostgresConnection) -> None:
         """Delete who is gone. After an outage of the server everybody has a lease's time to be heard of first."""
         if _now_s() - self._unbroken_since_s > LEASE_S:
-            connection.execute(_OVER)
+            connection.execute(OVER)
         ended = list(self._ended)
         if ended:
-            connection.execute(_ENDED, (_place(), Numbers(ended)))
+            connection.execute(ENDED, (place(), Numbers(ended)))
             self._ended.difference_update(ended)
 
     async def _join(self) -> None:
@@ -253,11 +239,11 @@ class Membership:
 
     async def _join_now(self) -> None:
         asked_s = _now_s()
-        me = (_place(), os.getpid(), self._mark, self._shares)
+        me = (place(), os.getpid(), self._mark, self._shares)
 
         def join(connection: PostgresConnection) -> tuple[int, int]:
-            member = connection.execute(_JOIN, me).fetchone()[0]
-            return member, connection.execute(_SHARERS).fetchone()[0]
+            member = connection.execute(JOIN, me).fetchone()[0]
+            return member, connection.execute(SHARERS).fetchone()[0]
 
         self._id, self._sharers = await self._run(join)
         self._unbroken_since_s = asked_s
@@ -276,12 +262,12 @@ class Membership:
             return
 
         def renew(connection: PostgresConnection) -> tuple[bool, frozenset[int], int]:
-            still = connection.execute(_RENEW, (self._shares, member, self._mark)).rowcount > 0
-            owned = frozenset(row[0] for row in connection.execute(_OWNED, (member,)).fetchall())
+            still = connection.execute(RENEW, (self._shares, member, self._mark)).rowcount > 0
+            owned = frozenset(row[0] for row in connection.execute(OWNED, (member,)).fetchall())
             unknown = owned - self._shards - self._borrowed
             if unknown:
-                connection.execute(_LET_GO, (member, Numbers(unknown)))
-            return still, owned, connection.execute(_SHARERS).fetchone()[0]
+                connection.execute(LET_GO, (member, Numbers(unknown)))
+            return still, owned, connection.execute(SHARERS).fetchone()[0]
 
         still, owned, sharers = await self._run(renew)
         if self._valid_until_s < asked_s:
@@ -349,12 +335,3 @@ _HELD = float("inf")
 def _now_s() -> float:
     """Goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _place() -> str:
-    """Where process ids mean the same: this boot of the machine, and this container.
-
-    Not in the words of the versions that judged those of their own place by ``/proc``.
-    """
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{os.readlink('/proc/self/ns/pid')} of {boot}"
