@@ -9,10 +9,11 @@ import pytest
 from scripts.services.postgres import PostgresPair
 from tests.contract.clock import START
 from tests.contract.sql import settings_of
+from tests.engines import run_sql
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.postgres.check import look
-from waypost.adapters.sql.postgres.connection import connect, of_primary
+from waypost.adapters.sql.postgres.connection import _Bounded, connect, of_primary
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import Durability
 from waypost.domain.errors import ConfigurationError
@@ -62,6 +63,35 @@ def test_a_commit_in_doubt_is_found_on_the_server_that_was_promoted(postgres_pai
             assert writer.was_committed(1) is expected
             assert writer.connection.execute(FOUND).fetchall() == [("kept",)]
         writer.close()
+
+
+def test_nothing_is_answered_that_no_standby_has(postgres_pair: PostgresPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only one is away: the commit stays in doubt, and nothing comes after it, until somebody ends the waiting."""
+    settings = msgspec.structs.replace(settings_of(postgres_pair.url), durability=Durability.POWER, lock_timeout_s=0.1)
+    prepare(settings, START)
+    postgres_pair.synchronous()
+    postgres_pair.kill(2)
+    monkeypatch.setattr(_Bounded, "answer_timeout_s", 0.5)
+    writer = PostgresWriter(settings)
+    with writer.turn(0):
+        writer.begin(durable=True, ordered=False)
+        writer.connection.execute(ROW, ("waits", 1))
+        with pytest.raises(InDoubt):
+            writer.commit()
+    with writer.turn(0):
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            writer.was_committed(1)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            writer.begin(durable=True, ordered=False)
+    run_sql(postgres_pair.url_of(1), "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+    monkeypatch.undo()
+    settled = PostgresWriter(msgspec.structs.replace(settings, lock_timeout_s=3.0))
+    settled._nonce = writer._nonce
+    with settled.turn(0):
+        assert settled.was_committed(1) is True
+        assert settled.connection.execute(FOUND).fetchall() == [("waits",)]
+    for each in (writer, settled):
+        each.close()
 
 
 def in_doubt_of(writer: PostgresWriter, name: str) -> None:
