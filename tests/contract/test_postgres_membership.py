@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
+from waypost.adapters.sql.faults import Fault
 from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.peers import NotifyPeers
@@ -135,6 +136,28 @@ async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres:
         assert (len(member.owned), member.version != version) == (SHARDS - 4, True)
     finally:
         await member.close()
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_is_lost_alone_is_no_server_that_is_away(emptied_postgres: str) -> None:
+    """As those to the primary of before, when its standby was promoted: nobody is refused for them."""
+    faults: list[Fault] = []
+    member, peers = Membership(emptied_postgres, faults.append), NotifyPeers(emptied_postgres, None, faults.append)
+    try:
+        await member.acquire(8)
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(member)}, 5000)")
+        with pytest.raises(Unavailable):
+            await member.acquire(16)
+        assert len(await member.acquire(16)) == 8
+        assert await asyncio.to_thread(peers._told, ["me topic "])
+        assert peers._telling is not None
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({peers._telling.raw.info.backend_pid}, 5000)")
+        peers._untold = {"me topic ": None}
+        await asyncio.to_thread(peers._tell)
+        assert faults == []
+    finally:
+        await member.close()
+        await peers.stop()
 
 
 @pytest.mark.asyncio

@@ -303,18 +303,28 @@ class Membership:
 
     def _act(self, act: Callable[[PostgresConnection], T]) -> T:
         try:
-            if self._connection is None or self._connection.raw.closed:
-                self._connection = connect(self._url)
-            return act(self._connection)
+            return act(self._connected())
         except Exception as error:
             fault = fault_of(error)
             if fault is Fault.OPERATION:
                 raise
             if fault is Fault.LOST:
-                self._report(fault)
-                if self._connection is not None:
-                    self._connection.close()
+                self._look_for_server()
             raise refusal(fault) from error
+
+    def _connected(self) -> PostgresConnection:
+        if self._connection is None or self._connection.raw.closed:
+            self._connection = connect(self._url)
+        return self._connection
+
+    def _look_for_server(self) -> None:
+        """Say that it is away, unless it was this connection alone that was lost, as to a server that was replaced."""
+        if self._connection is not None:
+            self._connection.close()
+        try:
+            self._connected()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the act has failed already
+            self._report(fault_of(error))
 
 
 class Borrowed:
