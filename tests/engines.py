@@ -17,7 +17,7 @@ import pytest
 
 from scripts.services.cassandra import Cassandra
 from scripts.services.kafka import Kafka
-from scripts.services.postgres import Postgres
+from scripts.services.postgres import Postgres, PostgresPair
 from scripts.services.redis import Redis, RedisCluster, RedisSentinel
 from scripts.services.service import Missing, Service
 from scripts.services.shared import BASE, Shared, kept
@@ -101,6 +101,7 @@ redis_server = _shared("redis", Redis)  # redis_url
 kafka = _shared("kafka", Kafka)  # kafka_bootstrap and kafka_prefix
 cassandra = _shared("cassandra", Cassandra)  # cassandra_hosts and cassandra_keyspace
 postgres_alone = _alone("postgres+alone", Postgres)
+postgres_pair_alone = _alone("postgres-pair", PostgresPair)  # tests use postgres_pair
 redis_alone = _alone("redis+alone", Redis)
 kafka_alone = _alone("kafka+alone", Kafka)
 cassandra_alone = _alone("cassandra+alone", Cassandra)
@@ -109,6 +110,14 @@ redis_sentinel = _alone("redis-sentinel", RedisSentinel)
 kafka_three = _alone("kafka-three", Kafka)
 cassandra_three = _alone("cassandra-three", Cassandra)
 cassandra_joined = _alone("cassandra-three+joined", Cassandra)  # three that a fourth joins
+
+
+@pytest.fixture
+def postgres_pair(postgres_pair_alone: PostgresPair) -> PostgresPair:
+    """A primary with a standby, both new: one test's failover is not the next one's beginning."""
+    if postgres_pair_alone.was_changed:
+        postgres_pair_alone.anew()
+    return postgres_pair_alone
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,14 @@ from typing import Final
 
 from scripts.services.cassandra import Cassandra
 from scripts.services.kafka import Kafka
-from scripts.services.postgres import Postgres
+from scripts.services.postgres import Postgres, PostgresPair
 from scripts.services.redis import Redis, RedisCluster, RedisSentinel
 from scripts.services.service import STATE, Broken, Missing, Service
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SHAPES: Final[dict[str, tuple[type[Service], int]]] = {
     "postgres": (Postgres, 1),
+    "postgres-pair": (PostgresPair, 2),
     "redis": (Redis, 1),
     "kafka": (Kafka, 1),
     "cassandra": (Cassandra, 1),

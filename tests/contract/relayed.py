@@ -19,6 +19,7 @@ from waypost.adapters.redis.broker import RedisBroker
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.held import Comparison, Held
 from waypost.adapters.sql.relayed.lease import Part
 from waypost.adapters.sql.relayed.relay import CLAIM, Claim
 from waypost.adapters.sql.relayed.relaying import Relay, Topics
@@ -42,6 +43,7 @@ class CarriedUnderTest(SqlUnderTest):
         super().__init__(url)
         self._settings = msgspec.structs.replace(self._settings, durability=Durability.POWER)  # as it must be
         self.relays: dict[int, Relay] = {}
+        self._held: dict[int, Held] = {}
 
     async def reader(self) -> Broker:
         """The broker as one more worker has it."""
@@ -63,14 +65,17 @@ class CarriedUnderTest(SqlUnderTest):
         for stored in await super().open_workers(count):
             store = self._workers.pop(id(stored))
             topics = await self.topics()
-            relay = Relay(store, topics, OutboxSettings(), self.clock)
+            relay, held = Relay(store, topics, OutboxSettings(), self.clock), Held()
             if topics.notifications is topics.deliveries:
-                worker = Relayed(RelayedWork(store, topics.deliveries, relay, self.clock), self)
+                worker = Relayed(RelayedWork(store, topics.deliveries, relay, self.clock, held), self)
             else:
-                routes = RelayedWork(store, topics.notifications, relay, self.clock, Part.WHOLE)
-                worker = Relayed(RelayedWork(store, topics.deliveries, relay, self.clock, Part.TARGETS), self, routes)
+                routes = RelayedWork(store, topics.notifications, relay, self.clock, held, Part.WHOLE)
+                worker = Relayed(
+                    RelayedWork(store, topics.deliveries, relay, self.clock, held, Part.TARGETS), self, routes
+                )
             self._workers[id(worker)] = store
             self.relays[id(worker)] = relay
+            self._held[id(worker)] = held
             workers.append(worker)
         return workers
 
@@ -97,6 +102,21 @@ class CarriedUnderTest(SqlUnderTest):
         claimed = await store.database.commits.submit(CLAIM, Claim(member, 100))
         if publish:
             await relay._publish(claimed)
+
+    def member_of(self, worker: Work) -> int:
+        """The number of its member."""
+        member = self._workers[id(worker)].member()
+        assert member is not None
+        return member
+
+    def held_by(self, worker: Work) -> set[tuple[NotificationId, int]]:
+        """What it knows that it has."""
+        return {(one, n) for (_, one), parts in self._held[id(worker)]._parts.items() for n in parts}
+
+    async def compare(self, worker: Work) -> int:
+        """Let a worker compare what it has with what the store says; how much it let go of."""
+        store = self._workers[id(worker)]
+        return await Comparison(store.database, store.member, self._held[id(worker)], lambda: None).compare()
 
     async def crash(self, worker: Work) -> None:
         """What it claimed, leased or read from the broker is found by the others."""

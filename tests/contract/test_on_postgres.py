@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-import msgspec
 import psycopg
 import pytest
 import pytest_asyncio
@@ -22,11 +21,11 @@ from tests.journeys.harness import until
 from tests.proxy import before
 from waypost.adapters.sql import accept, cases, devices, lease, release, straight
 from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.engine import Connection, InDoubt
+from waypost.adapters.sql.engine import Connection
+from waypost.adapters.sql.migrations import latest
 from waypost.adapters.sql.postgres.connection import connect
-from waypost.adapters.sql.postgres.engine import PostgresEngine
+from waypost.adapters.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine
 from waypost.adapters.sql.postgres.statements import over_list, translated
-from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
@@ -212,21 +211,6 @@ async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store
     assert [each.first_id for each in answers if isinstance(each, Duplicate)] == accepted
 
 
-def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -> None:
-    """The transaction that had begun by then is given up: the next one is not inside of it."""
-    settings = msgspec.structs.replace(settings_of(emptied_postgres), lock_timeout_s=0.1)
-    first, second = PostgresWriter(settings), PostgresWriter(settings)
-    with first.turn(0), second.turn(0):
-        first.begin(durable=True, ordered=True)
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            second.begin(durable=True, ordered=True)
-        first.rollback()
-        second.begin(durable=True, ordered=True)
-        second.commit()
-    first.close()
-    second.close()
-
-
 @pytest.mark.asyncio
 async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_anything_is_waited_for(
     postgres: Postgres, emptied_postgres: str
@@ -287,7 +271,7 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
     prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
-    assert sorted(str(found) for found, _ in prepared) == ["0007", *[prepared[0][1]] * 3]
+    assert sorted(str(found) for found, _ in prepared) == ["0007", *[latest()] * 3]
     names = "'notification_of_app'::regclass, 'notification_due_of_app'::regclass, 'receipt_due_of_app'::regclass"
     valid = f"SELECT indisvalid FROM pg_index WHERE indexrelid IN ({names})"  # noqa: S608 - names of ours
     assert asked(emptied_postgres, valid) == [(True,)] * 3
@@ -295,31 +279,17 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
     assert [each.notification.id for each in listed] == [later.id, made.id]
 
 
-@pytest.mark.parametrize("durable", [True, False])
-def test_a_commit_whose_connection_is_lost_can_be_asked_for(durable: bool, emptied_postgres: str) -> None:
-    writer = PostgresWriter(settings_of(emptied_postgres))
-    assert writer.is_well()
-    writer.begin(durable=durable, ordered=True)
-    writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
-    pid = writer.connection.raw.info.backend_pid
-    ask = writer.connection.execute
-
-    def lost(sql: str, bound: tuple[object, ...] = ()) -> object:
-        if sql == "COMMIT":
-            asked(emptied_postgres, f"SELECT pg_terminate_backend({pid}, 5000)")
-        return ask(sql, bound)
-
-    writer.connection.execute = lost  # type: ignore[method-assign, assignment]  # the server goes in this very moment
-    with pytest.raises(InDoubt) as doubt:
-        writer.commit()
-    with writer.turn(1.0):
-        assert writer.was_committed(doubt.value.transaction) is False
-        writer.begin(durable=durable, ordered=False)
-        writer.connection.execute("INSERT INTO reader (name, position) VALUES (?, ?)", ("r", 1))
-        (transaction,) = writer.connection.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()
-        writer.commit()
-        assert writer.was_committed(transaction) is True
-    writer.close()
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_whoever_finds_a_schema_that_it_knows_waits_for_no_migration(ahead: int, emptied_postgres: str) -> None:
+    """A worker of the version before that is started again while the next one makes an index for an hour, say."""
+    found = f"{int(latest()) + ahead:04}"
+    with psycopg.connect(emptied_postgres, autocommit=True) as migrating:
+        migrating.execute(b"SELECT pg_advisory_lock(%d)" % MIGRATION_LOCK)
+        migrating.execute("UPDATE alembic_version SET version_num = %s", (found,))
+        try:
+            assert prepare(settings_of(emptied_postgres), START) == (found, found)
+        finally:
+            migrating.execute("UPDATE alembic_version SET version_num = %s", (latest(),))
 
 
 @pytest.mark.asyncio

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
-from tests.contract.bench import APP, Bench, again, notification, sent, targets
+from tests.contract.bench import APP, Bench, again, intent, notification, sent, targets
 from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
 from tests.engines import beside, run_sql
@@ -20,12 +20,13 @@ from tests.journeys.harness import until
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.sql.relayed import resting
 from waypost.adapters.sql.relayed.adopt import adopt
+from waypost.adapters.sql.relayed.lease import LEASE, Wanted
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.adapters.sql.relayed.relaying import Relay
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale, TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
@@ -116,6 +117,43 @@ async def test_what_was_settled_is_over_also_if_the_server_crashes_at_once(
     finally:
         await stack.close()
         run_sql(postgres_alone.url, "ALTER SYSTEM RESET wal_writer_delay")
+
+
+async def test_a_lease_that_its_worker_knows_nothing_of_is_let_go_of(stack: RelayedUnderTest) -> None:
+    """As a failover brings it back that lost the settle; what is under way, routed or not, stays its worker's."""
+    bench, other = await benches(stack, 2)
+    lost = await bench.accepted()
+    member = stack.member_of(bench.worker)
+    wanted = Wanted(member, Lane.NORMAL, (lost.id,), bench.now, 1)
+    await stack.database_of(bench.worker).commits.submit(LEASE, wanted)
+    whole, routed = await bench.accepted(user="bob"), await bench.accepted(user="eve")
+    lease = await bench.take()
+    items = {item.notification.id: item for item in lease.items}
+    assert set(items) == {whole.id, routed.id}
+    await bench.settle_first(lease, items[routed.id], 2, sent(0, bench.now))
+    assert await stack.compare(bench.worker) == 1
+    assert await stack.compare(bench.worker) == 0
+    assert await other.leasable() == [lost.id]
+    assert await bench.settle_rest(lease, items[routed.id], sent(1, bench.now)) == []
+    assert await bench.settle_first(lease, items[whole.id], 1, sent(0, bench.now)) == []
+    assert await bench.status(routed) is await bench.status(whole) is NotificationStatus.SENT
+
+
+async def test_what_is_done_with_is_not_remembered(stack: RelayedUnderTest) -> None:
+    """However it ends: sent, to be tried again, given back, over before any target, settled by somebody else."""
+    (bench,) = await benches(stack, 1)
+    for n in range(5):
+        await bench.accepted(user=f"user-{n}", guarantee=Guarantee.AT_MOST_ONCE if n == 4 else Guarantee.AT_LEAST_ONCE)
+    lease = await bench.take()
+    one, two, three, four, five = lease.items
+    await bench.settle_first(lease, one, 1, sent(0, bench.now))
+    await bench.settle_first(lease, two, 2, again(0, bench.now), sent(1, bench.now))
+    await bench.settle(lease, Settled(three.notification, given_back=True))
+    await bench.settle(lease, Settled(four.notification, verdict=NotificationStatus.EXPIRED))
+    await bench.settle_first(lease, five, 1, intent(0, bench.now))
+    assert stack.held_by(bench.worker) == {(five.notification.id, 0)}
+    await bench.settle_rest(lease, five, sent(0, bench.now))
+    assert stack.held_by(bench.worker) == set()
 
 
 async def test_several_relays_publish_each_entry_once(stack: RelayedUnderTest) -> None:

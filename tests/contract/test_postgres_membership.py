@@ -12,14 +12,19 @@ import pytest
 
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
+from waypost.adapters.sql.faults import Fault
 from waypost.adapters.sql.postgres import membership
 from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
-from waypost.adapters.sql.postgres.membership import LEASE_S, MARGIN_S, Membership
+from waypost.adapters.sql.postgres.member_rows import LEASE_S
+from waypost.adapters.sql.postgres.membership import MARGIN_S, Membership
 from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
 
 pytestmark = pytest.mark.engines
+
+NO_PROCESS = 1 << 23
+"""Above what Linux gives to any (proc(5), pid_max)."""
 
 
 @pytest.mark.asyncio
@@ -135,6 +140,88 @@ async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres:
         assert (len(member.owned), member.version != version) == (SHARDS - 4, True)
     finally:
         await member.close()
+
+
+@pytest.mark.asyncio
+async def test_a_connection_that_is_lost_alone_is_no_server_that_is_away(emptied_postgres: str) -> None:
+    """As those to the primary of before, when its standby was promoted: nobody is refused for them."""
+    faults: list[Fault] = []
+    member, peers = Membership(emptied_postgres, faults.append), NotifyPeers(emptied_postgres, None, faults.append)
+    try:
+        await member.acquire(8)
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({backend_of(member)}, 5000)")
+        with pytest.raises(Unavailable):
+            await member.acquire(16)
+        assert len(await member.acquire(16)) == 8
+        assert await asyncio.to_thread(peers._told, ["me topic "])
+        assert peers._telling is not None
+        asked(emptied_postgres, f"SELECT pg_terminate_backend({peers._telling.raw.info.backend_pid}, 5000)")
+        peers._untold = {"me topic ": None}
+        await asyncio.to_thread(peers._tell)
+        assert faults == []
+    finally:
+        await member.close()
+        await peers.stop()
+
+
+@pytest.mark.asyncio
+async def test_whoever_was_buried_by_others_becomes_a_member_anew(emptied_postgres: str) -> None:
+    """Before its next renewal it takes a share, borrows, or asks for a role: no surprise of the stage that does so."""
+    member = Membership(emptied_postgres, lambda _: None)
+    acts: list[Callable[[], Awaitable[object]]] = [
+        lambda: member.acquire(16),
+        lambda: member.borrow(range(8)),
+        lambda: member.acquire(16),
+    ]
+    try:
+        for act in acts:
+            await member.acquire(8)
+            before = member.member()
+            asked(emptied_postgres, "DELETE FROM member RETURNING id")
+            with pytest.raises(Unavailable):
+                await act()
+            assert (member.owned, member.member()) == (frozenset(), None)
+            assert len(await member.acquire(8)) == 8
+            assert member.member() not in (None, before)
+    finally:
+        await member.close()
+
+
+@pytest.mark.asyncio
+async def test_a_process_that_cannot_be_seen_from_here_is_alive_until_its_time_is_over(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another user, or behind ``ProtectProc=invisible``: the server's clock judges, or the supervisor of both."""
+    unseen, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("waypost.adapters.sql.postgres.membership.os.getpid", lambda: NO_PROCESS)
+        await unseen.acquire(40)
+    try:
+        assert len(await other.acquire(SHARDS)) == 24
+        other.ended(b"%d" % NO_PROCESS)
+        assert other._burying is not None
+        await other._burying
+        assert other.sharers() == 1
+        assert len(await other.acquire(SHARDS)) == 40
+        await unseen._renew()
+        assert unseen.owned == frozenset()
+    finally:
+        await asyncio.gather(unseen.close(), other.close())
+
+
+@pytest.mark.asyncio
+async def test_a_number_that_was_given_twice_is_not_taken_for_ones_own(emptied_postgres: str) -> None:
+    """A standby that was promoted may know nothing of the last members, and give their numbers again."""
+    first = Membership(emptied_postgres, lambda _: None)
+    try:
+        await first.acquire(8)
+        number = first.member()
+        asked(emptied_postgres, "UPDATE member SET started = started + 1 RETURNING id")
+        await first._renew()
+        assert first.member() not in (None, number)
+        assert first.owned == frozenset()
+    finally:
+        await first.close()
 
 
 def backend_of(member: Membership) -> int:

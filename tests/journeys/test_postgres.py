@@ -7,14 +7,16 @@ import random
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from scripts.services.postgres import Postgres
 from tests.engines import beside, run_sql
 from tests.journeys.balance import balance
-from tests.journeys.harness import Kill, Service, running
+from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import called
 from tests.survival import Survived
+from waypost.adapters.sql.postgres.engine import MIGRATION_LOCK
 
 IN_A_ROW = 20
 
@@ -55,6 +57,26 @@ async def test_a_service_outlives_its_workers_and_its_database(
         result = await balance(service, load.ledger, kills=kills)
         refused = sum(load.ledger.refusals.values())
         survived(**result.row(), refused=refused, stale=len(service.log("settle.stale")))
+
+
+@pytest.mark.asyncio
+async def test_a_worker_killed_during_a_long_migration_comes_back(postgres_url: str, tmp_path: Path) -> None:
+    """Another version makes an index, say; the dead one is buried as soon as its supervisor has seen it end."""
+    store = {"url": postgres_url, "run_dir": str(tmp_path / "run")}
+    async with running(tmp_path, workers=2, store=store) as service:
+        with psycopg.connect(postgres_url, autocommit=True) as migrating:
+            migrating.execute(b"SELECT pg_advisory_lock(%d)" % MIGRATION_LOCK)
+            dead = service.worker_pids()[0]
+            await service.kill(dead)
+            found = "SELECT until > clock_timestamp() FROM member WHERE pid = %s"
+            while row := migrating.execute(found, (dead,)).fetchone():
+                assert row == (True,), "it was taken for dead by the clock alone"
+                await asyncio.sleep(0)
+
+            async def is_back() -> bool:
+                return len(service.log("process.ready")) == 3
+
+            await until(is_back, "it is back")
 
 
 async def all_refused(service: Service) -> None:

@@ -9,6 +9,10 @@ Answerer = Callable[[bytes], bytes | None]
 """Called on the event loop with a question's body; None is silence."""
 
 
+PROCESS_ENDED = "ended"
+"""Told by the supervisor when it saw a process end; the body is its number."""
+
+
 class Peers(Protocol):
     """Small messages between the workers of one supervisor; with one worker there is nobody to talk to."""
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from waypost.domain.errors import ConfigurationError
+from waypost.ports.peers import PROCESS_ENDED
 from waypost.runtime.board import Board, WorkerState
 from waypost.runtime.hangup import hangups_are_heeded
 from waypost.runtime.peers import send_to
@@ -162,13 +163,15 @@ class Supervisor:
         self._telemetry.event(
             Event.WORKER_DIED, slot=slot, pid=child.process.pid, status=child.process.returncode, noted=noted
         )
-        self._on_death(child.process.pid)
+        pid = child.process.pid
+        self._on_death(pid)
         child.process = None
         short = now_s - child.started_s < SHORT_LIFE_S
         child.backoff_s = min(max(child.backoff_s * 2, 0.1), BACKOFF_CAP_S) if short else 0.0
         child.not_before_s = now_s + child.backoff_s
         for other, (_, outbox) in enumerate(self._pairs):
             if other != slot:
+                send_to(outbox, PROCESS_ENDED, b"%d" % pid)
                 send_to(outbox, SHARDS_TOPIC)
 
     def _kill_frozen(self, now_s: float) -> None:

@@ -29,6 +29,7 @@ class Event(Enum):
     DELIVERY_RESUMED = ("delivery.resumed", Level.INFO)
     SHARDS_TAKEN = ("shards.taken", Level.INFO)
     SHARDS_HANDED_OVER = ("shards.handed_over", Level.INFO)
+    LEASES_LET_GO = ("leases.let_go", Level.WARNING)
     NOTIFICATION_PROCESSED = ("notification.processed", Level.DEBUG)
     NOTIFICATION_POISON = ("notification.poison", Level.ERROR)
     SETTLE_STALE = ("settle.stale", Level.WARNING)

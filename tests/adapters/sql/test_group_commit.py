@@ -72,7 +72,7 @@ async def test_nobody_is_answered_before_the_commit(
 
 
 @pytest.mark.parametrize(
-    ("lost", "was_committed"), [(OSError(5, "failed"), False), (InDoubt("1"), False), (InDoubt("1"), True)]
+    ("lost", "was_committed"), [(OSError(5, "failed"), False), (InDoubt(1), False), (InDoubt(1), True)]
 )
 async def test_an_outcome_outlives_a_commit_that_fails_or_is_lost(
     open_at: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: Exception, was_committed: bool

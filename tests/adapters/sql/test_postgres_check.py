@@ -38,6 +38,12 @@ def test_what_loses_work_is_a_problem(fields: dict[str, object], workers: int, w
     assert bool(problems) is (word is not None)
 
 
+@pytest.mark.parametrize("default", ["off", "local", "remote_write"])
+def test_a_default_that_is_not_kept_to_is_said(default: str) -> None:
+    (note,) = msgspec.structs.replace(SAFE, synchronous_commit=default).notes()
+    assert note == f"synchronous_commit is {default} by default: turned on for what is answered"
+
+
 @pytest.fixture
 def postgres_unsafe(postgres_alone: Postgres) -> Iterator[Postgres]:
     """All that a running server can be told."""

@@ -93,11 +93,11 @@ class Busy(Exception):
 
 
 class InDoubt(Exception):
-    """The connection was lost in COMMIT; *transaction* is what to ask for when the store is back."""
+    """The connection was lost in COMMIT; *batch* is what to ask for when the store is back."""
 
-    def __init__(self, transaction: str) -> None:
+    def __init__(self, batch: int) -> None:
         super().__init__("the connection was lost while it committed")
-        self.transaction = transaction
+        self.batch = batch
 
 
 class Writer(Protocol):
@@ -124,8 +124,8 @@ class Writer(Protocol):
         """Undo what was begun, if anything; it raises nothing."""
         ...
 
-    def was_committed(self, transaction: str) -> bool | None:
-        """What became of one that was in doubt; None while it is still open."""
+    def was_committed(self, batch: int) -> bool:
+        """What became of the last transaction, which was in doubt; Busy or what the engine raises while it is open."""
         ...
 
     def is_well(self) -> bool:

@@ -34,7 +34,7 @@ _Answer = tuple[asyncio.Future[Any], Any]
 class _InDoubt(NamedTuple):
     """A commit of which nobody knows whether it was made; who is not patient was refused."""
 
-    transaction: str
+    batch: int
     waiting: list[Queued]
     answers: list[_Answer]
     """What *waiting* is told if it was."""
@@ -174,10 +174,7 @@ class GroupCommit:
 
     def _resolve_doubt(self, doubt: _InDoubt) -> None:
         """Ask what became of the commit during which the connection was lost."""
-        was_committed = self._writer.was_committed(doubt.transaction)
-        if was_committed is None:
-            raise TimeoutError("the lost connection's transaction is still open")
-        if was_committed:
+        if self._writer.was_committed(doubt.batch):
             self._answers += doubt.answers
         else:
             self._queue.put_first(doubt.waiting)
@@ -219,7 +216,7 @@ class GroupCommit:
         except InDoubt as lost:
             patient = [queued for queued in batch if queued.kind.patient]
             waits = {queued.future for queued in patient}
-            self._in_doubt = _InDoubt(lost.transaction, patient, [each for each in answers if each[0] in waits])
+            self._in_doubt = _InDoubt(lost.batch, patient, [each for each in answers if each[0] in waits])
             raise
         except BaseException:
             self._writer.rollback()

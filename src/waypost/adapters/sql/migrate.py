@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 
 from waypost.adapters.sql.connection import dbapi
+from waypost.adapters.sql.migrations import is_known
 from waypost.domain.errors import StorageBroken
 
 _SCRIPTS = Path(__file__).with_name("migrations")
@@ -38,15 +39,12 @@ def sqlite_engine(database: Path) -> Engine:
 def migrate(engine: Engine) -> tuple[str | None, str]:
     """Run the missing revisions and name the revisions before and after; the caller sees to it that nobody else does.
 
-    One migration more than this program knows it lives with, as it does where that comes while it runs: a worker that
-    is started again amid an upgrade goes on. StorageBroken where the database is of a newer version than that.
+    StorageBroken where the database is of a newer version than this one lives with.
     """
     config, scripts, head = _history()
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
-        if found == head:
-            return found, head
-        if found == f"{int(head) + 1:04}":
+        if found is not None and is_known(found):
             return found, found
         if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
             raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")

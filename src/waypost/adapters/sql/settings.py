@@ -27,7 +27,7 @@ class SqlSettings(Struct, frozen=True):
 
     url: str
     """Where everything is kept; a relative SQLite file lies beside the configuration file. With `postgresql://` put the
-    password into `${ENV}`."""
+    password into `${ENV}`, and name every host that may be the primary."""
     run_dir: str = "waypost.run"
     """On PostgreSQL the folder of what the workers of one machine share (locks, counters); with SQLite it lies beside
     the database."""

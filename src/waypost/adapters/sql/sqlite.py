@@ -62,9 +62,9 @@ class SqliteWriter:
             with contextlib.suppress(Exception):  # the first error is the one to tell
                 self.connection.execute("ROLLBACK")
 
-    def was_committed(self, transaction: str) -> bool | None:
+    def was_committed(self, batch: int) -> bool:
         """Nothing is ever in doubt: the log is a file."""
-        raise NotImplementedError(transaction)
+        raise NotImplementedError(batch)
 
     def is_well(self) -> bool:
         """See Writer."""

@@ -7,3 +7,12 @@ def latest() -> str:
     """The revision of today's schema."""
     versions = Path(__file__).with_name("versions")
     return max(path.name.partition("_")[0] for path in versions.glob("[0-9]*.py"))
+
+
+def is_known(found: str) -> bool:
+    """Whether this version works with revision *found* as it is: its own, or the one after it.
+
+    The latter comes while it runs, and a worker that is started again amid an upgrade goes on.
+    """
+    head = latest()
+    return found in (head, f"{int(head) + 1:04}")

@@ -8,7 +8,7 @@ import psycopg
 from msgspec import Struct
 
 from waypost.adapters.sql.faults import refusal
-from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of
+from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of, of_primary
 
 OLDEST = 15_00_00
 """The oldest version that the tests run on, as in server_version_num."""
@@ -16,11 +16,25 @@ CONNECTIONS = 7
 """Of each worker."""
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
+_NAMES = [
+    "server_version",
+    "server_version_num",
+    "fsync",
+    "full_page_writes",
+    "synchronous_commit",
+    "synchronous_standby_names",
+]
 _LIMITS = """\
 SELECT CAST(current_setting('max_connections') AS int) - CAST(current_setting('superuser_reserved_connections') AS int),
     (SELECT datconnlimit FROM pg_database WHERE datname = current_database()),
     (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)
 """
+_STANDBYS = """\
+SELECT greatest((SELECT count(*) FROM pg_stat_replication),
+    (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical'))
+"""
+_WEAKER = ("off", "local", "remote_write")
+"""What synchronous_commit may be by default, and is turned up from."""
 _PID = "SELECT pg_backend_pid()"
 
 
@@ -38,6 +52,10 @@ class Found(Struct, frozen=True):
     """What may be open at once in this database by this user."""
     keeps_sessions: bool
     """Not a pooler that gives a connection's next transaction to another session."""
+    standbys: int = 0
+    """Who is sent all that is written."""
+    waits_for_standbys: bool = False
+    """Some standby has what was answered (synchronous_standby_names)."""
 
     def problems(self, workers: int) -> Iterator[str]:
         """Why it cannot be used, or not without losing what was answered."""
@@ -54,19 +72,24 @@ class Found(Struct, frozen=True):
 
     def notes(self) -> Iterator[str]:
         """What is otherwise than one might think, and does no harm."""
-        if self.synchronous_commit == "off":
-            yield "synchronous_commit is off by default: turned on for what is answered"
+        if self.synchronous_commit in _WEAKER:
+            yield f"synchronous_commit is {self.synchronous_commit} by default: turned on for what is answered"
+        if self.standbys and not self.waits_for_standbys:
+            yield (
+                f"{self.standbys} standby(s), and synchronous_standby_names is empty:"
+                " a failover loses what was answered in the moments before"
+            )
 
 
 def look(url: str) -> Found:
     """Ask the server, over connections without settings of ours; Unavailable where it does not answer. Blocking."""
+    url = of_primary(url)
     try:
         with (
             psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as one,
             psycopg.connect(url, connect_timeout=CONNECT_TIMEOUT_S) as other,
         ):
-            names = ["server_version", "server_version_num", "fsync", "full_page_writes", "synchronous_commit"]
-            said: dict[str, str] = dict(one.execute(_SETTINGS, (names,)).fetchall())
+            said: dict[str, str] = dict(one.execute(_SETTINGS, (_NAMES,)).fetchall())
             limits = one.execute(_LIMITS).fetchone() or ()
             return Found(
                 said["server_version"].split()[0],
@@ -76,6 +99,8 @@ def look(url: str) -> Found:
                 said["synchronous_commit"],
                 min(limit for limit in limits if limit >= 0),
                 _keeps_sessions(one, other),
+                (one.execute(_STANDBYS).fetchone() or (0,))[0],
+                said["synchronous_standby_names"] != "",
             )
     except psycopg.Error as error:
         raise refusal(fault_of(error)) from error

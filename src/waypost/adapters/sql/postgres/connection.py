@@ -8,11 +8,13 @@ from typing import Any
 import psycopg
 from psycopg import errors, pq
 from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
 from waypost.adapters.sql.engine import Cursor, Row
 from waypost.adapters.sql.faults import Fault
 from waypost.adapters.sql.postgres.statements import DIALECT, Copy, insertion, over_list, translated
+from waypost.domain.errors import ConfigurationError
 
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_500
@@ -31,6 +33,9 @@ _SESSION = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
+_READ_ONLY_SESSION = b"SET default_transaction_read_only = on"
+"""Not among the options of the connection: libpq would take the server for one that cannot be written to."""
+_TARGET = "target_session_attrs"
 _TIMEOUTS: dict[str, Any] = {
     "connect_timeout": CONNECT_TIMEOUT_S,
     "tcp_user_timeout": 3_000,
@@ -73,10 +78,8 @@ class _Bounded(psycopg.Connection[Row]):
 def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -> PostgresConnection:
     """Open a connection without implicit transactions, for one thread at a time."""
     options = _SESSION | {"lock_timeout": round(lock_timeout_s * 1000)}
-    if read_only:
-        options["default_transaction_read_only"] = "on"
     raw = _Bounded.connect(
-        url,
+        of_primary(url),
         autocommit=True,
         prepare_threshold=1,
         cursor_factory=psycopg.RawCursor,
@@ -84,12 +87,33 @@ def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -
         options=" ".join(f"-c {name}={value}" for name, value in options.items()),
         **_TIMEOUTS,
     )
+    if read_only:
+        try:
+            raw.execute(_READ_ONLY_SESSION)
+        except BaseException:
+            raw.close()
+            raise
     raw.prepared_max = 1_000
     raw.adapters.register_dumper(int, Int8BinaryDumper)  # one width, so that one prepared statement serves all numbers
     for kind, of_kind in LISTS.items():
         dumper = raw.adapters.get_dumper_by_oid(raw.adapters.types[kind].array_oid, pq.Format.BINARY)
         raw.adapters.register_dumper(of_kind, dumper)
     return PostgresConnection(raw)
+
+
+def of_primary(url: str) -> str:
+    """*url*, which may name several hosts, for the one of them that takes writes, unless it says what it wants.
+
+    Each host is asked in turn (libpq, "target_session_attrs"): after a failover, the one that was promoted.
+    ConfigurationError where it cannot be read.
+    """
+    try:
+        says = _TARGET in conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise ConfigurationError("store", 'is no URL that PostgreSQL takes (libpq, "Connection URIs")') from None
+    if says:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}{_TARGET}=read-write"
 
 
 class PostgresConnection:

@@ -12,16 +12,22 @@ from sqlalchemy.pool import NullPool
 
 from waypost.adapters.sql.engine import Joined
 from waypost.adapters.sql.faults import Fault, refusal
-from waypost.adapters.sql.migrate import migrate
+from waypost.adapters.sql.migrations import is_known
 from waypost.adapters.sql.postgres import partitions
-from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.connection import (
+    CONNECT_TIMEOUT_S,
+    PostgresConnection,
+    connect,
+    fault_of,
+    of_primary,
+)
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.months import drop_months
 from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.domain.time import Instant
-from waypost.ports.peers import Peers
+from waypost.ports.peers import PROCESS_ENDED, Peers
 
 MIGRATION_LOCK = 0x5759_7002
 """The advisory lock of whoever changes the schema."""
@@ -29,6 +35,11 @@ MIGRATION_LOCK_TIMEOUT_MS = 1_000
 MIGRATION_PATIENCE_S = 30.0
 _TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
 _AGAIN_S = 0.1
+_FOUND = "SELECT version_num FROM alembic_version"
+_FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
+"""Writers whose process ended, or has been away for longer than any outage."""
+
+_Plain = psycopg.Connection[tuple[object, ...]]
 
 
 class PostgresEngine:
@@ -38,11 +49,15 @@ class PostgresEngine:
 
     def __init__(self, settings: SqlSettings) -> None:
         self._settings = settings
+        self._url = of_primary(settings.url)
         self._to_prepare: Instant | None = None
         """When it should have been prepared, but was away."""
 
     def prepare(self, now: Instant) -> tuple[str | None, str]:
-        """See Engine; of several processes that start together one changes the schema and the others wait."""
+        """See Engine; of several processes that start together one changes the schema and the others wait.
+
+        Whoever finds today's schema waits for nobody: it may come back while another version changes it.
+        """
         self._to_prepare = now
         try:
             return self._prepare(now)
@@ -55,17 +70,18 @@ class PostgresEngine:
     def version(self) -> str:
         """The server's, such as 15.18; Unavailable where it does not answer."""
         try:
-            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 return connection.info.parameter_status("server_version") or "of unknown version"
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 
     def keep_up(self, now: Instant, before: Instant) -> None:
-        """See Engine: months ahead, and months that are over."""
+        """See Engine: months ahead, and months that are over; notes of writers that are gone."""
         try:
-            with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 partitions.ensure(connection, now)
                 drop_months(connection, before)
+                connection.execute(_FORGOTTEN)
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 
@@ -88,6 +104,8 @@ class PostgresEngine:
     async def join(self, peers: Peers | None, report: Callable[[Fault], None]) -> Joined:
         """See Engine."""
         membership = Membership(self._settings.url, report)
+        if peers is not None:
+            peers.on(PROCESS_ENDED, membership.ended)
         notifying = NotifyPeers(self._settings.url, peers, report)
         await notifying.start()
         membership.on_close = notifying.stop
@@ -99,23 +117,38 @@ class PostgresEngine:
             self._prepare(self._to_prepare)
 
     def _prepare(self, now: Instant) -> tuple[str | None, str]:
-        with psycopg.connect(self._settings.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-            _wait_for_turn(connection)
-            made = migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+        with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            found = _revision(connection)
+            made = (found, found) if found is not None and is_known(found) else self._migrate(connection)
             partitions.ensure(connection, now)
         self._to_prepare = None
         return made
 
-    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+    def _migrate(self, connection: _Plain) -> tuple[str | None, str]:
+        _wait_for_turn(connection)
+        from waypost.adapters.sql.migrate import migrate  # noqa: PLC0415 - a third of a process's start
+
+        return migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+
+    def _connect(self) -> _Plain:
         """For migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
         return psycopg.connect(
-            self._settings.url,
+            self._url,
             connect_timeout=CONNECT_TIMEOUT_S,
             options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
         )
 
 
-def _wait_for_turn(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def _revision(connection: _Plain) -> str | None:
+    """What Alembic noted in the database; None for a new one."""
+    try:
+        row = connection.execute(_FOUND).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return None
+    return None if row is None else str(row[0])
+
+
+def _wait_for_turn(connection: _Plain) -> None:
     """Get the lock of migrations, asking again and again.
 
     A statement that waits for it would be a transaction that is open, and an index that is made concurrently waits for

@@ -4,9 +4,9 @@
     ownership   one row a shard or a role, with its member; free where that is NULL
 
 A row that is over is deleted by whoever looks for free shards, and with it everything that it owned becomes free: a
-process is alive or dead as a whole. A process of this machine that is gone is deleted at once. What a process settles
-locks its own row, so that it writes nothing of what is another's by then; without renewals it stops a margin before.
-A renewal settles what a lost answer has left open: of what the process knows nothing it lets go.
+process is alive or dead as a whole, and the server's clock alone says which, unless the supervisor of both saw it end.
+What a process settles locks its own row, so that it writes nothing of what is another's by then; without renewals it
+stops a margin before. A renewal settles what a lost answer has left open: of what the process knows nothing it lets go.
 """
 
 from __future__ import annotations
@@ -14,53 +14,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
+
+from psycopg.errors import ForeignKeyViolation
 
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.postgres.connection import Numbers, PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.member_rows import (
+    ENDED,
+    FENCE,
+    JOIN,
+    LEASE_S,
+    LEAVE,
+    LET_GO,
+    OVER,
+    OWNED,
+    RENEW,
+    SHARERS,
+    TAKE,
+    TAKE_ROLE,
+    TAKE_THESE,
+    place,
+)
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
 
-LEASE_S = 10.0
-"""How long a process that is not heard of keeps what it owns."""
 RENEW_S = 2.0
 MARGIN_S = 2.0
 """It stops so long before its lease ends."""
 ROLE_PATIENCE_S = 1.0
 """How often a role is asked for that another process has."""
-
-_UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
-_JOIN = f"INSERT INTO member (place, pid, started, shares, until) VALUES (?, ?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
-_RENEW = f"UPDATE member SET until = {_UNTIL}, shares = ? WHERE id = ?"  # noqa: S608 - a constant
-_SHARERS = "SELECT count(*) FROM member WHERE shares AND until > clock_timestamp()"
-_OVER = "DELETE FROM member WHERE id IN (SELECT id FROM member WHERE until < clock_timestamp() FOR UPDATE SKIP LOCKED)"
-_BESIDE = "SELECT id, pid, started FROM member WHERE place = ?"
-_LEAVE = "DELETE FROM member WHERE id = ?"
-_TAKE = """\
-UPDATE ownership SET member = ? WHERE name = ANY(ARRAY(
-    SELECT name FROM ownership WHERE member IS NULL AND shard IS NOT NULL ORDER BY (shard + ?) % 64 LIMIT ?
-    FOR UPDATE SKIP LOCKED
-)) RETURNING shard
-"""
-_TAKE_THESE = """\
-UPDATE ownership SET member = ? WHERE name IN (
-    SELECT name FROM ownership WHERE member IS NULL AND shard = ANY(?) FOR UPDATE SKIP LOCKED
-) RETURNING shard
-"""
-_LET_GO = "UPDATE ownership SET member = NULL WHERE member = ? AND shard = ANY(?)"
-_TAKE_ROLE = """\
-INSERT INTO ownership (name, member) SELECT CAST(? AS text), id FROM member WHERE id = ?
-ON CONFLICT (name) DO UPDATE SET member = excluded.member
-WHERE ownership.member IS NULL OR ownership.member = excluded.member RETURNING name
-"""
-_FENCE = "SELECT id FROM member WHERE id = ? FOR SHARE"
-_OWNED = "SELECT shard FROM ownership WHERE member = ? AND shard IS NOT NULL"
 
 T = TypeVar("T")
 
@@ -74,6 +63,11 @@ class Membership:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-member")
         self._connection: PostgresConnection | None = None
         self._id: int | None = None
+        self._mark = secrets.randbits(62)
+        """Tells its row from one that got the same number of a server that knew nothing of it yet."""
+        self._ended: set[int] = set()
+        """Processes of this place that are over, whose rows are still to be deleted."""
+        self._burying: asyncio.Future[None] | None = None
         self._shards: frozenset[int] = frozenset()
         self._borrowed: frozenset[int] = frozenset()
         self._roles: dict[str, float] = {}
@@ -109,9 +103,24 @@ class Membership:
 
     def fence(self, connection: Connection) -> frozenset[int]:
         """The shards that are this process's until the transaction of *connection* ends."""
-        if self._id is None or connection.execute(_FENCE, (self._id,)).fetchone() is None:
+        if self._id is None or connection.execute(FENCE, (self._id, self._mark)).fetchone() is None:
             return frozenset()
-        return frozenset(row[0] for row in connection.execute(_OWNED, (self._id,)).fetchall())
+        return frozenset(row[0] for row in connection.execute(OWNED, (self._id,)).fetchall())
+
+    def ended(self, said: bytes) -> None:
+        """Let everybody have what a process of this place owned: its supervisor saw it end, and says its number."""
+        self._ended.add(int(said))
+        if self._id is not None:
+            self._burying = asyncio.ensure_future(self._bury_ended())
+
+    async def _bury_ended(self) -> None:
+        def bury(connection: PostgresConnection) -> int:
+            self._bury(connection)
+            sharers: int = connection.execute(SHARERS).fetchone()[0]
+            return sharers
+
+        with contextlib.suppress(Unavailable):  # whoever looks for free shards next does it
+            self._sharers = await self._run(bury)
 
     async def attend(self) -> None:
         """See Locks."""
@@ -122,7 +131,7 @@ class Membership:
         self._shares = True
         async with self._changing:
             await self._join()
-            found = await self._run(partial(self._take_free, wanted - len(self._shards)))
+            found = await self._run_as_member(partial(self._take_free, wanted - len(self._shards)))
             if found:
                 self._shards |= frozenset(found)
                 self._version += 1
@@ -144,12 +153,12 @@ class Membership:
 
         def take(connection: PostgresConnection) -> frozenset[int]:
             self._bury(connection)
-            rows = connection.execute(_TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
+            rows = connection.execute(TAKE_THESE, (self._id, Numbers(wanted))).fetchall()
             return frozenset(row[0] for row in rows)
 
         async with self._changing:
             await self._join()
-            borrowed = await self._run(take)
+            borrowed = await self._run_as_member(take)
             self._borrowed |= borrowed
         return Borrowed(self, borrowed)
 
@@ -171,9 +180,9 @@ class Membership:
         member = self._id
 
         def take(connection: PostgresConnection) -> bool:
-            return connection.execute(_TAKE_ROLE, (f"role-{name}", member)).fetchone() is not None
+            return connection.execute(TAKE_ROLE, (f"role-{name}", member)).fetchone() is not None
 
-        is_taken = await self._run(take) and member == self._id  # what a member had goes with it
+        is_taken = await self._run_as_member(take) and member == self._id  # what a member had goes with it
         if is_taken:
             self._roles[name] = _HELD
         return is_taken
@@ -188,12 +197,12 @@ class Membership:
         """See Locks."""
         if self._renewing is not None:
             self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
+            await asyncio.gather(self._renewing, *filter(None, [self._burying]), return_exceptions=True)
         if self.on_close is not None:
             await self.on_close()
         if self._id is not None:
             with contextlib.suppress(Unavailable):  # the row ends by itself
-                await self._run(lambda connection: connection.execute(_LEAVE, (self._id,)))
+                await self._run(lambda connection: connection.execute(LEAVE, (self._id,)))
         self._id, self._shards, self._valid_until_s = None, frozenset(), 0.0
         await asyncio.to_thread(self._thread.shutdown)
         if self._connection is not None:
@@ -202,22 +211,23 @@ class Membership:
     async def _let_go(self, shards: frozenset[int]) -> None:
         """Others may have *shards* now; where the server is away, with the next renewal."""
         async with self._changing:
-            await self._run(lambda connection: connection.execute(_LET_GO, (self._id, Numbers(shards))))
+            await self._run(lambda connection: connection.execute(LET_GO, (self._id, Numbers(shards))))
 
     def _take_free(self, wanted: int, connection: PostgresConnection) -> list[int]:
         self._bury(connection)
         if wanted <= 0:
             return []
         start = os.getpid() * 7 % SHARDS  # processes that start together do not all want the same
-        return [row[0] for row in connection.execute(_TAKE, (self._id, start, wanted)).fetchall()]
+        return [row[0] for row in connection.execute(TAKE, (self._id, start, wanted)).fetchall()]
 
     def _bury(self, connection: PostgresConnection) -> None:
         """Delete who is gone. After an outage of the server everybody has a lease's time to be heard of first."""
         if _now_s() - self._unbroken_since_s > LEASE_S:
-            connection.execute(_OVER)
-        for member, pid, started in connection.execute(_BESIDE, (_place(),)).fetchall():
-            if _started(pid) != started:
-                connection.execute(_LEAVE, (member,))
+            connection.execute(OVER)
+        ended = list(self._ended)
+        if ended:
+            connection.execute(ENDED, (place(), Numbers(ended)))
+            self._ended.difference_update(ended)
 
     async def _join(self) -> None:
         """Become a member, now or still."""
@@ -229,11 +239,11 @@ class Membership:
 
     async def _join_now(self) -> None:
         asked_s = _now_s()
-        me = (_place(), os.getpid(), _started(os.getpid()), self._shares)
+        me = (place(), os.getpid(), self._mark, self._shares)
 
         def join(connection: PostgresConnection) -> tuple[int, int]:
-            member = connection.execute(_JOIN, me).fetchone()[0]
-            return member, connection.execute(_SHARERS).fetchone()[0]
+            member = connection.execute(JOIN, me).fetchone()[0]
+            return member, connection.execute(SHARERS).fetchone()[0]
 
         self._id, self._sharers = await self._run(join)
         self._unbroken_since_s = asked_s
@@ -252,12 +262,12 @@ class Membership:
             return
 
         def renew(connection: PostgresConnection) -> tuple[bool, frozenset[int], int]:
-            still = connection.execute(_RENEW, (self._shares, member)).rowcount > 0
-            owned = frozenset(row[0] for row in connection.execute(_OWNED, (member,)).fetchall())
+            still = connection.execute(RENEW, (self._shares, member, self._mark)).rowcount > 0
+            owned = frozenset(row[0] for row in connection.execute(OWNED, (member,)).fetchall())
             unknown = owned - self._shards - self._borrowed
             if unknown:
-                connection.execute(_LET_GO, (member, Numbers(unknown)))
-            return still, owned, connection.execute(_SHARERS).fetchone()[0]
+                connection.execute(LET_GO, (member, Numbers(unknown)))
+            return still, owned, connection.execute(SHARERS).fetchone()[0]
 
         still, owned, sharers = await self._run(renew)
         if self._valid_until_s < asked_s:
@@ -269,27 +279,52 @@ class Membership:
         if still:
             self._valid_until_s = asked_s + LEASE_S - MARGIN_S
         else:
-            self._id, self._borrowed = None, frozenset()
-            self._roles.clear()
+            self._forget()
             await self._join()
+
+    def _forget(self) -> None:
+        """Others deleted its row, and with it went all that it owned."""
+        self._id, self._shards, self._borrowed = None, frozenset(), frozenset()
+        self._version += 1
+        self._roles.clear()
+
+    async def _run_as_member(self, act: Callable[[PostgresConnection], T]) -> T:
+        """Do what needs its row; Unavailable where others have deleted that, and the next time it is a member anew."""
+        member = self._id
+        try:
+            return await self._run(act)
+        except ForeignKeyViolation as buried:
+            if member == self._id:
+                self._forget()
+            raise refusal(Fault.BUSY) from buried
 
     async def _run(self, act: Callable[[PostgresConnection], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._act, act)
 
     def _act(self, act: Callable[[PostgresConnection], T]) -> T:
         try:
-            if self._connection is None or self._connection.raw.closed:
-                self._connection = connect(self._url)
-            return act(self._connection)
+            return act(self._connected())
         except Exception as error:
             fault = fault_of(error)
             if fault is Fault.OPERATION:
                 raise
             if fault is Fault.LOST:
-                self._report(fault)
-                if self._connection is not None:
-                    self._connection.close()
+                self._look_for_server()
             raise refusal(fault) from error
+
+    def _connected(self) -> PostgresConnection:
+        if self._connection is None or self._connection.raw.closed:
+            self._connection = connect(self._url)
+        return self._connection
+
+    def _look_for_server(self) -> None:
+        """Say that it is away, unless it was this connection alone that was lost, as to a server that was replaced."""
+        if self._connection is not None:
+            self._connection.close()
+        try:
+            self._connected()
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the act has failed already
+            self._report(fault_of(error))
 
 
 class Borrowed:
@@ -310,18 +345,3 @@ _HELD = float("inf")
 def _now_s() -> float:
     """Goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def _place() -> str:
-    """Where process ids mean the same: this boot of the machine, and this container."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-
-
-def _started(pid: int) -> int:
-    """When a process of this place started, in ticks; 0 where there is none (proc(5), field 22 of stat)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    return int(stat.rpartition(")")[2].split()[19])

@@ -23,6 +23,8 @@ MONTHS_AHEAD = 2
 
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
 """Whoever comes after a statement that waits for such a lock waits for it, too: no longer than this."""
+_MADE_ALREADY = (errors.DuplicateTable, errors.UniqueViolation)
+"""By another process at the same moment; the second is what its name in the catalogue says."""
 _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
 
 
@@ -40,7 +42,7 @@ def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> 
         for table in (*BY_ID, BY_NUMBER):
             if f"{table}_{name}" not in existing:
                 low, high = bounds(table, start, end)
-                with contextlib.suppress(errors.LockNotAvailable, errors.CheckViolation, errors.DuplicateTable):
+                with contextlib.suppress(errors.LockNotAvailable, errors.CheckViolation, *_MADE_ALREADY):
                     _make(connection, table, f"{table}_{name}", low, high)
                     made += 1
     return made

@@ -91,14 +91,20 @@ class NotifyPeers:
                 continue
             for payload in payloads:
                 self._untold.pop(payload, None)
-            try:
-                if self._telling is None or self._telling.raw.closed:
-                    self._telling = connect(self._url)
-                self._telling.execute(_NOTIFY, (CHANNEL, Texts(payloads)))
-            except Exception as error:  # noqa: BLE001 - a message may be lost; whoever waits for one looks again
-                self._report(fault_of(error))
-                if self._telling is not None:
-                    self._telling.close()
+            if not self._told(payloads) and not self._told(payloads):  # the first may have been to a server of before
+                self._report(Fault.LOST)
+
+    def _told(self, payloads: list[str]) -> bool:
+        """Whether it was sent; a message may be lost, and whoever waits for one looks again."""
+        try:
+            if self._telling is None or self._telling.raw.closed:
+                self._telling = connect(self._url)
+            self._telling.execute(_NOTIFY, (CHANNEL, Texts(payloads)))
+        except Exception as error:  # noqa: BLE001 - as above
+            if self._telling is not None:
+                self._telling.close()
+            return fault_of(error) is not Fault.LOST
+        return True
 
     async def _listen_for_ever(self) -> None:
         while True:

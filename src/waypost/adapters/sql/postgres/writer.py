@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,9 +16,15 @@ from waypost.adapters.sql.settings import Durability, SqlSettings
 
 ORDERED_LOCK = 0x5759_7001
 """The advisory lock of transactions that give out numbers or claim keys."""
-_COMMITTED = "SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))"
-_TRANSACTION = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
-_MEANS_IT = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+_NOTE = (
+    "INSERT INTO writer (nonce, batch, at) VALUES ('{nonce}', {batch}, clock_timestamp())"
+    " ON CONFLICT (nonce) DO UPDATE SET batch = {kept}, at = excluded.at"
+)
+"""Held until its transaction ends: what comes after a lost connection waits here for what that one had begun."""
+_MEANS_IT = (
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+)
 
 
 class PostgresWriter:
@@ -29,6 +36,8 @@ class PostgresWriter:
         self._prepare = prepare
         self._survives_power = settings.durability is Durability.POWER
         self._connection: PostgresConnection | None = None
+        self._nonce = uuid.uuid4()
+        self._batch = 0
 
     @property
     def connection(self) -> PostgresConnection:
@@ -43,12 +52,18 @@ class PostgresWriter:
         yield
 
     def begin(self, *, durable: bool, ordered: bool) -> None:
-        """See Writer; one round trip. What has begun and then waited in vain for the lock is given up here."""
+        """See Writer; one round trip. What has begun and then waited in vain for a lock is given up here.
+
+        Whether it was committed stands in the database itself, and so does on whichever server takes over: the number
+        of a transaction is given again by a standby that was promoted (PostgreSQL, "pg_xact_status").
+        """
+        self._batch += 1
         sql = "BEGIN"
         if not (durable and self._survives_power):
             sql += "; SET LOCAL synchronous_commit = off"
         if ordered:
             sql += f"; SELECT pg_advisory_xact_lock({ORDERED_LOCK})"
+        sql += f"; {_NOTE.format(nonce=self._nonce, batch=self._batch, kept='excluded.batch')}"
         try:
             self.connection.raw.execute(sql.encode())
         except psycopg.Error:
@@ -56,15 +71,14 @@ class PostgresWriter:
             raise
 
     def commit(self) -> None:
-        """See Writer; the server is asked for the transaction's number first, by which it can be asked again."""
-        (transaction,) = self.connection.execute(_TRANSACTION).fetchone()
+        """See Writer."""
         try:
             self.connection.execute("COMMIT")
         except psycopg.Error as error:
-            if fault_of(error) is not Fault.LOST or transaction is None:
+            if fault_of(error) is not Fault.LOST:
                 raise
             self.connection.close()
-            raise InDoubt(transaction) from error
+            raise InDoubt(self._batch) from error
 
     def rollback(self) -> None:
         """See Writer; a connection that cannot is given up, and with it the server gives up what it did."""
@@ -73,15 +87,17 @@ class PostgresWriter:
         except psycopg.Error:
             self.close()
 
-    def was_committed(self, transaction: str) -> bool | None:
+    def was_committed(self, batch: int) -> bool:
         """See Writer."""
-        (status,) = self.connection.execute(_COMMITTED, (transaction,)).fetchone()
-        return None if status == "in progress" else status == "committed"
+        note = _NOTE.format(nonce=self._nonce, batch=0, kept="writer.batch")
+        (committed,) = self.connection.execute(f"{note} RETURNING batch").fetchone()
+        return bool(committed == batch)
 
     def is_well(self) -> bool:
-        """See Writer."""
+        """See Writer: it answers, and whoever reads gets a connection, too."""
         self._open()
         self.connection.execute("SELECT 1")
+        connect(self._settings.url, read_only=True).close()
         return True
 
     def use_reserve(self) -> None:

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from msgspec import Struct
 
 from waypost.adapters.sql.relayed.adopt import adopt
+from waypost.adapters.sql.relayed.held import Comparison, Held
 from waypost.adapters.sql.relayed.lease import Part
 from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.store import Store
+from waypost.domain.notification import Lane
 from waypost.ports.clock import Clock
 
 
@@ -32,14 +34,25 @@ async def opened_relayed(
     """Work that *topics* carry, and its relay; not *relays*, others publish what is accepted here."""
     await adopt(store.database)
     relay = Relay(store, topics, settings, clock)
+    held = Held()
     if topics.notifications is topics.deliveries:
-        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock), None, relay)
+        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock, held), None, relay)
     else:
-        routes = RelayedWork(store, topics.notifications, relay, clock, Part.WHOLE)
-        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock, Part.TARGETS), routes, relay)
+        routes = RelayedWork(store, topics.notifications, relay, clock, held, Part.WHOLE)
+        opened = Opened(RelayedWork(store, topics.deliveries, relay, clock, held, Part.TARGETS), routes, relay)
+
+    def freed() -> None:
+        for each in (opened.work, opened.routes):
+            if each is not None:
+                each.freed()
+        relay.tell(Lane)
+
+    comparison = Comparison(store.database, store.member, held, freed)
+    comparison.start()
     if relays:
         relay.start()
     try:
         yield opened
     finally:
+        await comparison.stop()
         await relay.stop()

@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 
 from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.lease import open_in
+from waypost.adapters.sql.relayed.held import Held as HeldParts
 from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.relayed.relaying import Relay, said_in
@@ -47,14 +49,17 @@ _EVER = Instant((1 << 62) - 1)
 class RelayedWork:
     """See Work; recipients of bulk jobs are leased from the store alone, by who owns their shard."""
 
-    def __init__(self, store: Store, broker: Broker, relay: Relay, clock: Clock, part: Part = Part.ANY) -> None:
-        """It leases *part*, which *broker* brings."""
+    def __init__(
+        self, store: Store, broker: Broker, relay: Relay, clock: Clock, held: HeldParts, part: Part = Part.ANY
+    ) -> None:
+        """It leases *part*, which *broker* brings, and notes in *held* what it has."""
         self._database: Database = store.database
         self._member: Callable[[], int | None] = store.member
         self._stored: SqlWork = store.work
         self._shards = store.shards
         self._broker = broker
         self._relay = relay
+        self._held = held
         self._part = part
         self._clock = clock
         self._accept = accept_kind(store.database.settings.dedup_slice_h, write_arrivals)
@@ -117,7 +122,7 @@ class RelayedWork:
         if released.added:
             self._relay.wake()
         if released.freed:
-            self._came_back.update(Lane)
+            self.freed()
             self._relay.tell(Lane)
         return released.added
 
@@ -137,6 +142,10 @@ class RelayedWork:
         if rows == _DEPTH_COUNTED:
             return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         return rows + (await self._stored.recipients_waiting() if lane is Lane.BULK else 0)
+
+    def freed(self) -> None:
+        """Something is leasable again that the broker does not hand out."""
+        self._came_back.update(Lane)
 
     def _is_time_to_look(self, lane: Lane) -> bool:
         """Whether some of the lane may be leasable that the broker does not hand out."""
@@ -172,11 +181,16 @@ class RelayedWork:
 
     async def _lease(self, token: int, wanted: Wanted) -> Leased:
         future = self._database.commits.submit(LEASE, wanted, wanted.n + len(wanted.handed_out))
+        future.add_done_callback(partial(self._note_leased, wanted.member))
         try:
             return await asyncio.shield(future)
         except BaseException:
             future.add_done_callback(lambda done: self._nobody_heard(token, done))
             raise
+
+    def _note_leased(self, member: int, leased: asyncio.Future[Leased]) -> None:
+        if not leased.cancelled() and leased.exception() is None:
+            self._held.leased(member, leased.result())
 
     def _nobody_heard(self, token: int, leased: asyncio.Future[Leased]) -> None:
         if not leased.cancelled() and leased.exception() is None:
@@ -194,12 +208,18 @@ class RelayedWork:
     async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
         report = Report(token % _MEMBERS, tuple(settled))
         rows = sum(len(one.changes) + 1 for one in settled)
-        stale = await asyncio.shield(self._database.commits.submit(SETTLE, report, rows))
+        future = self._database.commits.submit(SETTLE, report, rows)
+        future.add_done_callback(partial(self._note_settled, report))
+        stale = await asyncio.shield(future)
         let_go = {one.notification.lane for one in settled if _lets_go(one)}
         if let_go:
             self._came_back |= let_go
             self._relay.wake()
         return stale
+
+    def _note_settled(self, report: Report, written: asyncio.Future[list[Stale]]) -> None:
+        if not written.cancelled() and written.exception() is None:
+            self._held.settled(report.member, report.settled, written.result())
 
     async def _acknowledge(self, lane: Lane, read: Sequence[Held]) -> None:
         with contextlib.suppress(Unavailable):  # it is handed out once more, to no effect

@@ -1,0 +1,156 @@
+"""What this process has leased of the outbox, and how that is compared with what the outbox says it has.
+
+    outbox   SELECT of the open entries of a member; UPDATE: those that it knows nothing of are let go of
+
+A failover to a standby that was behind brings entries back as they were: leased by a member that is alive, and settled
+long since as far as that knows. Nobody else would ever lease them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.outbox import WHOLE
+from waypost.adapters.sql.rows import execute_in
+from waypost.adapters.sql.state import StoreState
+from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.errors import Unavailable
+from waypost.domain.ids import NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.progress import Stale
+from waypost.domain.settlement import Intent
+from waypost.ports.work import Settled, WorkItem
+from waypost.telemetry.events import Event
+
+COMPARE_S = 60.0
+"""How often that is compared beside each return of the store."""
+_LANES = ", ".join(f"'{lane}'" for lane in Lane)
+_HELD = f"SELECT seq, notification_id, n FROM outbox WHERE lane IN ({_LANES}) AND holder = ? AND done_at IS NULL"  # noqa: S608 - conditions of ours
+_LET_GO = (
+    f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE seq IN ({{keys}}) AND lane IN ({_LANES}) AND done_at IS NULL"  # noqa: S608 - as above
+)
+
+Member = Callable[[], int | None]
+
+
+class HeldEntry(Struct, frozen=True):
+    """An entry that stands as leased."""
+
+    seq: int
+    notification_id: NotificationId
+    n: int
+
+
+class Held:
+    """The parts that this process has leased, by the member that it was then; everything happens on the event loop."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[int, NotificationId], set[int]] = {}
+
+    def leased(self, member: int, items: Sequence[WorkItem]) -> None:
+        """Note what was leased."""
+        for item in items:
+            parts = self._parts.setdefault((member, item.notification.id), set())
+            parts.update((WHOLE,) if item.open_targets is None else (target.n for target in item.open_targets))
+
+    def settled(self, member: int, settled: Sequence[Settled], stale: Sequence[Stale]) -> None:
+        """Note what was settled or given back, as the store has written it."""
+        for one in settled:
+            key = (member, one.notification.id)
+            if key in self._parts:
+                left = _left(self._parts[key], one)
+                left.difference_update(each.n for each in stale if each.notification_id == one.notification.id)
+                if not left:
+                    del self._parts[key]
+
+    def unknown(self, member: int, entries: Sequence[HeldEntry]) -> list[int]:
+        """The numbers of the entries that *member* has leased without knowing of it."""
+        return [each.seq for each in entries if each.n not in self._parts.get((member, each.notification_id), ())]
+
+
+def _left(parts: set[int], settled: Settled) -> set[int]:
+    """What is under way of *parts*, changed in place."""
+    if WHOLE in parts and settled.targets is not None:
+        parts.remove(WHOLE)
+        parts.update(each.n for each in settled.targets if each.channel is not None and each.suppressed is None)
+    parts.difference_update(change.n for change in settled.changes if not isinstance(change.settlement, Intent))
+    if settled.given_back or settled.verdict is not None:
+        parts.clear()
+    return parts
+
+
+def _compare(transaction: Transaction, ops: Sequence[int]) -> list[list[HeldEntry]]:
+    execute = transaction.connection.execute
+    return [[HeldEntry(*row) for row in execute(_HELD, (member,)).fetchall()] for member in ops]
+
+
+def _let_go(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
+    execute_in(transaction.connection, _LET_GO, [seq for op in ops for seq in op])
+    return [None] * len(ops)
+
+
+COMPARE: Kind[int, list[HeldEntry]] = Kind("compare", _compare, durable=False)
+"""By the writer, in whose order leases and settles are answered: what it finds is noted by then, if known at all."""
+LET_GO: Kind[Sequence[int], None] = Kind("let go", _let_go, durable=False)
+
+
+class Comparison:
+    """Compares after each return of the store and now and then; *freed* is called when something was let go of."""
+
+    def __init__(self, database: Database, member: Member, held: Held, freed: Callable[[], None]) -> None:
+        self._database = database
+        self._member = member
+        self._held = held
+        self._freed = freed
+        self._returned = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to compare."""
+        self._database.commits.on_state_change(self._store_changed)
+        self._task = asyncio.create_task(self._compare_for_ever())
+
+    async def stop(self) -> None:
+        """Compare no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def compare(self) -> int:
+        """Let go of what this process does not know that it has; how many entries it was."""
+        member = self._member()
+        if member is None:
+            return 0
+        unknown: list[int] = []
+        compared = self._database.commits.submit(COMPARE, member)
+        compared.add_done_callback(partial(self._found, member, unknown))
+        await asyncio.shield(compared)
+        if not unknown:
+            return 0
+        await asyncio.shield(self._database.commits.submit(LET_GO, unknown, len(unknown)))
+        self._database.telemetry.event(Event.LEASES_LET_GO, count=len(unknown))
+        self._freed()
+        return len(unknown)
+
+    def _found(self, member: int, unknown: list[int], compared: asyncio.Future[list[HeldEntry]]) -> None:
+        """In the turn of the loop of the answer itself: what is leased after it does not count."""
+        if not compared.cancelled() and compared.exception() is None:
+            unknown += self._held.unknown(member, compared.result())
+
+    def _store_changed(self, state: StoreState) -> None:
+        if state is StoreState.OK:
+            self._returned.set()
+
+    async def _compare_for_ever(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._returned.wait(), COMPARE_S)
+            self._returned.clear()
+            with contextlib.suppress(Unavailable):  # it will return, or the next minute comes
+                await self.compare()
