@@ -14,7 +14,7 @@ from waypost.domain.ids import SHARDS
 from waypost.domain.time import Instant
 
 HOT = {
-    "fresh rows": lease._READ,
+    "fresh rows": lease.READ,
     "apps with fresh rows": lease._NEXT_APP,
     "scheduled": release._WHOLE,
     "due receipts": release._DUE,

@@ -1,4 +1,4 @@
-"""Leasing fresh work: a tail over the partial index (lane, app, seq) WHERE due_at = 0; it writes nothing.
+"""Leasing fresh work where one process writes at a time: a tail over the index (lane, app, seq) WHERE due_at = 0.
 
 Rows come in commit order, since *seq* is given out under the write lock; so a cursor for each (lane, app) never passes
 a row that appears later. Shards of other processes are skipped inside the index. What lies behind a cursor is leased,
@@ -23,12 +23,12 @@ _NEXT_APP = (
     "SELECT app FROM notification INDEXED BY notification_fresh"
     " WHERE lane = ? AND due_at = 0 AND app > ? ORDER BY app LIMIT 1"
 )
-_READ = (
+READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
     " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
 )
-_DEPTH = (
+DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
     " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
 )
@@ -49,28 +49,30 @@ def in_shards(shards: frozenset[int]) -> str:
 
 
 class FreshTail:
-    """Finds fresh rows of the shards given, each once."""
+    """Finds fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
+
+    note = None
 
     def __init__(self) -> None:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
-        self._read = _READ
-        self._depth = _DEPTH
+        self._read = READ
+        self._depth = DEPTH
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards."""
         self._cursors.clear()
         self._seen.clear()
-        self._read = _READ.format(shards=in_shards(shards))
-        self._depth = _DEPTH.format(shards=in_shards(shards))
+        self._read = READ.format(shards=in_shards(shards))
+        self._depth = DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
         """The apps that may have fresh rows of *lane* after their cursors."""
         head: int = connection.execute(_HEAD).fetchone()[0]
         if self._seen.get(lane) != head:
             self._seen[lane] = head
-            self._apps[lane] = set(_apps_with_fresh_rows(connection, lane))
+            self._apps[lane] = set(apps_with_fresh_rows(connection, lane))
         return self._apps[lane]
 
     def read(
@@ -105,7 +107,7 @@ def open_in(connection: Connection, lane: Lane) -> int:
     return row[0]
 
 
-def _apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
+def apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
     """One step down the index for each app."""
     apps: list[AppId] = []
     row = connection.execute(_NEXT_APP, (lane, "")).fetchone()

@@ -17,7 +17,7 @@ from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
-from waypost.adapters.sql.lease import FreshTail, open_in
+from waypost.adapters.sql.lease import open_in
 from waypost.adapters.sql.release import Due, find_due, parked_under
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
@@ -49,8 +49,8 @@ class SqlWork:
         self._peers = peers
         self._holdings = Holdings()
         self._pieces = Pieces(database, with_devices=with_devices)
-        self._tail = FreshTail()
-        self._accept = accept_kind(database.settings.dedup_slice_h)
+        self._tail = database.engine.tail()
+        self._accept = accept_kind(database.settings.dedup_slice_h, self._tail.note)
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}

@@ -10,9 +10,10 @@ from psycopg import errors, pq
 from psycopg.abc import PQGen
 from psycopg.types.numeric import Int8BinaryDumper
 
-from waypost.adapters.sql.engine import Cursor, Row
+from waypost.adapters.sql.engine import Answer, Cursor, Overtaken, Row
 from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres.statements import DIALECT, Copy, insertion, over_list, translated
+from waypost.adapters.sql.postgres.statements import DIALECT, Copy, claim, insertion, over_list, translated
+from waypost.domain.time import MINUTE_MS, Instant
 
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_500
@@ -99,6 +100,8 @@ class PostgresConnection:
 
     def __init__(self, raw: psycopg.Connection[Row]) -> None:
         self.raw = raw
+        self._claims: list[tuple[Cursor, int]] = []
+        """What was claimed in this transaction, and how many keys that must have been."""
 
     def execute(self, sql: str, bound: Sequence[Any] = ()) -> Cursor:
         """See Connection."""
@@ -115,10 +118,17 @@ class PostgresConnection:
         if keys:
             yield over_list(sql), (_LIST_OF[type(keys[0])](keys),)
 
-    def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Iterator[Row]:
-        """See Connection: one round trip, by each table's own index whatever the server knows of it."""
+    def ask(self, sql: str, keys: Sequence[Any]) -> Answer:
+        """See Connection."""
+        asked = [self.execute(said, bound) for said, bound in self.lists(sql, keys)]
+        return lambda: [row for cursor in asked for row in cursor.fetchall()]
+
+    def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Answer:
+        """See Connection: one question, by each table's own index whatever the server knows of it."""
+        if not tables or not keys:
+            return list
         each = (f"SELECT {columns} FROM {table} WHERE key = ANY(?1)" for table in tables)  # noqa: S608 - as above
-        yield from self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall()
+        return self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
         """See Connection."""
@@ -127,21 +137,52 @@ class PostgresConnection:
         how = insertion(insert, values)
         if not isinstance(how, Copy):
             last = {how.key(row): row for row in rows}.values()  # one statement changes no row twice
-            columns = zip(how.types, zip(*last, strict=True), strict=True)
-            self.raw.execute(how.sql, [LISTS[kind](column) for kind, column in columns])
+            self.raw.execute(how.sql, _by_column(how.types, list(last)))
+            return
+        if self.raw.pgconn.pipeline_status:
+            self.raw.execute(how.in_pipeline, _by_column(how.bound_types, rows))
             return
         with self.raw.cursor() as cursor, cursor.copy(how.sql) as copy:
             copy.set_types(how.types)
             for row in map(how.row, rows):
                 copy.write_row(row)
 
+    def counter_part(self, now: Instant) -> int:
+        """See Connection: by the server's process and the minute, so that no row has many versions, in turn."""
+        return now // MINUTE_MS % _MINUTES * _PARTS + self.raw.info.backend_pid % _PARTS
+
+    def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant) -> None:
+        """See Connection: whoever claims the same key meanwhile is waited for; all do so in the order of the keys."""
+        sql, types = claim(table, columns)
+        self._claims.append((self.raw.execute(sql, [*_by_column(types, sorted(rows)), now]), len(rows)))
+
+    def forget_claims(self) -> None:
+        """Nothing is claimed yet in the transaction that begins."""
+        self._claims.clear()
+
+    def require_claims(self) -> None:
+        """Overtaken where a key was another's by the time that it was claimed."""
+        for made, wanted in self._claims:
+            if made.rowcount < wanted:
+                raise Overtaken
+
     def close(self) -> None:
         """See Connection."""
         self.raw.close()
 
 
+_PARTS = 256
+_MINUTES = 60
+
+
+def _by_column(types: Sequence[str], rows: Sequence[Row]) -> list[list[Any]]:
+    return [LISTS[kind](column) for kind, column in zip(types, zip(*rows, strict=True), strict=True)]
+
+
 _BUSY = ("55P03", "57014")  # lock_not_available, query_canceled: its time was over
 _CLASH = ("40P01", "40001")  # deadlock_detected, serialization_failure
+TAKEN = ("23505", "42P01", "42P07")  # unique_violation, undefined_table, duplicate_table
+"""Of a writer: another transaction made or dropped it since this one looked."""
 _LOST_CLASSES = ("08", "53", "57", "58")
 """Connection exceptions, insufficient resources, operator intervention, system errors."""
 _READ_ONLY = "25006"  # the server became a standby
@@ -153,6 +194,8 @@ def fault_of(error: BaseException) -> Fault:
     """Classify what psycopg raised, by SQLSTATE (PostgreSQL's appendix A)."""
     if isinstance(error, OSError):
         return Fault.LOST
+    if isinstance(error, Overtaken):
+        return Fault.CLASH
     if not isinstance(error, psycopg.Error):
         return Fault.OPERATION
     state = error.sqlstate

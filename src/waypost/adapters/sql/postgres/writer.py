@@ -10,7 +10,7 @@ import psycopg
 
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres.connection import PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.connection import TAKEN, PostgresConnection, connect, fault_of
 from waypost.adapters.sql.settings import Durability, SqlSettings
 
 ORDERED_LOCK = 0x5759_7001
@@ -29,6 +29,8 @@ class PostgresWriter:
         self._prepare = prepare
         self._survives_power = settings.durability is Durability.POWER
         self._connection: PostgresConnection | None = None
+        self._pipeline = contextlib.ExitStack()
+        """The one that the transaction is in, if any."""
 
     @property
     def connection(self) -> PostgresConnection:
@@ -42,15 +44,21 @@ class PostgresWriter:
         self._open()
         yield
 
-    def begin(self, *, durable: bool, ordered: bool) -> None:
-        """See Writer; one round trip. What has begun and then waited in vain for the lock is given up here."""
-        sql = "BEGIN"
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """See Writer; one round trip, or none. What waited in vain for the lock is given up here."""
+        statements = ["BEGIN"]
         if not (durable and self._survives_power):
-            sql += "; SET LOCAL synchronous_commit = off"
+            statements.append("SET LOCAL synchronous_commit = off")
         if ordered:
-            sql += f"; SELECT pg_advisory_xact_lock({ORDERED_LOCK})"
+            statements.append(f"SELECT pg_advisory_xact_lock({ORDERED_LOCK})")
+        self.connection.forget_claims()
         try:
-            self.connection.raw.execute(sql.encode())
+            if pipelined:
+                self._pipeline.enter_context(self.connection.raw.pipeline())
+                for statement in statements:
+                    self.connection.execute(statement)
+            else:
+                self.connection.raw.execute("; ".join(statements).encode())
         except psycopg.Error:
             self.rollback()
             raise
@@ -58,8 +66,10 @@ class PostgresWriter:
     def commit(self) -> None:
         """See Writer; the server is asked for the transaction's number first, by which it can be asked again."""
         (transaction,) = self.connection.execute(_TRANSACTION).fetchone()
+        self.connection.require_claims()
         try:
             self.connection.execute("COMMIT")
+            self._pipeline.close()
         except psycopg.Error as error:
             if fault_of(error) is not Fault.LOST or transaction is None:
                 raise
@@ -69,6 +79,7 @@ class PostgresWriter:
     def rollback(self) -> None:
         """See Writer; a connection that cannot is given up, and with it the server gives up what it did."""
         try:
+            self._leave_pipeline()
             self.connection.raw.execute(b"ROLLBACK")
         except psycopg.Error:
             self.close()
@@ -89,6 +100,8 @@ class PostgresWriter:
 
     def fault_of(self, error: BaseException) -> Fault:
         """See Writer; after a fault of the connection it is opened again."""
+        if isinstance(error, psycopg.Error) and error.sqlstate in TAKEN:
+            return Fault.TAKEN
         fault = fault_of(error)
         if fault is Fault.LOST:
             self.close()
@@ -98,6 +111,11 @@ class PostgresWriter:
         """See Writer."""
         if self._connection is not None:
             self._connection.close()
+
+    def _leave_pipeline(self) -> None:
+        """What failed in it was said already."""
+        with contextlib.suppress(psycopg.Error):
+            self._pipeline.close()
 
     def _open(self) -> None:
         if self._connection is None or self._connection.raw.closed:
