@@ -46,12 +46,12 @@ Batch = Sequence[Arrival | Replay]
 
 def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> Kind[Batch, list[Acceptance]]:
     """The operation; *slice_h* is how many hours of keys share a table."""
-    slices = Slices()
+    slices = Slices(slice_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
         arrivals = Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)], slices)
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
-        numbers = arrivals.write(slice_h)
+        numbers = arrivals.write()
         if also is not None and (fresh := arrivals.fresh()):
             also(transaction, fresh, numbers)
         return answers
@@ -74,8 +74,8 @@ class Arrivals:
         self._shards_after = shards_after
         """Their rows are of the shards after so many, where nobody leases them."""
         known = self._ask_for([arrival.notification.id for arrival in arrivals])
-        keys = [claim.key for arrival in arrivals for claim in arrival.claims]
-        claimed = dedup.LookUp(transaction.connection, keys, transaction.now, slices)
+        claims = [claim for arrival in arrivals for claim in arrival.claims]
+        claimed = dedup.LookUp(transaction.connection, claims, transaction.now, slices)
         self._numbers = drawn(transaction.connection, len(arrivals))
         self._known: dict[NotificationId, NotificationId | None] = dict(known())
         self._claimed = claimed.answer()
@@ -137,7 +137,7 @@ class Arrivals:
         """Those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
-    def write(self, slice_h: int) -> Sequence[int]:
+    def write(self) -> Sequence[int]:
         """Write all that was kept; its numbers."""
         if not self._rows:
             return ()
@@ -157,7 +157,7 @@ class Arrivals:
         connection.insert_all(_INSERT, _PLAIN_VALUES, plain)
         connection.insert_all(_INSERT, _VALUES, notifications)
         connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
-        dedup.claim(self._transaction, self._claims, slice_h, self._slices)
+        dedup.claim(self._transaction, self._claims, self._slices)
         return numbers
 
 

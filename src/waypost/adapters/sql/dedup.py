@@ -52,15 +52,23 @@ class Claimed(Struct, frozen=True):
 class Slices:
     """The slices that this process knows of, so that it need not ask for them before it looks into them."""
 
-    def __init__(self) -> None:
+    def __init__(self, slice_h: int) -> None:
+        self._slice_ms = slice_h * HOUR_MS
         self.until: dict[int, Instant] = {}
         """When the last window in each is over."""
+
+    def of(self, now: Instant, *, has_other_writers: bool) -> Sequence[int]:
+        """Those in which a key is claimed at *now*, in their order."""
+        number = now // self._slice_ms
+        return (number - 1, number) if has_other_writers and now % self._slice_ms < _BOTH_MS else (number,)
 
 
 class LookUp:
     """A question for keys: asked at once, so that where that is a round trip others go with it."""
 
-    def __init__(self, connection: Connection, keys: Sequence[bytes], now: Instant, slices: Slices) -> None:
+    def __init__(self, connection: Connection, claims: Sequence[Claim], now: Instant, slices: Slices) -> None:
+        keys = [claim.key for claim in claims]
+        self._until = max((claim.until for claim in claims), default=now)
         self._connection, self._keys, self._now, self._slices = connection, keys, now, slices
         self._open = connection.execute(_SLICES, (now,)) if keys else None
         if self._open is not None and not connection.dialect.has_other_writers:
@@ -80,22 +88,28 @@ class LookUp:
             self._slices.until = dict(self._open.fetchall())
             news = [number for number in self._slices.until if number not in self._asked]
             rows += self._connection.ask_in(self._tables(news), _FOUND, self._keys)()
+            self._make_what_is_missing()
         return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > self._now}
+
+    def _make_what_is_missing(self) -> None:
+        """In a transaction that ends at once, so that nobody waits for a table until this accept is through."""
+        for number in self._slices.of(self._now, has_other_writers=True):
+            if _make(self._connection, number, self._until, self._slices.until):
+                self._connection.execute("COMMIT AND CHAIN")
 
     def _tables(self, numbers: Sequence[int]) -> list[str]:
         return [f"dedup_{number}" for number in numbers]
 
 
-def claim(
-    transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slice_h: int, slices: Slices
-) -> None:
+def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slices: Slices) -> None:
     """Store *claims* of keys that nobody has; where somebody else was first, the commit raises Overtaken."""
+    if not claims:
+        return
+    connection, now = transaction.connection, transaction.now
     rows = [(made.key, made.kind._value_, first_id, made.body_hash, made.until) for made, first_id in claims]
-    slice_ms, now = slice_h * HOUR_MS, transaction.now
-    both = transaction.connection.dialect.has_other_writers and now % slice_ms < _BOTH_MS
-    for number in (now // slice_ms - 1, now // slice_ms) if both and rows else (now // slice_ms,) if rows else ():
-        _make(transaction.connection, number, rows, slices.until.get(number, Instant(0)))
-        transaction.connection.claim_all(f"dedup_{number}", _COLUMNS, rows, now)
+    for number in slices.of(now, has_other_writers=connection.dialect.has_other_writers):
+        _make(connection, number, max(row[-1] for row in rows), slices.until)
+        connection.claim_all(f"dedup_{number}", _COLUMNS, rows, now)
 
 
 def replace(
@@ -107,18 +121,19 @@ def replace(
     connection, number = transaction.connection, transaction.now // (slice_h * HOUR_MS)
     rows = [(made.key, held or made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
     noted: Row | None = connection.execute("SELECT until FROM dedup_slice WHERE slice = ?", (number,)).fetchone()
-    _make(connection, number, rows, Instant(0) if noted is None else noted[0])
+    _make(connection, number, max(row[-1] for row in rows), {} if noted is None else {number: noted[0]})
     connection.insert_all(_REPLACE.format(slice=number), "(?, ?, ?, ?, ?)", rows)
 
 
-def _make(connection: Connection, number: int, rows: Sequence[Row], noted: Instant) -> None:
-    """See to it that the slice is there, and is kept for as long as the windows of *rows*."""
-    if not noted:
+def _make(connection: Connection, number: int, until: Instant, noted: dict[int, Instant]) -> bool:
+    """See to it that the slice is there and kept until then, if it is not *noted*; whether anything had to be done."""
+    if number not in noted:
         connection.execute(_MAKE.format(slice=number, blob=connection.dialect.blob))
-    until = max(row[-1] for row in rows)
-    if noted < until:
-        until = -(-until // HOUR_MS) * HOUR_MS  # whole hours: the note changes seldom
-        connection.execute(_NOTE, (number, until))
+    if noted.get(number, 0) >= until:
+        return False
+    noted[number] = Instant(-(-until // HOUR_MS) * HOUR_MS)  # whole hours: the note changes seldom
+    connection.execute(_NOTE, (number, noted[number]))
+    return True
 
 
 class SqlDedup:

@@ -28,7 +28,7 @@ READ = (
     " CROSS JOIN content ON content.seq = notification.seq"
     " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
 )
-DEPTH = (
+_DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
     " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
 )
@@ -58,14 +58,14 @@ class FreshTail:
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
         self._read = READ
-        self._depth = DEPTH
+        self._depth = _DEPTH
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards."""
         self._cursors.clear()
         self._seen.clear()
         self._read = READ.format(shards=in_shards(shards))
-        self._depth = DEPTH.format(shards=in_shards(shards))
+        self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
         """The apps that may have fresh rows of *lane* after their cursors."""

@@ -70,10 +70,10 @@ class SqlLedger:
 def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
     entries = [entry for op in ops for entry in op]
     notifications = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
-    arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], Slices(), shards_after=SHARDS)
+    arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], Slices(slice_h), shards_after=SHARDS)
     for notification in notifications:
         arrivals.take(Arrival(notification))
-    arrivals.write(slice_h)
+    arrivals.write()
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.lease import DEPTH, READ, apps_with_fresh_rows, in_shards
-from waypost.adapters.sql.postgres.connection import Numbers
+from waypost.adapters.sql.lease import READ, apps_with_fresh_rows, in_shards
+from waypost.adapters.sql.postgres.connection import Numbers, Texts
 from waypost.adapters.sql.rows import NOTIFICATION_WIDTH, notification_of
 from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.ids import AppId, NotificationId
@@ -38,6 +38,14 @@ FROM (SELECT 1) AS once LEFT JOIN LATERAL (
     SELECT first_seq, last_seq, fresh FROM arrival WHERE tx >= ?
     UNION ALL SELECT first_seq, last_seq, fresh FROM arrival WHERE tx = ANY(?)
 ) AS news ON true
+"""
+_DEPTH = """\
+SELECT asked.app, (
+    SELECT seq FROM notification WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor ORDER BY seq LIMIT 1
+), (
+    SELECT count(*) FROM (SELECT 1 FROM notification
+        WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor{shards} LIMIT ?4) AS fresh
+) FROM unnest(?2, ?3) AS asked (app, floor)
 """
 _NOTHING = 1 << 62
 
@@ -70,6 +78,8 @@ class ArrivalTail:
     note = staticmethod(note_arrivals)
 
     def __init__(self) -> None:
+        self._floors: dict[_Key, int] = {}
+        """Nothing before is fresh, of any shard."""
         self._cursors: dict[_Key, int] = {}
         self._heads: dict[_Key, int] = {}
         """The last number of each that was heard of."""
@@ -82,13 +92,15 @@ class ArrivalTail:
         self._of_before = 0
         """How far the numbers are that workers of the version before give out."""
         self._read = READ
-        self._depth = DEPTH
+        self._depth = _DEPTH
 
     def start_over(self, shards: frozenset[int]) -> None:
-        """Begin at the first open row, with these shards."""
-        self._seen = None
+        """Begin at the first open row, with these shards; which apps there are is known."""
+        self._cursors = dict(self._floors)
+        for lane, app in self._floors:
+            self._apps[lane].add(app)
         self._read = READ.format(shards=in_shards(shards))
-        self._depth = DEPTH.format(shards=in_shards(shards))
+        self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
         """The apps that may have fresh rows of *lane* after their cursors."""
@@ -102,11 +114,11 @@ class ArrivalTail:
         """See all there is; another server may have come after the one that was asked before."""
         self._asked, self._looked_s = connection, _now_s()
         snapshot, self._of_before, self._head, *_ = connection.execute(_LOOK, (_NOTHING, Numbers())).fetchone()
-        self._cursors.clear()
         self._heads.clear()
         for lane in Lane:
             self._apps[lane] = set(apps_with_fresh_rows(connection, lane))
-            self._cursors |= {(lane, app): 0 for app in self._apps[lane]}
+        self._floors = {(lane, app): 0 for lane, apps in self._apps.items() for app in apps}
+        self._cursors = dict(self._floors)
         self._seen = Seen.of(snapshot)
 
     def _look(self, connection: Connection, seen: Seen) -> None:
@@ -117,7 +129,8 @@ class ArrivalTail:
             for key in _fresh(fresh):
                 self._apps[key[0]].add(key[1])
                 self._heads[key] = max(last, self._heads.get(key, 0))
-                self._cursors[key] = min(first - 1, self._cursors.get(key, first))
+                for at in (self._cursors, self._floors):
+                    at[key] = min(first - 1, at.get(key, first))
         self._seen, self._looked_s = Seen.of(rows[0][0]), looked_s
         if rows[0][1] != self._of_before:
             self._go_back(connection, self._of_before)
@@ -125,11 +138,11 @@ class ArrivalTail:
 
     def _go_back(self, connection: Connection, after: int) -> None:
         """A worker of the version before accepted something, which was not said in ``arrival``."""
-        self._cursors = {key: min(after, cursor) for key, cursor in self._cursors.items()}
         for lane in Lane:
-            found = set(apps_with_fresh_rows(connection, lane))
-            self._apps[lane] |= found
-            self._cursors = {(lane, app): after for app in found} | self._cursors
+            self._apps[lane] |= set(apps_with_fresh_rows(connection, lane))
+        for key in [(lane, app) for lane, apps in self._apps.items() for app in apps]:
+            for at in (self._cursors, self._floors):
+                at[key] = min(after, at.get(key, after))
 
     def read(
         self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
@@ -153,8 +166,15 @@ class ArrivalTail:
 
     def depth(self, connection: Connection, lane: Lane, most: int) -> int:
         """How many fresh rows there are, leased or not, counted up to *most*."""
-        row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
-        return row[0]
+        self.apps(connection, lane)
+        floors = {app: floor for (of, app), floor in self._floors.items() if of is lane}
+        asked = (lane, Texts(floors), Numbers(floors.values()), most)
+        rows = connection.execute(self._depth, asked).fetchall() if floors else []
+        for app, first, _ in rows:
+            key = (lane, app)
+            self._floors[key] = max(self._head, self._heads.get(key, 0)) if first is None else first - 1
+        counted: int = sum(row[2] for row in rows)
+        return min(most, counted)
 
 
 def _now_s() -> float:

@@ -1,0 +1,158 @@
+"""Accepting on PostgreSQL: by any number of processes at once, in three round trips, and nobody waits for anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+import psycopg
+import pytest
+import pytest_asyncio
+
+from scripts.services.postgres import Postgres
+from scripts.services.service import HOST
+from tests.contract.bench import Bench, by_content, by_key, notification
+from tests.contract.sql import SqlUnderTest, settings_of
+from tests.journeys.harness import until
+from tests.proxy import before
+from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.postgres.tail import note_arrivals
+from waypost.adapters.sql.relayed.outbox import write_arrivals
+from waypost.adapters.sql.state import StoreState
+from waypost.adapters.sql.transaction import AlsoWrite
+from waypost.domain.time import HOUR_MS
+from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Work
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
+
+
+@pytest_asyncio.fixture
+async def opened(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
+    """An empty opened."""
+    made = SqlUnderTest(emptied_postgres)
+    await made.open()
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("also", [note_arrivals, write_arrivals], ids=["embedded", "relayed"])
+async def test_a_batch_is_accepted_in_three_round_trips(
+    also: AlsoWrite, postgres: Postgres, emptied_postgres: str
+) -> None:
+    """Whatever it claims, and however much it is: counted on the wire."""
+    async with before(HOST, postgres.ports[0]) as network:
+        under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
+        await under_test.open()
+        (worker,) = await under_test.open_workers(1)
+        database = under_test._workers[id(worker)].database
+        accept = accept_kind(6, also)
+
+        async def is_well() -> bool:
+            return database.state is StoreState.OK
+
+        await until(is_well, "it is connected to the server")  # which it looked for on the loop that the proxy needs
+
+        async def accepted(count: int) -> int:
+            made = [notification(under_test.clock.now(), user=f"u{n}", body=f"{n}") for n in range(count)]
+            arrivals = [Arrival(each, (by_key(each, each.id.hex()), by_content(each))) for each in made]
+            answers = await database.commits.submit(accept, arrivals)
+            assert all(isinstance(each, Accepted | Duplicate) for each in answers)
+            return network.round_trips[_port_of(database._writer.connection.raw)]  # type: ignore[attr-defined]  # PostgreSQL's
+
+        counts = [await accepted(count) for count in (2, 2, 2, 1, 500)]  # the first makes tables, the next prepare
+        assert [after - before for before, after in pairwise(counts)][-2:] == [3, 3]
+        await under_test.close()
+
+
+def _port_of(raw: psycopg.Connection) -> int:
+    with socket.fromfd(raw.pgconn.socket, socket.AF_INET, socket.SOCK_STREAM) as end:
+        return int(end.getsockname()[1])
+
+
+@contextmanager
+def held_up(opened: SqlUnderTest, worker: Work) -> Iterator[threading.Event]:
+    """The worker stands still before its COMMIT, as a process that is stopped there; set once it does."""
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def stand_still(sql: str) -> None:
+        if sql == "COMMIT":
+            reached.set()
+            goes_on.wait()
+
+    opened.watch_writer(worker, stand_still, lambda: None)
+    try:
+        yield reached
+    finally:
+        goes_on.set()
+
+
+async def test_whoever_stands_still_amid_a_commit_stops_nobody(opened: SqlUnderTest) -> None:
+    """Of the same app, in the same lane: others accept and deliver meanwhile; what comes late is delivered, too."""
+    frozen, well = await opened.open_workers(2)
+    bench = Bench(opened, well)
+    with held_up(opened, frozen) as reached:
+        late = notification(bench.now, user="late")
+        accepting = asyncio.ensure_future(frozen.accept([Arrival(late, (by_key(late, "late"),))]))
+        await asyncio.to_thread(reached.wait)
+        made = [notification(bench.now, user=f"u{n}") for n in range(20)]
+        for each in made:
+            await well.accept([Arrival(each, (by_key(each, each.user_id),))])
+        leased = [
+            item.notification.id for worker in (frozen, well) for item in (await Bench(opened, worker).take()).items
+        ]
+        assert set(leased) == {each.id for each in made}
+    assert await accepting == [Accepted(late.id)]
+    leased = [item.notification.id for worker in (frozen, well) for item in (await Bench(opened, worker).take()).items]
+    assert leased == [late.id]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["in this database", "in another"])
+async def test_a_write_transaction_that_was_forgotten_does_not_stop_the_tail(
+    elsewhere: bool, opened: SqlUnderTest, emptied_postgres: str
+) -> None:
+    bench = Bench(opened, (await opened.open_workers(1))[0])
+    with psycopg.connect(emptied_postgres.rpartition("/")[0] + "/postgres" if elsewhere else emptied_postgres) as other:
+        other.execute("CREATE TEMPORARY TABLE forgotten (n int)")
+        for n in range(3):
+            made = await bench.accepted(user=f"u{n}")
+            assert await bench.leasable() == [made.id]
+
+
+async def test_one_key_on_both_sides_of_a_change_of_slice_waits_for_the_other(
+    opened: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """The first is not committed when the second asks, in the next slice: it is waited for, and then found."""
+    before, after = await opened.open_workers(2)
+    slice_ms = settings_of("").dedup_slice_h * HOUR_MS
+    opened.clock.advance(slice_ms - opened.clock.now() % slice_ms - 1)
+    first = notification(opened.clock.now())
+    await before.accept([Arrival(notification(opened.clock.now(), user="other"), (by_key(first, "other"),))])
+    with held_up(opened, before) as reached:
+        early = asyncio.ensure_future(before.accept([Arrival(first, (by_key(first, "k"),))]))
+        await asyncio.to_thread(reached.wait)
+        opened.clock.advance(2)
+        second = asyncio.ensure_future(after.accept([Arrival(notification(opened.clock.now()), (by_key(first, "k"),))]))
+        await until(lambda: _is_waited_for(emptied_postgres), "the second waits for the first")
+    answers: list[Acceptance] = [*(await early), *(await second)]
+    assert answers == [Accepted(first.id), Duplicate(first.id)]
+
+
+async def _is_waited_for(url: str) -> bool:
+    sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'transactionid' AND datname = current_database()"
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        return await (await connection.execute(sql)).fetchone() is not None
+
+
+async def test_one_id_that_two_accept_at_once_is_accepted_once(opened: SqlUnderTest, emptied_postgres: str) -> None:
+    one, other = await opened.open_workers(2)
+    made = notification(opened.clock.now())
+    with held_up(opened, one) as reached:
+        early = asyncio.ensure_future(one.accept([Arrival(made)]))
+        await asyncio.to_thread(reached.wait)
+        late = asyncio.ensure_future(other.accept([Arrival(made)]))
+        await until(lambda: _is_waited_for(emptied_postgres), "the second waits for the first")
+    assert [*(await early), *(await late)] == [Accepted(made.id), Accepted(made.id, new=False)]
