@@ -34,8 +34,6 @@ class Dialect(Struct, frozen=True):
     """The rows of a JSON array of texts."""
     devices_of_users: str
     """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
-    below_open_transactions: str
-    """Limits ``journal`` to what no transaction that is still open can come before."""
     next_numbers: str
     """Moves ``sequence`` on by a count and returns the last number; or gives as many blocks, by their first numbers."""
     numbers_a_block: int
@@ -99,6 +97,10 @@ class Connection(Protocol):
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
         """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
+        ...
+
+    def whole_before(self) -> int:
+        """Before which position no row of the journal can come any more."""
         ...
 
     def counter_part(self, now: Instant, /) -> int:

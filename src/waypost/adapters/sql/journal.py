@@ -11,7 +11,7 @@ from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.ports.journal import JournalRow, Moved
 
-_READ = "SELECT position, moves FROM journal WHERE position > ?{end} ORDER BY position LIMIT ?"
+_READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
 _POSITION = "SELECT position FROM reader WHERE name = ?"
 _ADVANCE = (
     "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
@@ -25,7 +25,7 @@ _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
 
 class SqlJournal:
-    """Rows in an order that never grows in the middle: what an open transaction may still come before is not read."""
+    """Rows in an order that never grows in the middle: what one that is open may still come before is not read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -50,8 +50,7 @@ class SqlJournal:
 
 
 def _read(connection: Connection, after: int, n: int) -> list[Row]:
-    sql = _READ.format(end=connection.dialect.below_open_transactions)
-    return connection.execute(sql, (after, n)).fetchall()
+    return connection.execute(_READ, (after, connection.whole_before(), n)).fetchall()
 
 
 def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:

@@ -41,6 +41,16 @@ _TIMEOUTS: dict[str, Any] = {
 }
 
 
+WRITING = 0x5759_7003
+"""The advisory lock that every transaction of Waypost's that writes shares."""
+_END = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
+_LOCKS = """\
+SELECT pid, CAST(transactionid AS text) FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock'
+UNION ALL SELECT pid, NULL FROM pg_locks WHERE locktype = 'advisory' AND objid = CAST(? AS bigint)
+    AND classid = 0 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
 class Texts(list[Any]):
     """A bound list of texts: lists of the client's own would be asked for the type of each element."""
 
@@ -147,6 +157,18 @@ class PostgresConnection:
             for row in map(how.row, rows):
                 copy.write_row(row)
 
+    def whole_before(self) -> int:
+        """See Connection: the first transaction of Waypost's that is open; what others have open does not matter.
+
+        Whoever writes for Waypost holds WRITING before the server gives it a number. One that had its number when the
+        end was asked for, and holds nothing afterwards, has ended.
+        """
+        ((end,),) = self.execute(_END).fetchall()
+        rows = self.execute(_LOCKS, (WRITING,)).fetchall()
+        writers = {pid for pid, number in rows if number is None}
+        numbers = (end + _as_signed(int(number) - end) for pid, number in rows if number is not None and pid in writers)
+        return int(min(numbers, default=end) if rows else end)
+
     def counter_part(self, now: Instant) -> int:
         """See Connection: by the server's process and the minute, so that no row has many versions, in turn."""
         return now // MINUTE_MS % _MINUTES * _PARTS + self.raw.info.backend_pid % _PARTS
@@ -169,6 +191,11 @@ class PostgresConnection:
     def close(self) -> None:
         """See Connection."""
         self.raw.close()
+
+
+def _as_signed(difference: int) -> int:
+    """How far one transaction is from another, of which the last 32 bits are known."""
+    return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 _PARTS = 256

@@ -31,7 +31,6 @@ DIALECT = Dialect(
         " CROSS JOIN LATERAL"
         " (SELECT * FROM device WHERE app = asked.app AND user_id = asked.user_id OFFSET 0) AS device"
     ),
-    below_open_transactions=(" AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"),
     # From a clock, so that the bounds of a month are known before it begins: partitions of ``content`` are cut by it.
     # A millisecond has 1,024 blocks, so that none is given twice, and nobody waits for whoever has the one before.
     next_numbers=(

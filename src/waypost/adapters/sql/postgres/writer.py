@@ -10,7 +10,7 @@ import psycopg
 
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres.connection import TAKEN, PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.connection import TAKEN, WRITING, PostgresConnection, connect, fault_of
 from waypost.adapters.sql.settings import Durability, SqlSettings
 
 ORDERED_LOCK = 0x5759_7001
@@ -49,6 +49,7 @@ class PostgresWriter:
         statements = ["BEGIN"]
         if not (durable and self._survives_power):
             statements.append("SET LOCAL synchronous_commit = off")
+        statements.append(f"SELECT pg_advisory_xact_lock_shared({WRITING})")
         if ordered:
             statements.append(f"SELECT pg_advisory_xact_lock({ORDERED_LOCK})")
         self.connection.forget_claims()
