@@ -110,18 +110,6 @@ async def test_whoever_stands_still_amid_a_commit_stops_nobody(opened: SqlUnderT
     assert leased == [late.id]
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["in this database", "in another"])
-async def test_a_write_transaction_that_was_forgotten_does_not_stop_the_tail(
-    elsewhere: bool, opened: SqlUnderTest, emptied_postgres: str
-) -> None:
-    bench = Bench(opened, (await opened.open_workers(1))[0])
-    with psycopg.connect(emptied_postgres.rpartition("/")[0] + "/postgres" if elsewhere else emptied_postgres) as other:
-        other.execute("CREATE TEMPORARY TABLE forgotten (n int)")
-        for n in range(3):
-            made = await bench.accepted(user=f"u{n}")
-            assert await bench.leasable() == [made.id]
-
-
 async def test_one_key_on_both_sides_of_a_change_of_slice_waits_for_the_other(
     opened: SqlUnderTest, emptied_postgres: str
 ) -> None:

@@ -167,7 +167,7 @@ class PostgresConnection:
         rows = self.execute(_LOCKS, (WRITING,)).fetchall()
         writers = {pid for pid, number in rows if number is None}
         numbers = (end + _as_signed(int(number) - end) for pid, number in rows if number is not None and pid in writers)
-        return int(min(numbers, default=end) if rows else end)
+        return int(min(numbers, default=end))
 
     def counter_part(self, now: Instant) -> int:
         """See Connection: by the server's process and the minute, so that no row has many versions, in turn."""
