@@ -19,7 +19,10 @@ from tests.contract.bench import Bench, by_content, by_key, notification
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
+from waypost.adapters.sql import journal as journal_module
 from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.journal import SqlJournal
+from waypost.adapters.sql.postgres import tail
 from waypost.adapters.sql.postgres.tail import note_arrivals
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.state import StoreState
@@ -108,6 +111,24 @@ async def test_whoever_stands_still_amid_a_commit_stops_nobody(opened: SqlUnderT
     assert await accepting == [Accepted(late.id)]
     leased = [item.notification.id for worker in (frozen, well) for item in (await Bench(opened, worker).take()).items]
     assert leased == [late.id]
+
+
+async def test_what_all_have_heard_of_is_forgotten(
+    opened: SqlUnderTest, emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two minutes after it was over; a worker that has not looked for a minute begins again and misses nothing."""
+    bench, journal = Bench(opened, (await opened.open_workers(1))[0]), SqlJournal(opened._opened.database)
+    await bench.take()
+    made = await bench.accepted()
+    for after_s in (0, 119, 121):
+        monkeypatch.setattr(journal_module, "_now_s", lambda at=after_s: at)
+        await journal.drop_before(0, 1)
+        with psycopg.connect(emptied_postgres) as connection:
+            (left,) = connection.execute("SELECT count(*) FROM arrival").fetchone() or ()
+        assert left == (0 if after_s > 120 else 1)
+    later_s = tail._now_s() + 61
+    monkeypatch.setattr(tail, "_now_s", lambda: later_s)
+    assert await bench.leasable() == [made.id]
 
 
 async def test_one_key_on_both_sides_of_a_change_of_slice_waits_for_the_other(
