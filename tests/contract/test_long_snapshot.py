@@ -13,11 +13,14 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from scripts.services.postgres import Postgres
 from tests.contract.bench import Bench, notification
 from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_postgres_intake import held_up
-from tests.engines import beside
+from tests.engines import beside, run_sql
+from tests.unit.adapters.noted import Noted
+from waypost.adapters.sql import held_back
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.postgres.connection import connect
@@ -32,6 +35,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.work import Arrival, Settled
+from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -175,3 +179,24 @@ async def test_a_write_transaction_that_was_forgotten_stops_neither_work_nor_rep
         assert len(await journal.read(0, 10)) == 3
     await late
     assert len(await journal.read(0, 10)) == 5
+
+
+async def test_whose_transaction_is_open_for_long_is_said_once(
+    postgres_alone: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another database of the server: its process, its age, and the database."""
+    run_sql(postgres_alone.url, "DROP DATABASE IF EXISTS held WITH (FORCE)", "CREATE DATABASE held")
+    opened = SqlUnderTest(beside(postgres_alone.url, "held"))
+    await opened.open()
+    monkeypatch.setattr(held_back, "TOO_LONG_S", 0)
+    noted = Noted()
+    opened._opened.database.telemetry = noted
+    looking = held_back.HeldBack(opened._opened.database)
+    with psycopg.connect(postgres_alone.url) as forgotten:
+        forgotten.execute("CREATE TEMPORARY TABLE forgotten (n int)")
+        pid = forgotten.info.backend_pid
+        for _ in range(2):
+            await looking.look()
+    told = [fields for fields in noted.fields_of(Event.STORE_HELD_BACK) if fields["pid"] == pid]
+    assert [(fields["database"], fields["age_s"]) for fields in told] == [("postgres", 0)]
+    await opened.close()

@@ -9,6 +9,7 @@ import msgspec
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.held_back import HeldBack
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.ports.journal import JournalRow, Moved
 
@@ -39,6 +40,7 @@ class SqlJournal:
         self._horizon: tuple[float, int] | None = None
         """When it was noted before which transaction all were over."""
         self._arrivals_from = 0
+        self._held_back = HeldBack(database)
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""
@@ -58,6 +60,7 @@ class SqlJournal:
         """See Journal; and what was said of arrivals, of which all have heard."""
         if self._database.engine.is_remote:
             await self._drop_arrivals(_now_s())
+            await self._held_back.look()
         return await self._database.commits.submit(_DROPPING, (position, n), rows=n)
 
     async def _drop_arrivals(self, now_s: float) -> None:
