@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -13,10 +13,7 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
-from waypost.ports.work import WorkItem
-
-if TYPE_CHECKING:
-    from waypost.adapters.sql.transaction import AlsoWrite
+from waypost.ports.work import Arrival, WorkItem
 
 Row = tuple[Any, ...]
 
@@ -257,9 +254,8 @@ class Joined(NamedTuple):
 class Tail(Protocol):
     """Where a process stands in the fresh work of its shards."""
 
-    @property
-    def note(self) -> AlsoWrite | None:
-        """What a commit that accepts writes for the tails of all processes."""
+    def note(self, connection: Connection, arrivals: Sequence[Arrival], numbers: Sequence[int], /) -> None:
+        """Write, in a transaction that accepts, what the tails of other processes need to find these."""
         ...
 
     def start_over(self, shards: frozenset[int], /) -> None:

@@ -10,13 +10,13 @@ the same interpreter lock; and nothing can be leased twice between a read and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.ports.work import WorkItem
+from waypost.ports.work import Arrival, WorkItem
 
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
 _NEXT_APP = (
@@ -51,14 +51,15 @@ def in_shards(shards: frozenset[int]) -> str:
 class FreshTail:
     """Finds fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
 
-    note = None
-
     def __init__(self) -> None:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
         self._read = READ
         self._depth = _DEPTH
+
+    def note(self, connection: Connection, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
+        """The numbers are in the order of commits: that is all that is needed."""
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards."""

@@ -21,6 +21,7 @@ from waypost.adapters.sql.lease import open_in
 from waypost.adapters.sql.release import Due, find_due, parked_under
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
+from waypost.adapters.sql.transaction import Transaction
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
@@ -50,7 +51,8 @@ class SqlWork:
         self._holdings = Holdings()
         self._pieces = Pieces(database, with_devices=with_devices)
         self._tail = database.engine.tail()
-        self._accept = accept_kind(database.settings.dedup_slice_h, self._tail.note)
+        note = self._note_arrivals if database.engine.is_remote else None
+        self._accept = accept_kind(database.settings.dedup_slice_h, note)
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
@@ -168,6 +170,9 @@ class SqlWork:
     def lease_again(self, shards: Collection[int]) -> None:
         """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
         self._stopped -= frozenset(shards)
+
+    def _note_arrivals(self, transaction: Transaction, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
+        self._tail.note(transaction.connection, arrivals, numbers)
 
     def _rooms(self) -> dict[Lane, int]:
         """How much more of each lane may be released; another lane comes first each time."""

@@ -22,7 +22,6 @@ from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import READ, apps_with_fresh_rows, in_shards
 from waypost.adapters.sql.postgres.connection import Numbers, Texts
 from waypost.adapters.sql.rows import NOTIFICATION_WIDTH, notification_of
-from waypost.adapters.sql.transaction import Transaction
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.ports.work import Arrival, WorkItem
@@ -66,16 +65,8 @@ class Seen(Struct, frozen=True):
         return cls(int(end), tuple(map(int, still_open.split(","))) if still_open else ())
 
 
-def note_arrivals(transaction: Transaction, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
-    """Say what this commit makes leasable."""
-    fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
-    transaction.connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
-
-
 class ArrivalTail:
     """Finds fresh rows of the shards given, each once (fulfils engine.Tail)."""
-
-    note = staticmethod(note_arrivals)
 
     def __init__(self) -> None:
         self._floors: dict[_Key, int] = {}
@@ -93,6 +84,11 @@ class ArrivalTail:
         """How far the numbers are that workers of the version before give out."""
         self._read = READ
         self._depth = _DEPTH
+
+    def note(self, connection: Connection, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
+        """Say what this commit makes leasable."""
+        fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
+        connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards; which apps there are is known."""
