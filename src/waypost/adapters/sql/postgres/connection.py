@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -103,6 +104,39 @@ def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -
     return PostgresConnection(raw)
 
 
+class _Awaited:
+    """A statement in a pipeline (fulfils engine.Cursor).
+
+    Its answer is awaited by a Sync: only then does the server count a client that stands still as idle in its
+    transaction, and ends that in time (PostgreSQL, 55.2.4).
+    """
+
+    def __init__(self, cursor: psycopg.Cursor[Row], pipeline: psycopg.Pipeline) -> None:
+        self._cursor = cursor
+        self._pipeline = pipeline
+
+    def _answered(self) -> psycopg.Cursor[Row]:
+        if self._cursor.pgresult is None:
+            self._pipeline.sync()
+        return self._cursor
+
+    @property
+    def rowcount(self) -> int:
+        """See Cursor."""
+        return self._answered().rowcount
+
+    def fetchone(self) -> Any:
+        """See Cursor."""
+        return self._answered().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """See Cursor."""
+        return self._answered().fetchall()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._answered())
+
+
 class PostgresConnection:
     """A connection that takes statements as SQLite has them (fulfils engine.Connection)."""
 
@@ -110,12 +144,24 @@ class PostgresConnection:
 
     def __init__(self, raw: psycopg.Connection[Row]) -> None:
         self.raw = raw
+        self._pipeline: psycopg.Pipeline | None = None
         self._claims: list[tuple[Cursor, int]] = []
         """What was claimed in this transaction, and how many keys that must have been."""
 
     def execute(self, sql: str, bound: Sequence[Any] = ()) -> Cursor:
-        """See Connection."""
-        return self.raw.execute(translated(sql), bound, binary=True)
+        """See Connection; in a pipeline it is only sent."""
+        cursor = self.raw.execute(translated(sql), bound, binary=True)
+        return cursor if self._pipeline is None else _Awaited(cursor, self._pipeline)
+
+    @contextmanager
+    def pipelined(self) -> Iterator[None]:
+        """Send statements without waiting for the answers of those before."""
+        with self.raw.pipeline() as pipeline:
+            self._pipeline = pipeline
+            try:
+                yield
+            finally:
+                self._pipeline = None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Cursor:
         """See Connection: one round trip."""
@@ -149,7 +195,7 @@ class PostgresConnection:
             last = {how.key(row): row for row in rows}.values()  # one statement changes no row twice
             self.raw.execute(how.sql, _by_column(how.types, list(last)))
             return
-        if self.raw.pgconn.pipeline_status:
+        if self._pipeline is not None:
             self.raw.execute(how.in_pipeline, _by_column(how.bound_types, rows))
             return
         with self.raw.cursor() as cursor, cursor.copy(how.sql) as copy:

@@ -55,7 +55,7 @@ class PostgresWriter:
         self.connection.forget_claims()
         try:
             if pipelined:
-                self._pipeline.enter_context(self.connection.raw.pipeline())
+                self._pipeline.enter_context(self.connection.pipelined())
                 for statement in statements:
                     self.connection.execute(statement)
             else:
