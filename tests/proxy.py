@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
@@ -24,6 +25,9 @@ class Proxy:
         self.port: Final = own_port or choose_ports(1, None)[0]
         self.delay_s = 0.0
         """How long each piece of up to 64 KiB is held, in either direction."""
+        self.round_trips: Counter[int] = Counter()
+        """How often the client of that port spoke after its server had."""
+        self._answered: set[int] = set()
         self._server = (host, port)
         self._listener: asyncio.Server | None = None
         self._flowing = asyncio.Event()
@@ -83,13 +87,21 @@ class Proxy:
             return
         ends = {writer, onward[1]}
         self._ends |= ends
-        await asyncio.gather(self._pump(reader, onward[1]), self._pump(onward[0], writer))
+        client: int = writer.get_extra_info("peername")[1]
+        self._answered.add(client)
+        await asyncio.gather(self._pump(reader, onward[1], client), self._pump(onward[0], writer, client))
         self._ends -= ends
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int) -> None:
         """Pass one direction on until it ends; an end or a cut on one side is one on the other."""
+        is_answer = writer.get_extra_info("peername")[1] == client
         try:
             while data := await reader.read(CHUNK):
+                if is_answer:
+                    self._answered.add(client)
+                elif client in self._answered:
+                    self._answered.discard(client)
+                    self.round_trips[client] += 1
                 await self._flowing.wait()
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)  # the slowness itself

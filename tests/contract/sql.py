@@ -60,13 +60,12 @@ def trace(raw: psycopg.Connection[Any], statement: Callable[[str], None]) -> Non
 
 
 def _is_whole(connection: Connection) -> bool:
-    readable = f"1 = 1 {connection.dialect.below_open_transactions}"
-    sql = f"SELECT count(*) FROM journal WHERE NOT ({readable})"  # noqa: S608 - an expression of ours
-    return bool(connection.execute(sql).fetchone()[0] == 0)
+    sql = "SELECT count(*) FROM journal WHERE position >= ?"
+    return bool(connection.execute(sql, (connection.whole_before(),)).fetchone()[0] == 0)
 
 
 class _WholeJournal(SqlJournal):
-    """Read when no open transaction hides its newest rows: on PostgreSQL another test's, in another database, does."""
+    """Read when no open transaction hides its newest rows: on PostgreSQL another worker's may."""
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""

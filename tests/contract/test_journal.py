@@ -12,6 +12,7 @@ from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.contract.stores import StoreUnderTest
 from tests.journeys.harness import until
+from waypost.adapters.sql.postgres.connection import WRITING
 from waypost.adapters.sql.store import open_store
 from waypost.ports.journal import Journal, JournalRow
 from waypost.ports.work import Arrival
@@ -90,6 +91,7 @@ async def test_what_an_open_transaction_may_still_come_before_is_not_read(emptie
     store = await open_store(settings_of(emptied_postgres), clock=clock, peers=None, telemetry=Silent())
     try:
         with psycopg.connect(emptied_postgres) as earlier:
+            earlier.execute(f"SELECT pg_advisory_xact_lock_shared({WRITING})".encode())  # as whoever writes for Waypost
             row = earlier.execute("INSERT INTO journal (at, moves) VALUES (0, %s) RETURNING position", (b"\x90",))
             (position,) = row.fetchall()[0]
             made = notification(clock.now())

@@ -80,6 +80,12 @@ class Metric(Enum):
         ("credential",),
         "Deliveries that may be in flight at once, as the provider's answers allow",
     )
+    OLDEST_TRANSACTION = (
+        "waypost_oldest_transaction_seconds",
+        MetricKind.GAUGE,
+        (),
+        "Age of the oldest transaction that is open on the database server",
+    )
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     SCOPES = (

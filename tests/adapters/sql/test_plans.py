@@ -20,7 +20,7 @@ from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.ports.work import Arrival
 
 HOT = {
-    "fresh rows": lease._READ,
+    "fresh rows": lease.READ,
     "apps with fresh rows": lease._NEXT_APP,
     "scheduled": release._WHOLE,
     "due receipts": release._DUE,

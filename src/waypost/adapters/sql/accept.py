@@ -1,24 +1,27 @@
 """Accepting: what one transaction writes for everything that arrived together.
 
-    sequence      one row moved on by the number of new rows: *seq* is commit order
+    sequence      one row moved on by the number of new rows: *seq* is commit order (PostgreSQL: blocks, no row)
     notification  one row each, a duplicate's small record too (no content, final at once)
     content       one row each
     dedup_<n>     one row for each key claimed
     counter, journal   one row for each (app, lane, status); one
 
-Ids above the newest stored one are new without a look at the index; the others are looked up.
+With one writer at a time ids above the newest stored one are new without a look at the index; the others are looked up.
+
+On PostgreSQL it is three round trips, and waits for nobody but who claims the same key: all questions, all rows with a
+statement a table, COMMIT. What was overtaken (a key, an id) is rolled back, decided anew, and then sees who was first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from waypost.adapters.sql import dedup
-from waypost.adapters.sql.dedup import Claimed
-from waypost.adapters.sql.engine import Row
+from waypost.adapters.sql.dedup import Claimed, Slices
+from waypost.adapters.sql.engine import Answer, Row
 from waypost.adapters.sql.replay import replay
-from waypost.adapters.sql.rows import content_body, notification_row, select_in, seqs
-from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.adapters.sql.rows import content_body, drawn, notification_row
+from waypost.adapters.sql.transaction import AlsoWrite, Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import NotificationMoved
@@ -31,6 +34,7 @@ _INSERT = (
     " VALUES "
 )
 _NEWEST = "SELECT id FROM notification ORDER BY id DESC LIMIT 1"
+_KNOWN = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
 _VALUES = f"({'?, ' * 20}1)"
 _PLAIN_VALUES = f"(?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1)"
 """Of what is to go out now, to all devices, by the app's own policy: most of all there is; binding less is cheaper."""
@@ -40,22 +44,19 @@ _WITHOUT_REST = (None, None, None)
 Batch = Sequence[Arrival | Replay]
 
 
-AlsoWrite = Callable[[Transaction, Sequence[Arrival]], None]
-"""What else a transaction writes of the arrivals that are leasable from now on."""
-
-
 def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> Kind[Batch, list[Acceptance]]:
     """The operation; *slice_h* is how many hours of keys share a table."""
+    slices = Slices(slice_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
-        arrivals = Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)])
+        arrivals = Arrivals(transaction, [item for op in ops for item in op if isinstance(item, Arrival)], slices)
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
-        arrivals.write(slice_h)
-        if also is not None:
-            also(transaction, arrivals.fresh())
+        numbers = arrivals.write()
+        if also is not None and (fresh := arrivals.fresh()):
+            also(transaction, fresh, numbers)
         return answers
 
-    return Kind("accept", run, durable=True, ordered=True, overtakes=True)
+    return Kind("accept", run, durable=True, pipelined=True, overtakes=True)
 
 
 def _answer(arrivals: Arrivals, transaction: Transaction, item: Arrival | Replay) -> Acceptance:
@@ -65,22 +66,29 @@ def _answer(arrivals: Arrivals, transaction: Transaction, item: Arrival | Replay
 class Arrivals:
     """What a transaction's arrivals meet, and what they leave to be written."""
 
-    def __init__(self, transaction: Transaction, arrivals: Sequence[Arrival], shards_after: int = 0) -> None:
+    def __init__(
+        self, transaction: Transaction, arrivals: Sequence[Arrival], slices: Slices, shards_after: int = 0
+    ) -> None:
         self._transaction = transaction
+        self._slices = slices
         self._shards_after = shards_after
         """Their rows are of the shards after so many, where nobody leases them."""
-        self._known = self._known_among([arrival.notification.id for arrival in arrivals])
-        keys = [claim.key for arrival in arrivals for claim in arrival.claims]
-        self._claimed = dedup.look_up(transaction.connection, keys, transaction.now)
+        known = self._ask_for([arrival.notification.id for arrival in arrivals])
+        claims = [claim for arrival in arrivals for claim in arrival.claims]
+        claimed = dedup.LookUp(transaction.connection, claims, transaction.now, slices)
+        self._numbers = drawn(transaction.connection, len(arrivals))
+        self._known: dict[NotificationId, NotificationId | None] = dict(known())
+        self._claimed = claimed.answer()
         self._rows: list[tuple[NotificationStatus, int | None, int | None, NotificationId | None, Arrival]] = []
         self._claims: list[tuple[Claim, NotificationId]] = []
 
-    def _known_among(self, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationId | None]:
+    def _ask_for(self, ids: Sequence[NotificationId]) -> Answer:
+        """Which of *ids* are known, and whose duplicates they are."""
         connection = self._transaction.connection
-        newest: bytes = next(iter(connection.execute(_NEWEST).fetchall()), (b"",))[0]
-        doubtful = [one for one in ids if one <= newest]
-        sql = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
-        return dict(select_in(connection, sql, doubtful))
+        if not connection.dialect.has_other_writers:
+            newest: bytes = next(iter(connection.execute(_NEWEST).fetchall()), (b"",))[0]
+            ids = [one for one in ids if one <= newest]
+        return connection.ask(_KNOWN, ids)
 
     def take(self, arrival: Arrival) -> Acceptance:
         """Answer one arrival, seeing what those before it claimed."""
@@ -129,16 +137,16 @@ class Arrivals:
         """Those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
-    def write(self, slice_h: int) -> None:
-        """Write all that was kept."""
+    def write(self) -> Sequence[int]:
+        """Write all that was kept; its numbers."""
         if not self._rows:
-            return
+            return ()
         connection = self._transaction.connection
         notifications: list[Row] = []
         plain: list[Row] = []
         contents: list[Row] = []
-        numbered = zip(seqs(connection, len(self._rows)), self._rows, strict=True)
-        for seq, (status, *fields, duplicate_of, arrival) in numbered:
+        numbers = self._numbers(len(self._rows))
+        for seq, (status, *fields, duplicate_of, arrival) in zip(numbers, self._rows, strict=True):
             row = notification_row(arrival.notification, self._shards_after)
             if duplicate_of is None and row[_PLAIN_WIDTH:] == _WITHOUT_REST:
                 plain.append((seq, *row[:_PLAIN_WIDTH]))
@@ -149,7 +157,8 @@ class Arrivals:
         connection.insert_all(_INSERT, _PLAIN_VALUES, plain)
         connection.insert_all(_INSERT, _VALUES, notifications)
         connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
-        dedup.claim(self._transaction, self._claims, slice_h)
+        dedup.claim(self._transaction, self._claims, self._slices)
+        return numbers
 
 
 def _content_last(claim: Claim) -> bool:

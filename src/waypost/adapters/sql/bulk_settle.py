@@ -96,9 +96,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
     return [None] * len(ops)
 
 
-SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind(
-    "settle_recipients", _run, durable=False, ordered=True, patient=True
-)
+SETTLE_RECIPIENTS: Kind[Sequence[PieceSettled], None] = Kind("settle_recipients", _run, durable=False, patient=True)
 
 
 def _note_written(connection: Connection, job: int, piece: PieceSettled) -> None:

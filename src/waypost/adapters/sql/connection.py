@@ -14,12 +14,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from waypost.adapters.sql.engine import Dialect, Row
+from waypost.adapters.sql.engine import Answer, Dialect, Row
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Guarantee, Kind, Lane, Urgency
 from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import HOUR_MS, Instant
 
 try:
     from pysqlite3 import dbapi2 as dbapi
@@ -64,10 +65,12 @@ DIALECT = Dialect(
         "(SELECT key AS place, value ->> 0 AS app, value ->> 1 AS user_id FROM json_each(?)) AS asked"
         " CROSS JOIN device ON device.app = asked.app AND device.user_id = asked.user_id"
     ),
-    below_open_transactions="",
     next_numbers="UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value",
+    numbers_a_block=0,
     blob="BLOB",
+    has_other_writers=False,
 )
+_EVER = (1 << 63) - 1
 _LIST_SIZES = (1, 8, 64, 512)
 _ROWS_AT_ONCE = (64, 8)
 """A row costs a third less than in a statement of its own."""
@@ -83,15 +86,22 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
         for chunk in _chunks(keys):
             yield sql.format(keys=",".join("?" * len(chunk))), chunk
 
-    def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Iterator[Row]:
+    def ask(self, sql: str, keys: Sequence[Any]) -> Answer:
+        """See Connection: it is here at once."""
+        rows = [row for said, chunk in self.lists(sql, keys) for row in self.execute(said, chunk).fetchall()]
+        return lambda: rows
+
+    def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Answer:
         """See Connection: the keys are rows to join with, bound once; a list in IN is sorted anew for each table."""
+        rows: list[Row] = []
         each = " UNION ALL ".join(
             f"SELECT {columns} FROM asked CROSS JOIN {table} ON {table}.key = asked.its"  # noqa: S608 - names of ours
             for table in tables
         )
-        for chunk in _chunks(keys):
-            rows = ",".join(["(?)"] * len(chunk))
-            yield from self.execute(f"WITH asked (its) AS MATERIALIZED (VALUES {rows}) {each}", chunk).fetchall()
+        for chunk in _chunks(keys if tables else ()):
+            asked = ",".join(["(?)"] * len(chunk))
+            rows += self.execute(f"WITH asked (its) AS MATERIALIZED (VALUES {asked}) {each}", chunk).fetchall()
+        return lambda: rows
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
         """See Connection."""
@@ -103,6 +113,19 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
                 start += count
         if start < len(rows):
             self.executemany(insert + values, rows[start:])
+
+    def whole_before(self) -> int:
+        """See Connection: rows come in the order of their positions."""
+        return _EVER
+
+    def counter_part(self, now: Instant) -> int:
+        """See Connection: a row for each hour."""
+        return now // HOUR_MS
+
+    def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant) -> None:
+        """See Connection: nobody else writes meanwhile."""
+        marks = ", ".join("?" * len(rows[0]))
+        self.insert_all(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ", f"({marks})", rows)  # noqa: S608 - names of ours
 
 
 def _chunks(keys: Sequence[Any]) -> Iterator[list[Any]]:

@@ -5,6 +5,10 @@
 A slice is made by the first accept that claims in it and dropped whole when no window in it is open any more; so
 nothing is ever deleted key by key, and the random inserts stay within one small tree. A claim is looked up in every
 slice that still has an open window.
+
+Where others write at the same time (PostgreSQL) two claims of one key meet in the table's key: the second waits for the
+first, and is decided anew. So that they meet on either side of a change of slice, too, the first minutes of a slice are
+claimed in the one before as well: for longer than a transaction lasts and the clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -19,7 +23,10 @@ from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
-from waypost.domain.time import HOUR_MS, Instant
+from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant
+
+_BOTH_MS = 15 * MINUTE_MS
+"""So long after a change of slice a key is claimed in both."""
 
 _MAKE = (
     "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
@@ -29,7 +36,10 @@ _NOTE = (
     "INSERT INTO dedup_slice (slice, until) VALUES (?, ?)"
     " ON CONFLICT (slice) DO UPDATE SET until = excluded.until WHERE dedup_slice.until < excluded.until"
 )
-_CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES "
+_COLUMNS = "key, kind, id, body_hash, until"
+_REPLACE = f"INSERT OR REPLACE INTO dedup_{{slice}} ({_COLUMNS}) VALUES "  # noqa: S608 - columns
+_SLICES = "SELECT slice, until FROM dedup_slice WHERE until > ?"
+_FOUND = "key, id, body_hash, until"
 
 
 class Claimed(Struct, frozen=True):
@@ -39,33 +49,91 @@ class Claimed(Struct, frozen=True):
     body_hash: bytes
 
 
-def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
-    """Which of *keys* are claimed at *now*."""
-    if not keys:
-        return {}
-    open_slices = connection.execute("SELECT slice FROM dedup_slice WHERE until > ?", (now,)).fetchall()
-    if not open_slices:
-        return {}
-    rows = connection.found_in([f"dedup_{number}" for (number,) in open_slices], "key, id, body_hash, until", keys)
-    return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > now}
+class Slices:
+    """The slices that this process knows of, so that it need not ask for them before it looks into them."""
+
+    def __init__(self, slice_h: int) -> None:
+        self._slice_ms = slice_h * HOUR_MS
+        self.until: dict[int, Instant] = {}
+        """When the last window in each is over."""
+
+    def of(self, now: Instant, *, has_other_writers: bool) -> Sequence[int]:
+        """Those in which a key is claimed at *now*, in their order."""
+        number = now // self._slice_ms
+        return (number - 1, number) if has_other_writers and now % self._slice_ms < _BOTH_MS else (number,)
 
 
-def claim(
-    transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slice_h: int, held: str | None = None
-) -> None:
-    """Store *claims* in the slice of now; *held* stands for their kind while they are not done."""
+class LookUp:
+    """A question for keys: asked at once, so that where that is a round trip others go with it."""
+
+    def __init__(self, connection: Connection, claims: Sequence[Claim], now: Instant, slices: Slices) -> None:
+        keys = [claim.key for claim in claims]
+        self._until = max((claim.until for claim in claims), default=now)
+        self._connection, self._keys, self._now, self._slices = connection, keys, now, slices
+        self._open = connection.execute(_SLICES, (now,)) if keys else None
+        if self._open is not None and not connection.dialect.has_other_writers:
+            slices.until = dict(self._open.fetchall())
+        self._asked = [number for number, until in slices.until.items() if until > now]
+        self._rows = connection.ask_in(self._tables(self._asked), _FOUND, keys)
+
+    def answer(self) -> dict[bytes, Claimed]:
+        """Which of the keys are claimed."""
+        if self._open is None:
+            return {}
+        if not self._connection.dialect.has_other_writers:
+            rows = self._rows()
+        else:
+            self._slices.until = {}  # should one have been dropped, the next question begins with which there are
+            rows = self._rows()
+            self._slices.until = dict(self._open.fetchall())
+            news = [number for number in self._slices.until if number not in self._asked]
+            rows += self._connection.ask_in(self._tables(news), _FOUND, self._keys)()
+            self._make_what_is_missing()
+        return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > self._now}
+
+    def _make_what_is_missing(self) -> None:
+        """In a transaction that ends at once, so that nobody waits for a table until this accept is through."""
+        for number in self._slices.of(self._now, has_other_writers=True):
+            if _make(self._connection, number, self._until, self._slices.until):
+                self._connection.execute("COMMIT AND CHAIN")
+
+    def _tables(self, numbers: Sequence[int]) -> list[str]:
+        return [f"dedup_{number}" for number in numbers]
+
+
+def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slices: Slices) -> None:
+    """Store *claims* of keys that nobody has; where somebody else was first, the commit raises Overtaken."""
     if not claims:
         return
-    connection = transaction.connection
-    number = transaction.now // (slice_h * HOUR_MS)
-    until = -(-max(made.until for made, _ in claims) // HOUR_MS) * HOUR_MS  # whole hours: the note changes seldom
-    noted: Row | None = connection.execute("SELECT until FROM dedup_slice WHERE slice = ?", (number,)).fetchone()
-    if noted is None:
-        connection.execute(_MAKE.format(slice=number, blob=connection.dialect.blob))
-    if noted is None or noted[0] < until:
-        connection.execute(_NOTE, (number, until))
+    connection, now = transaction.connection, transaction.now
+    rows = [(made.key, made.kind._value_, first_id, made.body_hash, made.until) for made, first_id in claims]
+    for number in slices.of(now, has_other_writers=connection.dialect.has_other_writers):
+        _make(connection, number, max(row[-1] for row in rows), slices.until)
+        connection.claim_all(f"dedup_{number}", _COLUMNS, rows, now)
+
+
+def replace(
+    transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], slice_h: int, held: str | None = None
+) -> None:
+    """Store *claims* whatever was there, in a transaction that is alone; *held* stands for a kind that is not done."""
+    if not claims:
+        return
+    connection, number = transaction.connection, transaction.now // (slice_h * HOUR_MS)
     rows = [(made.key, held or made.kind, first_id, made.body_hash, made.until) for made, first_id in claims]
-    connection.insert_all(_CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
+    noted: Row | None = connection.execute("SELECT until FROM dedup_slice WHERE slice = ?", (number,)).fetchone()
+    _make(connection, number, max(row[-1] for row in rows), {} if noted is None else {number: noted[0]})
+    connection.insert_all(_REPLACE.format(slice=number), "(?, ?, ?, ?, ?)", rows)
+
+
+def _make(connection: Connection, number: int, until: Instant, noted: dict[int, Instant]) -> bool:
+    """See to it that the slice is there and kept until then, if it is not *noted*; whether anything had to be done."""
+    if number not in noted:
+        connection.execute(_MAKE.format(slice=number, blob=connection.dialect.blob))
+    if noted.get(number, 0) >= until:
+        return False
+    noted[number] = Instant(-(-until // HOUR_MS) * HOUR_MS)  # whole hours: the note changes seldom
+    connection.execute(_NOTE, (number, noted[number]))
+    return True
 
 
 class SqlDedup:
@@ -89,9 +157,10 @@ def _forget(transaction: Transaction, ops: Sequence[Sequence[bytes]]) -> list[in
     forgotten: list[int] = []
     for keys in ops:
         marks = ",".join("?" * len(keys))
-        sql = f"DELETE FROM dedup_{{slice}} WHERE until > ? AND key IN ({marks})"  # noqa: S608 - marks
+        sql = f"DELETE FROM dedup_{{slice}} WHERE until > ? AND key IN ({marks}) RETURNING key"  # noqa: S608 - marks
         asked = (transaction.now, *keys)
-        forgotten.append(sum(connection.execute(sql.format(slice=number), asked).rowcount for number in slices))
+        gone = {row[0] for number in slices for row in connection.execute(sql.format(slice=number), asked).fetchall()}
+        forgotten.append(len(gone))  # a key of the first minutes of a slice is in two
     return forgotten
 
 
@@ -104,5 +173,5 @@ def _drop_over(transaction: Transaction, ops: Sequence[None]) -> list[int]:
     return [len(over)] * len(ops)
 
 
-_FORGET: Kind[Sequence[bytes], int] = Kind("forget keys", _forget, durable=True, ordered=True)
-_DROP_OVER: Kind[None, int] = Kind("drop keys", _drop_over, durable=False, ordered=True)
+_FORGET: Kind[Sequence[bytes], int] = Kind("forget keys", _forget, durable=True)
+_DROP_OVER: Kind[None, int] = Kind("drop keys", _drop_over, durable=False)

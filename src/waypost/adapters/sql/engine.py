@@ -9,8 +9,11 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from waypost.adapters.sql.faults import Fault
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
+from waypost.ports.work import Arrival, WorkItem
 
 Row = tuple[Any, ...]
 
@@ -28,12 +31,14 @@ class Dialect(Struct, frozen=True):
     """The rows of a JSON array of texts."""
     devices_of_users: str
     """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
-    below_open_transactions: str
-    """Limits ``journal`` to what no transaction that is still open can come before."""
     next_numbers: str
-    """Moves ``sequence`` on by a count and returns the last number."""
+    """Moves ``sequence`` on by a count and returns the last number; or gives as many blocks, by their first numbers."""
+    numbers_a_block: int
+    """0: there are no blocks, and numbers are in commit order."""
     blob: str
     """The type of a column of bytes."""
+    has_other_writers: bool
+    """Whether others may write while a transaction is open."""
 
 
 class Cursor(Protocol):
@@ -53,6 +58,10 @@ class Cursor(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Any]: ...
+
+
+Answer = Callable[[], list[Row]]
+"""Rows that may still be on their way."""
 
 
 class Connection(Protocol):
@@ -75,12 +84,31 @@ class Connection(Protocol):
         """Statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
         ...
 
-    def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes], /) -> Iterator[Row]:
-        """The *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*."""
+    def ask(self, sql: str, keys: Sequence[Any], /) -> Answer:
+        """Ask for the rows of *sql*, whose ``{keys}`` stands for a list of keys."""
+        ...
+
+    def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes], /) -> Answer:
+        """Ask for the *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*."""
         ...
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
         """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
+        ...
+
+    def whole_before(self) -> int:
+        """Before which position no row of the journal can come any more."""
+        ...
+
+    def counter_part(self, now: Instant, /) -> int:
+        """Which of the rows of a counter to move *now*: where others write at the same time, one that is not theirs."""
+        ...
+
+    def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant, /) -> None:
+        """Insert *rows* of a table of keys, in the place of those that were over *now*.
+
+        Where others write at the same time the commit raises Overtaken if one of the keys was claimed meanwhile.
+        """
         ...
 
     def close(self) -> None:
@@ -100,6 +128,10 @@ class InDoubt(Exception):
         self.batch = batch
 
 
+class Overtaken(Exception):
+    """Another transaction was first: what was decided is to be decided anew, and then sees it."""
+
+
 class Writer(Protocol):
     """The connection that writes, in one thread."""
 
@@ -112,8 +144,8 @@ class Writer(Protocol):
         """The right to write one transaction; Busy after *patience_s*, or what the engine raises."""
         ...
 
-    def begin(self, *, durable: bool, ordered: bool) -> None:
-        """Begin a transaction; *ordered* ones are alone in the store until they end, so that their numbers are too."""
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """Begin a transaction: *ordered* ones one at a time in the store, *pipelined* ones in few round trips."""
         ...
 
     def commit(self) -> None:
@@ -219,6 +251,32 @@ class Joined(NamedTuple):
     """The number that the others know it by, for as long as it may act; None where there are no numbers."""
 
 
+class Tail(Protocol):
+    """Where a process stands in the fresh work of its shards."""
+
+    def note(self, connection: Connection, arrivals: Sequence[Arrival], numbers: Sequence[int], /) -> None:
+        """Write, in a transaction that accepts, what the tails of other processes need to find these."""
+        ...
+
+    def start_over(self, shards: frozenset[int], /) -> None:
+        """Begin at the first open row, with these shards."""
+        ...
+
+    def apps(self, connection: Connection, lane: Lane, /) -> set[AppId]:
+        """The apps that may have fresh rows of *lane* that were not read yet."""
+        ...
+
+    def read(
+        self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool], /
+    ) -> list[tuple[WorkItem, int]]:
+        """At most *n* of those rows with their shards, passing over what is taken."""
+        ...
+
+    def depth(self, connection: Connection, lane: Lane, most: int, /) -> int:
+        """How many fresh rows there are, leased or not, counted up to *most*."""
+        ...
+
+
 class Engine(Protocol):
     """One database, and how it is opened."""
 
@@ -245,6 +303,10 @@ class Engine(Protocol):
 
     def open_reader(self) -> Connection:
         """A connection that reads, for one thread at a time."""
+        ...
+
+    def tail(self) -> Tail:
+        """How a process finds fresh work."""
         ...
 
     def fault_of(self, error: BaseException) -> Fault:

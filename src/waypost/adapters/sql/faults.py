@@ -18,6 +18,7 @@ class Fault(Enum):
     AWAY = auto()  # the disk did not answer properly
     LOST = auto()  # the server does not answer
     CLASH = auto()  # two transactions stood in each other's way: once more
+    TAKEN = auto()  # a key, a name or a table is another than it was a moment ago: once more, then as OPERATION
     OPERATION = auto()  # nothing: the operation itself was wrong
 
 
@@ -58,5 +59,5 @@ def refusal(fault: Fault) -> Unavailable:
             return StorageBroken("the disk cannot be read or written", retry_after_s=5)
         case Fault.LOST:
             return Unavailable("the database does not answer", ErrorCode.STORAGE_AWAY)
-        case Fault.BUSY | Fault.CLASH | Fault.OPERATION:
+        case Fault.BUSY | Fault.CLASH | Fault.TAKEN | Fault.OPERATION:
             return Unavailable("the store is busy", ErrorCode.STORAGE_BUSY)

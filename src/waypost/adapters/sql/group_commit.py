@@ -21,7 +21,7 @@ from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 _UNWELL = (StoreState.FULL, StoreState.AWAY)
-_CLASHES = 3
+_CLASHES = 8
 """How often a transaction is repeated that stood in another's way."""
 _RETRY_PAUSE_S = 0.25
 """How long patient operations wait before the store is tried again."""
@@ -193,7 +193,7 @@ class GroupCommit:
             try:
                 self._answers += self._transact(batch)
             except Exception as error:  # noqa: BLE001 - what an operation raises belongs to whoever submitted it
-                if again and self._writer.fault_of(error) is Fault.CLASH:
+                if again and self._writer.fault_of(error) in (Fault.CLASH, Fault.TAKEN):
                     continue
                 self._failed(batch, error)
             return
@@ -205,7 +205,7 @@ class GroupCommit:
             kinds.setdefault(queued.kind, []).append(queued)
         answers: list[_Answer] = []
         durable, ordered = any(kind.durable for kind in kinds), any(kind.ordered for kind in kinds)
-        self._writer.begin(durable=durable, ordered=ordered)
+        self._writer.begin(durable=durable, ordered=ordered, pipelined=all(kind.pipelined for kind in kinds))
         try:
             transaction = Transaction(self._writer.connection, self._clock.now(), self.fence)
             for kind, members in kinds.items():
@@ -229,10 +229,10 @@ class GroupCommit:
             self._refuse((queued for queued in batch if not queued.kind.patient), Fault.LOST)
             return
         fault = self._writer.fault_of(error)
-        if fault is Fault.OPERATION and len(batch) > 1:
+        if fault in (Fault.OPERATION, Fault.TAKEN) and len(batch) > 1:
             for queued in batch:
                 self._write([queued])
-        elif fault is Fault.OPERATION:
+        elif fault in (Fault.OPERATION, Fault.TAKEN):
             self._answers.append((batch[0].future, error))
         else:
             self._note(fault)

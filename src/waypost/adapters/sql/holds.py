@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.dedup import claim
+from waypost.adapters.sql.dedup import replace
 from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
@@ -42,7 +42,7 @@ class SqlHolds:
             return [_hold(transaction, op, slice_h) for op in ops]
 
         def confirm(transaction: Transaction, ops: Sequence[Sequence[tuple[Claim, NotificationId]]]) -> list[None]:
-            claim(transaction, [each for op in ops for each in op], slice_h)
+            replace(transaction, [each for op in ops for each in op], slice_h)
             return [None] * len(ops)
 
         self._hold = Kind("hold", hold, durable=True, ordered=True, overtakes=True)
@@ -81,8 +81,8 @@ def _hold(transaction: Transaction, arrivals: Sequence[Arrival], slice_h: int) -
                 if each.kind is ClaimKind.IDEMPOTENCY and each.until > now and not _is_done(known.get(each.key)):
                     known[each.key] = _Key(answer.first_id, each.body_hash, None)
                     done.append((each, answer.first_id))
-    claim(transaction, holding, slice_h, held=f"{_HELD}{until}")
-    claim(transaction, done, slice_h)
+    replace(transaction, holding, slice_h, held=f"{_HELD}{until}")
+    replace(transaction, done, slice_h)
     return answers
 
 

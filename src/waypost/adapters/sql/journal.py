@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import msgspec
 
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.held_back import HeldBack
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.moves import Moved
 from waypost.ports.journal import JournalRow
 from waypost.telemetry import Event
 
-_READ = "SELECT position, moves FROM journal WHERE position > ?{end} ORDER BY position LIMIT ?"
+_READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
 _POSITION = "SELECT position FROM reader WHERE name = ?"
 _ADVANCE = (
     "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
@@ -23,14 +25,24 @@ DELETE FROM journal
 WHERE position IN (SELECT position FROM journal WHERE position < ? ORDER BY position LIMIT ?)
 """
 
+_HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
+_DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
+_HEARD_S = 120.0
+"""By then every tail has heard of what was over, or begins again (ArrivalTail)."""
+
+_now_s = time.monotonic
 _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
 
 class SqlJournal:
-    """Rows in an order that never grows in the middle: what an open transaction may still come before is not read."""
+    """Rows in an order that never grows in the middle: what one that is open may still come before is not read."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._horizon: tuple[float, int] | None = None
+        """When it was noted before which transaction all were over."""
+        self._arrivals_from = 0
+        self._held_back = HeldBack(database)
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""
@@ -56,13 +68,24 @@ class SqlJournal:
         await self._database.commits.submit(_ADVANCING, (reader, position))
 
     async def drop_before(self, position: int, n: int) -> int:
-        """See Journal."""
+        """See Journal; and what was said of arrivals, of which all have heard."""
+        if self._database.engine.is_remote:
+            await self._drop_arrivals(_now_s())
+            await self._held_back.look()
         return await self._database.commits.submit(_DROPPING, (position, n), rows=n)
+
+    async def _drop_arrivals(self, now_s: float) -> None:
+        if self._horizon is not None and now_s - self._horizon[0] < _HEARD_S:
+            return
+        if self._horizon is not None:
+            await self._database.commits.submit(_FORGETTING, (self._arrivals_from, self._horizon[1]))
+            self._arrivals_from = self._horizon[1]
+        row = await self._database.read(lambda connection: connection.execute(_HORIZON).fetchone())
+        self._horizon = (now_s, int(row[0]))
 
 
 def _read(connection: Connection, after: int, n: int) -> list[Row]:
-    sql = _READ.format(end=connection.dialect.below_open_transactions)
-    return connection.execute(sql, (after, n)).fetchall()
+    return connection.execute(_READ, (after, connection.whole_before(), n)).fetchall()
 
 
 def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:
@@ -74,5 +97,11 @@ def _drop(transaction: Transaction, orders: Sequence[tuple[int, int]]) -> list[i
     return [transaction.connection.execute(_DROP, order).rowcount for order in orders]
 
 
+def _forget(transaction: Transaction, ops: Sequence[tuple[int, int]]) -> list[None]:
+    transaction.connection.executemany(_DROP_ARRIVALS, ops)
+    return [None] * len(ops)
+
+
+_FORGETTING = Kind("drop_arrivals", _forget, durable=False)
 _ADVANCING = Kind("advance_reader", _advance, durable=False, patient=True)
 _DROPPING = Kind("drop_journal", _drop, durable=False, patient=True)

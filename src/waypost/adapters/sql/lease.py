@@ -1,4 +1,4 @@
-"""Leasing fresh work: a tail over the partial index (lane, app, seq) WHERE due_at = 0; it writes nothing.
+"""Leasing fresh work where one process writes at a time: a tail over the index (lane, app, seq) WHERE due_at = 0.
 
 Rows come in commit order, since *seq* is given out under the write lock; so a cursor for each (lane, app) never passes
 a row that appears later. Shards of other processes are skipped inside the index. What lies behind a cursor is leased,
@@ -10,20 +10,20 @@ the same interpreter lock; and nothing can be leased twice between a read and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.ports.work import WorkItem
+from waypost.ports.work import Arrival, WorkItem
 
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
 _NEXT_APP = (
     "SELECT app FROM notification INDEXED BY notification_fresh"
     " WHERE lane = ? AND due_at = 0 AND app > ? ORDER BY app LIMIT 1"
 )
-_READ = (
+READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
     " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
@@ -49,20 +49,23 @@ def in_shards(shards: frozenset[int]) -> str:
 
 
 class FreshTail:
-    """Finds fresh rows of the shards given, each once."""
+    """Finds fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
 
     def __init__(self) -> None:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
-        self._read = _READ
+        self._read = READ
         self._depth = _DEPTH
+
+    def note(self, connection: Connection, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
+        """The numbers are in the order of commits: that is all that is needed."""
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards."""
         self._cursors.clear()
         self._seen.clear()
-        self._read = _READ.format(shards=in_shards(shards))
+        self._read = READ.format(shards=in_shards(shards))
         self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
@@ -70,7 +73,7 @@ class FreshTail:
         head: int = connection.execute(_HEAD).fetchone()[0]
         if self._seen.get(lane) != head:
             self._seen[lane] = head
-            self._apps[lane] = set(_apps_with_fresh_rows(connection, lane))
+            self._apps[lane] = set(apps_with_fresh_rows(connection, lane))
         return self._apps[lane]
 
     def read(
@@ -105,7 +108,7 @@ def open_in(connection: Connection, lane: Lane) -> int:
     return row[0]
 
 
-def _apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
+def apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
     """One step down the index for each app."""
     apps: list[AppId] = []
     row = connection.execute(_NEXT_APP, (lane, "")).fetchone()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.dedup import Slices
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
@@ -43,7 +44,7 @@ class SqlLedger:
         self._database = database
         slice_h = database.settings.dedup_slice_h
         self._record: Kind[Sequence[LogEntry], None] = Kind(
-            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True, ordered=True
+            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
         )
 
     async def record(self, batch: Sequence[LogEntry]) -> None:
@@ -69,10 +70,10 @@ class SqlLedger:
 def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
     entries = [entry for op in ops for entry in op]
     notifications = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
-    arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], shards_after=SHARDS)
+    arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], Slices(slice_h), shards_after=SHARDS)
     for notification in notifications:
         arrivals.take(Arrival(notification))
-    arrivals.write(slice_h)
+    arrivals.write()
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -164,10 +164,23 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
     )
 
 
-def seqs(connection: Connection, count: int) -> range:
-    """*count* new numbers of notifications, in commit order."""
-    last: int = connection.execute(connection.dialect.next_numbers, (count,)).fetchone()[0]
-    return range(last - count + 1, last + 1)
+def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
+    """New numbers for at most *most* rows: asked for now, given in their order once it is known how many are needed."""
+    sql, size = connection.dialect.next_numbers, connection.dialect.numbers_a_block
+    if size:
+        blocks = connection.execute(sql, (-(-most // size),))
+        return lambda count: [at for (first,) in sorted(blocks.fetchall()) for at in range(first, first + size)][:count]
+
+    def exactly(count: int) -> range:
+        last: int = connection.execute(sql, (count,)).fetchone()[0]
+        return range(last - count + 1, last + 1)
+
+    return exactly
+
+
+def seqs(connection: Connection, count: int) -> Sequence[int]:
+    """*count* new numbers of notifications."""
+    return drawn(connection, count)(count)
 
 
 def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:

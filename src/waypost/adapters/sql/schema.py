@@ -1,6 +1,6 @@
 """The tables, as SQLAlchemy Core metadata; migrations/ makes a database have them.
 
-Rows append in time order: ``notification`` by *seq*, which is commit order since there is a single writer at a time;
+Rows append in time order: ``notification`` by *seq*, on SQLite commit order since there is one writer at a time;
 indexes cover the few open rows only, besides those by id, by user and by app. A receipt's key is (notification id, n).
 Instants are milliseconds; statuses and kinds are the words of the domain's enums.
 """
@@ -14,7 +14,7 @@ metadata = MetaData()
 notification = Table(
     "notification",
     metadata,
-    Column("seq", Integer, primary_key=True),  # allocated from ``sequence`` in commit order, never reused
+    Column("seq", Integer, primary_key=True),  # allocated from ``sequence``, or in blocks; never reused
     Column("id", BLOB, nullable=False),
     Column("app", Text, nullable=False),
     Column("caller", Text, nullable=False),
@@ -118,7 +118,7 @@ counter = Table(
     metadata,
     Column("app", Text, primary_key=True),
     Column("lane", Text, primary_key=True),
-    Column("hour", Integer, primary_key=True),  # hours since 1970
+    Column("hour", Integer, primary_key=True),  # hours since 1970; PostgreSQL: a part that one process moves at a time
     Column("status", Text, primary_key=True),
     Column("delta", Integer, nullable=False),  # notifications that came into this status less those that left it
     sqlite_with_rowid=False,

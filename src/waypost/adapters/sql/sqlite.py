@@ -10,6 +10,7 @@ from waypost.adapters.sql.checkpoint import Checkpoint
 from waypost.adapters.sql.connection import SqliteConnection, connect, database_path, run_directory
 from waypost.adapters.sql.engine import Busy, Joined
 from waypost.adapters.sql.faults import Fault, fault_of, refusal
+from waypost.adapters.sql.lease import FreshTail
 from waypost.adapters.sql.migrations import latest
 from waypost.adapters.sql.ownership import Shards
 from waypost.adapters.sql.reserve import Reserve
@@ -44,8 +45,8 @@ class SqliteWriter:
         except LockTimeout:
             raise Busy from None
 
-    def begin(self, *, durable: bool, ordered: bool) -> None:
-        """See Writer; under the write lock every transaction is alone."""
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """See Writer; under the write lock every transaction is alone, and there are no round trips."""
         wanted = "FULL" if durable and self._survives_power else "NORMAL"
         if wanted != self._synchronous:
             self.connection.execute(f"PRAGMA synchronous = {wanted}")
@@ -152,6 +153,10 @@ class SqliteEngine:
     def open_writer(self) -> SqliteWriter:
         """See Engine."""
         return SqliteWriter(self._settings, self._reserve)
+
+    def tail(self) -> FreshTail:
+        """See Engine."""
+        return FreshTail()
 
     def open_reader(self) -> SqliteConnection:
         """See Engine."""

@@ -15,7 +15,8 @@ from waypost.domain.ids import AppId
 from waypost.domain.moves import Moved
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import HOUR_MS, Instant
+from waypost.domain.time import Instant
+from waypost.ports.work import Arrival
 
 Op = TypeVar("Op")
 Result = TypeVar("Result")
@@ -58,9 +59,9 @@ class Transaction:
 
     def finish(self) -> None:
         """Write the counters, in one order for all, and the journal row; the last statements before ``COMMIT``."""
-        hour = self.now // HOUR_MS
+        part = self.connection.counter_part(self.now)
         rows = [
-            (app, lane, hour, status, delta) for (app, lane, status), delta in sorted(self._deltas.items()) if delta
+            (app, lane, part, status, delta) for (app, lane, status), delta in sorted(self._deltas.items()) if delta
         ]
         if rows:
             self.connection.executemany(_COUNT, rows)
@@ -70,6 +71,10 @@ class Transaction:
         if self.moves:
             row = (self.now, _encode(self.moves))
             self.connection.execute("INSERT INTO journal (at, moves) VALUES (?, ?)", row)
+
+
+AlsoWrite = Callable[[Transaction, Sequence[Arrival], Sequence[int]], None]
+"""What else a transaction writes of the arrivals that are leasable from now on; numbers are of all that it kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +89,9 @@ class Kind(Generic[Op, Result]):
     durable: bool
     """Answered only when it would survive a loss of power (where the settings ask for that)."""
     ordered: bool = False
-    """It gives out numbers or claims keys: one such transaction at a time in the whole store."""
+    """It decides by what it finds and nobody else may write meanwhile: one such transaction at a time in the store."""
+    pipelined: bool = False
+    """It asks for all that it needs before it looks at any answer, so that a transaction takes few round trips."""
     patient: bool = False
     """Waits out a busy or full store; others are refused."""
     overtakes: bool = False

@@ -17,10 +17,11 @@ from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
-from waypost.adapters.sql.lease import FreshTail, open_in
+from waypost.adapters.sql.lease import open_in
 from waypost.adapters.sql.release import Due, Room, Wanted, find_due, parked_under
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
+from waypost.adapters.sql.transaction import Transaction
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
@@ -53,8 +54,9 @@ class SqlWork:
         self._peers = peers
         self._holdings = Holdings()
         self._pieces = Pieces(database, with_devices=with_devices)
-        self._tail = FreshTail()
-        self._accept = accept_kind(database.settings.dedup_slice_h)
+        self._tail = database.engine.tail()
+        note = self._note_arrivals if database.engine.is_remote else None
+        self._accept = accept_kind(database.settings.dedup_slice_h, note)
         self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
@@ -170,6 +172,9 @@ class SqlWork:
     def lease_again(self, shards: Collection[int]) -> None:
         """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
         self._stopped -= frozenset(shards)
+
+    def _note_arrivals(self, transaction: Transaction, arrivals: Sequence[Arrival], numbers: Sequence[int]) -> None:
+        self._tail.note(transaction.connection, arrivals, numbers)
 
     def _rooms(self) -> dict[Lane, Room]:
         """How much more of each lane may be released; another lane comes first each time."""

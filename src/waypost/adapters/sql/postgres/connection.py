@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -11,10 +12,11 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
-from waypost.adapters.sql.engine import Cursor, Row
+from waypost.adapters.sql.engine import Answer, Cursor, Overtaken, Row
 from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres.statements import DIALECT, Copy, insertion, over_list, translated
+from waypost.adapters.sql.postgres.statements import DIALECT, Copy, claim, insertion, over_list, translated
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.time import MINUTE_MS, Instant
 
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_500
@@ -43,6 +45,16 @@ _TIMEOUTS: dict[str, Any] = {
     "keepalives_interval": 2,
     "keepalives_count": 3,
 }
+
+
+WRITING = 0x5759_7003
+"""The advisory lock that every transaction of Waypost's that writes shares."""
+_END = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
+_LOCKS = """\
+SELECT pid, CAST(transactionid AS text) FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock'
+UNION ALL SELECT pid, NULL FROM pg_locks WHERE locktype = 'advisory' AND objid = CAST(? AS bigint)
+    AND classid = 0 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 
 class Texts(list[Any]):
@@ -116,6 +128,39 @@ def of_primary(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}{_TARGET}=read-write"
 
 
+class _Awaited:
+    """A statement in a pipeline (fulfils engine.Cursor).
+
+    Its answer is awaited by a Sync: only then does the server count a client that stands still as idle in its
+    transaction, and ends that in time (PostgreSQL, 55.2.4).
+    """
+
+    def __init__(self, cursor: psycopg.Cursor[Row], pipeline: psycopg.Pipeline) -> None:
+        self._cursor = cursor
+        self._pipeline = pipeline
+
+    def _answered(self) -> psycopg.Cursor[Row]:
+        if self._cursor.pgresult is None:
+            self._pipeline.sync()
+        return self._cursor
+
+    @property
+    def rowcount(self) -> int:
+        """See Cursor."""
+        return self._answered().rowcount
+
+    def fetchone(self) -> Any:
+        """See Cursor."""
+        return self._answered().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """See Cursor."""
+        return self._answered().fetchall()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._answered())
+
+
 class PostgresConnection:
     """A connection that takes statements as SQLite has them (fulfils engine.Connection)."""
 
@@ -123,10 +168,24 @@ class PostgresConnection:
 
     def __init__(self, raw: psycopg.Connection[Row]) -> None:
         self.raw = raw
+        self._pipeline: psycopg.Pipeline | None = None
+        self._claims: list[tuple[Cursor, int]] = []
+        """What was claimed in this transaction, and how many keys that must have been."""
 
     def execute(self, sql: str, bound: Sequence[Any] = ()) -> Cursor:
-        """See Connection."""
-        return self.raw.execute(translated(sql), bound, binary=True)
+        """See Connection; in a pipeline it is only sent."""
+        cursor = self.raw.execute(translated(sql), bound, binary=True)
+        return cursor if self._pipeline is None else _Awaited(cursor, self._pipeline)
+
+    @contextmanager
+    def pipelined(self) -> Iterator[None]:
+        """Send statements without waiting for the answers of those before."""
+        with self.raw.pipeline() as pipeline:
+            self._pipeline = pipeline
+            try:
+                yield
+            finally:
+                self._pipeline = None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Cursor:
         """See Connection: one round trip."""
@@ -139,10 +198,17 @@ class PostgresConnection:
         if keys:
             yield over_list(sql), (_LIST_OF[type(keys[0])](keys),)
 
-    def found_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Iterator[Row]:
-        """See Connection: one round trip, by each table's own index whatever the server knows of it."""
+    def ask(self, sql: str, keys: Sequence[Any]) -> Answer:
+        """See Connection."""
+        asked = [self.execute(said, bound) for said, bound in self.lists(sql, keys)]
+        return lambda: [row for cursor in asked for row in cursor.fetchall()]
+
+    def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes]) -> Answer:
+        """See Connection: one question, by each table's own index whatever the server knows of it."""
+        if not tables or not keys:
+            return list
         each = (f"SELECT {columns} FROM {table} WHERE key = ANY(?1)" for table in tables)  # noqa: S608 - as above
-        yield from self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall()
+        return self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
         """See Connection."""
@@ -151,21 +217,79 @@ class PostgresConnection:
         how = insertion(insert, values)
         if not isinstance(how, Copy):
             last = {how.key(row): row for row in rows}.values()  # one statement changes no row twice
-            columns = zip(how.types, zip(*last, strict=True), strict=True)
-            self.raw.execute(how.sql, [LISTS[kind](column) for kind, column in columns])
+            self.raw.execute(how.sql, _by_column(how.types, list(last)))
+            return
+        if self._pipeline is not None:
+            self.raw.execute(how.in_pipeline, _by_column(how.bound_types, rows))
             return
         with self.raw.cursor() as cursor, cursor.copy(how.sql) as copy:
             copy.set_types(how.types)
             for row in map(how.row, rows):
                 copy.write_row(row)
 
+    def whole_before(self) -> int:
+        """See Connection: the first transaction of Waypost's that is open; what others have open does not matter.
+
+        Whoever writes for Waypost holds WRITING before the server gives it a number. One that had its number when the
+        end was asked for, and holds nothing afterwards, has ended.
+        """
+        ((end,),) = self.execute(_END).fetchall()
+        rows = self.execute(_LOCKS, (WRITING,)).fetchall()
+        writers = {pid for pid, number in rows if number is None}
+        numbers = (end + _as_signed(int(number) - end) for pid, number in rows if number is not None and pid in writers)
+        return int(min(numbers, default=end))
+
+    def counter_part(self, now: Instant) -> int:
+        """See Connection: by the server's process and the minute, so that no row has many versions, in turn."""
+        return now // MINUTE_MS % _MINUTES * _PARTS + self.raw.info.backend_pid % _PARTS
+
+    def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant) -> None:
+        """See Connection: whoever claims the same key meanwhile is waited for; all do so in the order of the keys."""
+        sql, types = claim(table, columns)
+        self._claims.append((self.raw.execute(sql, [*_by_column(types, sorted(rows)), now]), len(rows)))
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether statements are sent without waiting for answers."""
+        return self._pipeline is not None
+
+    def await_answers(self) -> None:
+        """Wait for what was sent, in a pipeline: an error of it is raised here."""
+        if self._pipeline is not None:
+            self._pipeline.sync()
+
+    def forget_claims(self) -> None:
+        """Nothing is claimed yet in the transaction that begins."""
+        self._claims.clear()
+
+    def require_claims(self) -> None:
+        """Overtaken where a key was another's by the time that it was claimed."""
+        for made, wanted in self._claims:
+            if made.rowcount < wanted:
+                raise Overtaken
+
     def close(self) -> None:
         """See Connection."""
         self.raw.close()
 
 
+def _as_signed(difference: int) -> int:
+    """How far one transaction is from another, of which the last 32 bits are known."""
+    return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+_PARTS = 256
+_MINUTES = 60
+
+
+def _by_column(types: Sequence[str], rows: Sequence[Row]) -> list[list[Any]]:
+    return [LISTS[kind](column) for kind, column in zip(types, zip(*rows, strict=True), strict=True)]
+
+
 _BUSY = ("55P03", "57014")  # lock_not_available, query_canceled: its time was over
 _CLASH = ("40P01", "40001")  # deadlock_detected, serialization_failure
+TAKEN = ("23505", "42P01", "42P07", "42710")  # unique_violation, undefined_table, duplicate_table, duplicate_object
+"""Of a writer: another transaction made or dropped it since this one looked."""
 _LOST_CLASSES = ("08", "53", "57", "58")
 """Connection exceptions, insufficient resources, operator intervention, system errors."""
 _READ_ONLY = "25006"  # the server became a standby
@@ -177,6 +301,8 @@ def fault_of(error: BaseException) -> Fault:
     """Classify what psycopg raised, by SQLSTATE (PostgreSQL's appendix A)."""
     if isinstance(error, OSError):
         return Fault.LOST
+    if isinstance(error, Overtaken):
+        return Fault.CLASH
     if not isinstance(error, psycopg.Error):
         return Fault.OPERATION
     state = error.sqlstate

@@ -24,6 +24,7 @@ from waypost.adapters.sql.postgres.connection import (
 from waypost.adapters.sql.postgres.membership import Membership
 from waypost.adapters.sql.postgres.months import drop_months
 from waypost.adapters.sql.postgres.peers import NotifyPeers
+from waypost.adapters.sql.postgres.tail import ArrivalTail
 from waypost.adapters.sql.postgres.writer import PostgresWriter
 from waypost.adapters.sql.settings import SqlSettings
 from waypost.domain.time import Instant
@@ -92,6 +93,10 @@ class PostgresEngine:
     def open_writer(self) -> PostgresWriter:
         """See Engine."""
         return PostgresWriter(self._settings, self._catch_up)
+
+    def tail(self) -> ArrivalTail:
+        """See Engine."""
+        return ArrivalTail()
 
     def open_reader(self) -> PostgresConnection:
         """See Engine."""

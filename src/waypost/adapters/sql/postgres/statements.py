@@ -31,14 +31,15 @@ DIALECT = Dialect(
         " CROSS JOIN LATERAL"
         " (SELECT * FROM device WHERE app = asked.app AND user_id = asked.user_id OFFSET 0) AS device"
     ),
-    below_open_transactions=(" AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"),
     # From a clock, so that the bounds of a month are known before it begins: partitions of ``content`` are cut by it.
+    # A millisecond has 1,024 blocks, so that none is given twice, and nobody waits for whoever has the one before.
     next_numbers=(
-        "UPDATE sequence SET value = greatest(value + ?,"
-        " CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) << 20)"
-        " WHERE name = 'notification' RETURNING value"
+        "SELECT (CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) << 20)"
+        " | ((nextval('number_block') & 1023) << 10) FROM generate_series(1, ?)"
     ),
+    numbers_a_block=1024,
     blob="bytea",
+    has_other_writers=True,
 )
 MS_IN_NUMBER = 1 << 20
 """Numbers of rows in one millisecond of the sequence."""
@@ -79,6 +80,9 @@ class Copy(Struct, frozen=True):
     types: tuple[str, ...]
     row: Callable[[Row], Row]
     """A row with its constants in their places."""
+    in_pipeline: bytes
+    """The same as one statement with a list for each column that is bound: a pipeline takes no COPY."""
+    bound_types: tuple[str, ...]
 
 
 class Upsert(Struct, frozen=True):
@@ -98,8 +102,7 @@ def insertion(insert: str, values: str) -> Copy | Upsert:
     given = [_constant(each.strip()) for each in values.strip("()").split(",")]
     if insert.startswith("INSERT OR REPLACE"):
         types = tuple(_type(table, column) for column in columns)
-        lists = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(types, start=1))
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({lists})"  # noqa: S608 - names of ours
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM {_lists(types)}"  # noqa: S608 - names of ours
         key = itemgetter(*(columns.index(name) for name in _key(table)))
         return Upsert((sql + _on_conflict(table, columns)).encode(), types, key)
     named = [(column, value) for column, value in zip(columns, given, strict=True) if value is not None]
@@ -111,7 +114,30 @@ def insertion(insert: str, values: str) -> Copy | Upsert:
     row: Callable[[Row], Row] = (lambda given: pick(given + constants)) if constants else tuple
     names = [column for column, _ in named]
     sql = f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
-    return Copy(sql.encode(), tuple(_type(table, name) for name in names), row)
+    types = tuple(_type(table, name) for name in names)
+    return Copy(sql.encode(), types, row, *_in_pipeline(table, named))
+
+
+def _in_pipeline(table: str, named: Sequence[tuple[str, Any]]) -> tuple[bytes, tuple[str, ...]]:
+    """The statement that inserts rows from lists of what they bind, and the types of the lists."""
+    bound = [column for column, value in named if value is _BOUND]
+    said = {column: value for column, value in named if value is not _BOUND}
+    types = tuple(_type(table, column) for column in bound)
+    values = "".join(f", {value!r}" for value in said.values())
+    sql = f"INSERT INTO {table} ({', '.join([*bound, *said])}) SELECT given.*{values} FROM {_lists(types)} AS given"  # noqa: S608 - names of ours
+    return sql.encode(), types
+
+
+def claim(table: str, columns: str) -> tuple[bytes, tuple[str, ...]]:
+    """The statement that inserts keys, or takes the place of those that are over, and the types of what it binds."""
+    types = tuple(_type(table, column) for column in _columns(columns))
+    over = f" WHERE {table}.until <= ${len(types) + 1}"
+    sql = f"INSERT INTO {table} ({columns}) SELECT * FROM {_lists(types)}{_on_conflict(table, _columns(columns))}{over}"  # noqa: S608 - names of ours
+    return sql.encode(), types
+
+
+def _lists(types: Sequence[str]) -> str:
+    return f"unnest({', '.join(f'${n}::{kind}[]' for n, kind in enumerate(types, start=1))})"
 
 
 _BOUND = object()

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from waypost.adapters.sql.engine import InDoubt
 from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres.connection import PostgresConnection, connect, fault_of
+from waypost.adapters.sql.postgres.connection import TAKEN, WRITING, PostgresConnection, connect, fault_of
 from waypost.adapters.sql.settings import Durability, SqlSettings
 
 ORDERED_LOCK = 0x5759_7001
@@ -38,6 +39,8 @@ class PostgresWriter:
         self._connection: PostgresConnection | None = None
         self._nonce = uuid.uuid4()
         self._batch = 0
+        self._pipeline = contextlib.ExitStack()
+        """The one that the transaction is in, if any."""
 
     @property
     def connection(self) -> PostgresConnection:
@@ -51,29 +54,39 @@ class PostgresWriter:
         self._open()
         yield
 
-    def begin(self, *, durable: bool, ordered: bool) -> None:
-        """See Writer; one round trip. What has begun and then waited in vain for a lock is given up here.
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """See Writer; one round trip, or none. What has begun and then waited in vain for a lock is given up here.
 
         Whether it was committed stands in the database itself, and so does on whichever server takes over: the number
         of a transaction is given again by a standby that was promoted (PostgreSQL, "pg_xact_status").
         """
         self._batch += 1
-        sql = "BEGIN"
+        statements = ["BEGIN"]
         if not (durable and self._survives_power):
-            sql += "; SET LOCAL synchronous_commit = off"
+            statements.append("SET LOCAL synchronous_commit = off")
+        statements.append(f"SELECT pg_advisory_xact_lock_shared({WRITING})")
         if ordered:
-            sql += f"; SELECT pg_advisory_xact_lock({ORDERED_LOCK})"
-        sql += f"; {_NOTE.format(nonce=self._nonce, batch=self._batch, kept='excluded.batch')}"
+            statements.append(f"SELECT pg_advisory_xact_lock({ORDERED_LOCK})")
+        statements.append(_NOTE.format(nonce=self._nonce, batch=self._batch, kept="excluded.batch"))
+        self.connection.forget_claims()
         try:
-            self.connection.raw.execute(sql.encode())
+            if pipelined:
+                self._pipeline.enter_context(self.connection.pipelined())
+                for statement in statements:
+                    self.connection.execute(statement)
+            else:
+                self.connection.raw.execute("; ".join(statements).encode())
         except psycopg.Error:
             self.rollback()
             raise
 
     def commit(self) -> None:
-        """See Writer."""
+        """See Writer; what was claimed is looked at before."""
+        self.connection.await_answers()
+        self.connection.require_claims()
         try:
             self.connection.execute("COMMIT")
+            self._pipeline.close()
         except psycopg.Error as error:
             if fault_of(error) is not Fault.LOST:
                 raise
@@ -81,9 +94,19 @@ class PostgresWriter:
             raise InDoubt(self._batch) from error
 
     def rollback(self) -> None:
-        """See Writer; a connection that cannot is given up, and with it the server gives up what it did."""
+        """See Writer; a connection that cannot is given up, and with it the server gives up what it did.
+
+        One on which a statement of a pipeline failed is replaced: psycopg believes that the server has prepared what
+        it passed over since then.
+        """
+        was_pipelined = self.connection.is_pipelined
         try:
-            self.connection.raw.execute(b"ROLLBACK")
+            self._leave_pipeline()
+            if was_pipelined and self.connection.raw.info.transaction_status is TransactionStatus.INERROR:
+                self.close()
+                self._open()
+            else:
+                self.connection.raw.execute(b"ROLLBACK")
         except psycopg.Error:
             self.close()
 
@@ -105,6 +128,8 @@ class PostgresWriter:
 
     def fault_of(self, error: BaseException) -> Fault:
         """See Writer; after a fault of the connection it is opened again."""
+        if isinstance(error, psycopg.Error) and error.sqlstate in TAKEN:
+            return Fault.TAKEN
         fault = fault_of(error)
         if fault is Fault.LOST:
             self.close()
@@ -114,6 +139,11 @@ class PostgresWriter:
         """See Writer."""
         if self._connection is not None:
             self._connection.close()
+
+    def _leave_pipeline(self) -> None:
+        """What failed in it was said already."""
+        with contextlib.suppress(psycopg.Error):
+            self._pipeline.close()
 
     def _open(self) -> None:
         if self._connection is None or self._connection.raw.closed:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import cast
 
 from msgspec import Struct
 
@@ -31,9 +32,10 @@ _HANDED_OUT = (
 )
 _OVERDUE = (
     "UPDATE outbox SET holder = ?, handed = handed + 1 WHERE seq = ANY(ARRAY("
-    "SELECT seq FROM outbox WHERE lane = ? AND holder IS NULL AND again_at <= ? AND done_at IS NULL{part}"
+    "SELECT seq FROM outbox WHERE lane = ? AND holder IS NULL AND again_at BETWEEN ? AND ? AND done_at IS NULL{part}"
     " ORDER BY again_at, seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING notification_id, n, seq"
 )
+_FIRST = "SELECT min(again_at) FROM outbox WHERE lane = ? AND holder IS NULL AND again_at >= ? AND done_at IS NULL"
 
 
 class Part(StrEnum):
@@ -58,6 +60,8 @@ class Wanted(Struct, frozen=True):
     n: int
     """Entries of that kind at most."""
     part: Part = Part.ANY
+    since: Instant = Instant(0)
+    """No entry is overdue that should have been handed out before, but those that came back."""
 
 
 Leased = tuple[WorkItem, ...]
@@ -97,10 +101,17 @@ def _handed_out(connection: Connection, wanted: Wanted) -> list[tuple[Notificati
 
 
 def _overdue(connection: Connection, wanted: Wanted) -> list[tuple[NotificationId, int, int]]:
-    if wanted.n <= 0:
-        return []
-    bound = (wanted.member, wanted.lane._value_, wanted.overdue_at, wanted.n)
-    return sorted(connection.execute(_OVERDUE.replace("{part}", wanted.part), bound).fetchall(), key=lambda row: row[2])
+    rows: list[tuple[NotificationId, int, int]] = []
+    for first, last in ((0, 0), (max(1, wanted.since), wanted.overdue_at)):
+        if len(rows) < wanted.n:
+            bound = (wanted.member, wanted.lane._value_, first, last, wanted.n - len(rows))
+            rows += connection.execute(_OVERDUE.replace("{part}", wanted.part), bound).fetchall()
+    return sorted(rows, key=lambda row: row[2])
+
+
+def first_open(connection: Connection, lane: Lane, since: Instant) -> Instant | None:
+    """When the first entry of *lane* after *since* is or was due that nobody holds."""
+    return cast("Instant | None", connection.execute(_FIRST, (lane, since)).fetchone()[0])
 
 
 def _end_the_rest(transaction: Transaction, rows: _Rows, due: Due) -> None:

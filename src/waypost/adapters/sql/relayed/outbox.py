@@ -41,7 +41,7 @@ _MEMBERS = "SELECT id FROM member"
 _FENCE = "SELECT id FROM member WHERE id = ? FOR SHARE"
 
 
-def write_arrivals(transaction: Transaction, arrivals: Sequence[Arrival]) -> None:
+def write_arrivals(transaction: Transaction, arrivals: Sequence[Arrival], _: Sequence[int]) -> None:
     """Write the entries of what was just accepted, to be sent now."""
     now = transaction.now
     again_at = later(now, OVERDUE_MS)

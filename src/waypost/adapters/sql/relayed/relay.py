@@ -19,7 +19,7 @@ from waypost.domain.time import Instant
 
 _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
-    "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL"
+    "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL AND seq > ?"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
     " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane,"
     " (SELECT user_id FROM notification WHERE id = notification_id)"
@@ -33,10 +33,11 @@ _OVER = (
 
 
 class Claim(Struct, frozen=True):
-    """*member* wants to publish at most *n* entries."""
+    """*member* wants to publish at most *n* entries *after* that one."""
 
     member: int
     n: int
+    after: int = 0
 
 
 class Claimed(Struct, frozen=True):
@@ -62,7 +63,7 @@ def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]
 
 
 def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
-    rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.n)).fetchall()
+    rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.after, claim.n)).fetchall()
     return [Claimed(seq, one, n, app, Lane(lane), user_id) for seq, one, n, app, lane, user_id in sorted(rows)]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.relayed.floor import Floor
 from waypost.adapters.sql.relayed.outbox import WHOLE
 from waypost.adapters.sql.relayed.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
 from waypost.adapters.sql.relayed.resting import Resting
@@ -67,6 +68,7 @@ class Relay:
         self._clock = clock
         self._woken = asyncio.Event()
         self._resting = Resting(store.database.telemetry)
+        self._floor = Floor(clock)
         self._tasks: list[asyncio.Task[None]] = []
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
         """Told of each lane with new work at the broker."""
@@ -109,15 +111,20 @@ class Relay:
         if member is None:
             return 0
         submit = self._database.commits.submit
-        claimed = await asyncio.shield(submit(CLAIM, Claim(member, self._settings.batch), self._settings.batch))
+        wanted = Claim(member, self._settings.batch, self._floor.at)
+        claimed = await asyncio.shield(submit(CLAIM, wanted, self._settings.batch))
+        seqs = [each.seq for each in claimed]
+        self._floor.saw(max(seqs, default=0))
+        if len(claimed) < self._settings.batch:
+            self._floor.is_through()
         if not claimed:
             return 0
-        seqs = [each.seq for each in claimed]
         try:
             lanes = await self._publish(claimed)
         except BaseException as error:
             if isinstance(error, Unavailable):
                 self._resting.failed(str(error))
+            self._floor.back_to(seqs[0])
             with contextlib.suppress(Unavailable):
                 submit(UNCLAIM, seqs, len(seqs)).add_done_callback(lambda done: done.cancelled() or done.exception())
             raise

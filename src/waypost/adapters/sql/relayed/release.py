@@ -41,7 +41,7 @@ SELECT EXISTS (SELECT 1 FROM notification WHERE lane IN ({_LANES}) AND due_at > 
         AND status = 'pending'{{shards}}{_WITHOUT_ENTRY})
     OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
         AND status = 'unknown'{{shards}}{_NOT_HELD})
-    OR EXISTS (SELECT 1 FROM outbox WHERE {_DEAD})
+    OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 FROM outbox WHERE {_DEAD})
 """  # noqa: S608 - conditions of ours
 
 _ADD = "INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at) SELECT "
@@ -63,6 +63,7 @@ _INTENTS = (
     "SELECT notification_id, n FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"  # noqa: S608 - conditions of ours
     f" AND status = 'unknown'{{shards}}{_NOT_HELD} ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
+_MEMBERS = "SELECT id FROM member"
 _FREE = f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE {_DEAD}"  # noqa: S608 - conditions of ours
 _TURN_MS = 50
 """Another app comes first after so long: about with each release."""
@@ -76,6 +77,8 @@ class Timer(Struct, frozen=True):
     shards: frozenset[int]
     lifted: tuple[tuple[str, int], ...]
     """Conditions, and how many parked under each may come back."""
+    clean_among: frozenset[int] = frozenset()
+    """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
 
 
 class Released(Struct, frozen=True):
@@ -85,10 +88,16 @@ class Released(Struct, frozen=True):
     freed: int
 
 
-def is_something_due(connection: Connection, timer: Timer) -> bool:
-    """Whether a transaction is worth it."""
+def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
+    """Whether a transaction is worth it, and who the members were before that was asked."""
+    members = _members(connection)
     sql = _LOOK.replace("{shards}", in_shards(timer.shards))
-    return bool(timer.lifted) or bool(connection.execute(sql, (timer.now,)).fetchone()[0])
+    changed = int(members != timer.clean_among)
+    return bool(timer.lifted) or bool(connection.execute(sql, (timer.now, changed)).fetchone()[0]), members
+
+
+def _members(connection: Connection) -> frozenset[int]:
+    return frozenset(row[0] for row in connection.execute(_MEMBERS).fetchall())
 
 
 def _run(transaction: Transaction, ops: Sequence[Timer]) -> list[Released]:
@@ -99,7 +108,8 @@ RELEASE: Kind[Timer, Released] = Kind("release", _run, durable=False)
 
 
 def _release(transaction: Transaction, timer: Timer) -> Released:
-    freed = transaction.connection.execute(_FREE).rowcount
+    connection = transaction.connection
+    freed = connection.execute(_FREE).rowcount if _members(connection) != timer.clean_among else 0
     left = timer.n
     for lane in Lane:
         left -= _add_due(transaction, timer, lane, left)

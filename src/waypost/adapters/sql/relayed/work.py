@@ -17,7 +17,7 @@ from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.lease import open_in
 from waypost.adapters.sql.relayed.held import Held as HeldParts
-from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted
+from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted, first_open
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.relayed.relaying import Relay, said_in
 from waypost.adapters.sql.relayed.release import RELEASE, Timer, is_something_due
@@ -30,19 +30,23 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.settlement import Unstarted
-from waypost.domain.time import Instant
+from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.broker import Broker, Held
 from waypost.ports.clock import Clock
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 _DEPTH_COUNTED = 10_000
+_COUNTED = "SELECT 1 FROM outbox WHERE lane = ?1 AND holder IS NULL AND done_at IS NULL"
 _DEPTH = (
-    "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE lane = ? AND holder IS NULL AND done_at IS NULL LIMIT ?) AS open"
+    f"SELECT (SELECT count(*) FROM ({_COUNTED} AND again_at = 0 LIMIT ?2) AS back)"  # noqa: S608 - conditions of ours
+    f" + (SELECT count(*) FROM ({_COUNTED} AND again_at >= ?3 LIMIT ?2) AS open)"
 )
 _MEMBERS = 1 << 40
 """A lease's token is its own number, and below that of the member that holds it."""
 _LOOK_S = 1.0
 """How often a lane that the broker keeps busy is looked through for what it lost."""
+_LATE_MS = 30 * SECOND_MS
+"""An entry may be found so long after it was due: for clocks that differ, and commits that took long."""
 _EVER = Instant((1 << 62) - 1)
 
 
@@ -67,6 +71,10 @@ class RelayedWork:
         self._came_back: set[Lane] = set()
         """Lanes of which something was given back, or lost by its worker."""
         self._looked_s: dict[Lane, float] = {}
+        self._since: dict[Lane, Instant] = {}
+        """Nothing that was due before waits for anybody: a read need not begin at what has long been done."""
+        self._clean_among: frozenset[int] = frozenset()
+        """The members when nothing was left of those who were gone before."""
         self._is_broker_away = False
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -113,12 +121,15 @@ class RelayedWork:
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work; of the shards that this process owns."""
-        timer = Timer(now, n, self._shards.owned, tuple(lifted.items()))
+        timer = Timer(now, n, self._shards.owned, tuple(lifted.items()), self._clean_among)
         if not timer.shards:
             return 0
-        if not await self._database.read_to_lease(lambda connection: is_something_due(connection, timer)):
+        due, members = await self._database.read_to_lease(lambda connection: is_something_due(connection, timer))
+        if not due:
+            self._clean_among = members
             return 0
         released = await asyncio.shield(self._database.commits.submit(RELEASE, timer, n))
+        self._clean_among = members
         if released.added:
             self._relay.wake()
         if released.freed:
@@ -138,8 +149,9 @@ class RelayedWork:
     async def depth(self, lane: Lane) -> int:
         """See Work; of the whole store."""
         read = self._database.read_to_lease
-        rows: int = await read(lambda connection: connection.execute(_DEPTH, (lane, _DEPTH_COUNTED)).fetchone()[0])
-        if rows == _DEPTH_COUNTED:
+        bound = (lane, _DEPTH_COUNTED, self._since.get(lane, Instant(1)))
+        rows: int = await read(lambda connection: connection.execute(_DEPTH, bound).fetchone()[0])
+        if rows >= _DEPTH_COUNTED:
             return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         return rows + (await self._stored.recipients_waiting() if lane is Lane.BULK else 0)
 
@@ -157,7 +169,13 @@ class RelayedWork:
 
     async def _lease_overdue(self, lane: Lane, n: int, token: int) -> Leased:
         """What came back, and what the broker should have handed out long ago."""
-        return await self._lease(token, Wanted(token % _MEMBERS, lane, (), self._clock.now(), n, self._part))
+        now, since = self._clock.now(), self._since.get(lane, Instant(1))
+        items = await self._lease(token, Wanted(token % _MEMBERS, lane, (), now, n, self._part, since))
+        if len(items) < n:
+            first = await self._database.read_to_lease(lambda connection: first_open(connection, lane, since))
+            until = later(now, -_LATE_MS)
+            self._since[lane] = max(since, until if first is None else min(first, until))
+        return items
 
     async def _lease_handed_out(self, lane: Lane, n: int, token: int) -> Leased:
         """What the broker hands out; where it hands out nothing at all, whatever there is."""
@@ -173,7 +191,8 @@ class RelayedWork:
                 self._relay.carry_on()
         said = [said_in(held.body) for held in read]
         ids = tuple(dict.fromkeys(one for one in said if one is not None))
-        wanted = Wanted(token % _MEMBERS, lane, ids, overdue_at, n - len(ids), self._part)
+        since = self._since.get(lane, Instant(1))
+        wanted = Wanted(token % _MEMBERS, lane, ids, overdue_at, n - len(ids), self._part, since)
         items = await self._lease(token, wanted)
         if read:
             self._in_background(self._acknowledge(lane, read))
