@@ -27,6 +27,7 @@ from waypost.adapters.kafka.log import Behind, Log, open_log
 from waypost.adapters.kafka.messages import decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics
+from waypost.domain.backlog import Waiting
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale, Withdrawal
@@ -267,6 +268,11 @@ class Attentive:
         """See Work."""
         await self._under_test.caught_up()
         return await self._work.depth(lane)
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work."""
+        await self._under_test.recorded()
+        return await self._work.backlog(now, counts_from)
 
 
 class Recorded:

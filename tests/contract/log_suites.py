@@ -26,6 +26,8 @@ ON_LOG = frozenset(
         "test_two_workers_share_the_work_without_overlap",
         "test_concurrent_accepts_and_leases_of_two_workers_lose_and_repeat_nothing",
         "test_depth_is_what_could_be_leased_now",
+        # test_work_backlog
+        "test_what_is_leased_parked_or_waits_for_its_retry_counts_until_it_is_over",
         # test_work_settle
         "test_the_settle_that_closes_the_last_target_ends_the_notification",
         "test_settling_part_keeps_the_rest_under_the_lease",

@@ -26,6 +26,7 @@ from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import Durability, OutboxSettings
 from waypost.adapters.sql.views import SqlViews
+from waypost.domain.backlog import Waiting
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale, Withdrawal
@@ -239,3 +240,7 @@ class Relayed:
     async def depth(self, lane: Lane) -> int:
         """See Work."""
         return await self.work.depth(lane)
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work."""
+        return await self.work.backlog(now, counts_from)

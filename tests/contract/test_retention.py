@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.bench import APP, Bench, by_content, notification, sent
 from waypost.domain.ids import next_ids
-from waypost.domain.notification import Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
@@ -95,3 +95,17 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     assert (await bench.story(kept)).marked.read_at is not None
     await bench.accept(gone)
     assert (await bench.story(gone)).marked == Marked()
+
+
+async def test_what_is_open_for_days_is_counted_although_hours_long_past_become_one(bench: Bench) -> None:
+    """Three days, each with its own counters; what was open before ends after."""
+    for _ in range(3):
+        await bench.accept(made_now(bench, "ann"))
+        bench.clock.advance(DAY_MS)
+    for day in range(2):
+        await bench.store.retention.drop_whole(later(bench.now, day * DAY_MS - 30 * DAY_MS))
+        assert await bench.worker.backlog(bench.now, 1) == {(Lane.NORMAL, APP): 3}
+    lease = await bench.take()
+    await bench.settle_first(lease, lease.items[0], 1, sent(0, bench.now))
+    assert await bench.worker.backlog(bench.now, 1) == {(Lane.NORMAL, APP): 2}
+    assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2

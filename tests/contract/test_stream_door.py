@@ -20,9 +20,11 @@ from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.work import MemoryWork
 from waypost.adapters.redis.source import RedisSource
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.limits import FixedWindow
+from waypost.domain.notification import Lane
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
@@ -93,7 +95,7 @@ class Bench:
             RandomIds(self.clock),
             self.noted,
             {APP: Defaults()},
-            is_full=lambda lane: self.full,
+            backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
         )
         door = StreamDoor(
             "orders",

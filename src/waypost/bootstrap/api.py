@@ -34,7 +34,7 @@ def intake_of(config: Config, carrier: Carrier, dedup: Dedup, crew: Crew, worker
         ids=RandomIds(crew.clock),
         telemetry=crew.telemetry,
         defaults={app: chosen.defaults for app, chosen in config.apps.items()},
-        is_full=worker.is_full,
+        backlog=lambda: worker.backlog,
         pressure=carrier.pressure,
         announce=worker.wake,
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},

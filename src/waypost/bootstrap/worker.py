@@ -33,6 +33,7 @@ from waypost.bootstrap.sources import stream_doors
 from waypost.bootstrap.stacks import Carrier, open_carrier
 from waypost.bootstrap.tokens import tokens_of
 from waypost.config import Config, Stack
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ConfigurationError, WaypostError
 from waypost.entrypoints.limits import DoorLimits
 from waypost.ports.clock import Clock
@@ -105,7 +106,8 @@ async def work(
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = Place(slot, board, on.store.peers or peers, shared, on.carrier.fault, config.does())
         chores = chores_of(config, on.store, on.carrier, on.devices, on.dedup)
-        worker = Worker(crew, place, chores, config.limits.backlog)
+        backlog = Backlog(config.limits.backlog, is_shared=len(config.apps) > 1)
+        worker = Worker(crew, place, chores, backlog)
         on.carrier.listen(worker.wake)
         intake = intake_of(config, on.carrier, on.dedup, crew, worker)
         streams = stream_doors(config, intake, slot, telemetry, limits)

@@ -121,7 +121,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Where refusing begins."""
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
-    """Notifications waiting in one lane from which new ones are refused with 429 `backlog_full`."""
+    """Notifications waiting in one lane from which new ones are refused with 429 `backlog_full`; of several apps, each
+    may have as many waiting as the lane has room left."""
     counted_in: Literal["memory", "file", "redis"] | None = None
     """Where it is counted what was taken of limits, those of providers too: in each process, in a file for those of one
     machine, or in Redis for those of several; unset, `file` with several workers and `memory` with one."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec import Struct
 
+from waypost.domain.backlog import Backlog, Full
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Lane, lane_of
@@ -46,8 +47,8 @@ class Intake(Struct, frozen=True):
     ids: Ids
     telemetry: Telemetry
     defaults: Mapping[AppId, Defaults]
-    is_full: Callable[[Lane], bool]
-    """Whether a lane's backlog is past its limit."""
+    backlog: Callable[[], Backlog]
+    """What waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
     """How long is waited to be accepted."""
     announce: Callable[[Lane], None] = lambda lane: None
@@ -62,7 +63,7 @@ class Intake(Struct, frozen=True):
         """
         lanes = {lane_of(each.kind, each.urgency) for each in submissions}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
-        self._refuse_if_full(lanes)
+        self._refuse_if_full(caller.app, lanes)
         drafts = self._drafts(caller, submissions)
         arrivals = [Arrival(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
@@ -100,10 +101,19 @@ class Intake(Struct, frozen=True):
         (withdrawal,) = await self.work.withdraw(caller.app, [notification_id], "cancelled", self.clock.now())
         return withdrawal
 
-    def _refuse_if_full(self, lanes: Collection[Lane]) -> None:
+    def _refuse_if_full(self, app: AppId, lanes: Collection[Lane]) -> None:
+        backlog = self.backlog()
         for lane in lanes:
-            if self.is_full(lane):
-                raise Unavailable(f"the {lane} backlog is full", ErrorCode.BACKLOG_FULL, retry_after_s=5)
+            match backlog.full(lane, app):
+                case None:
+                    continue
+                case Full.LANE:
+                    why = f"the {lane} backlog is full"
+                case Full.APP:
+                    why = f"this app's part of the {lane} backlog is full"
+                case never:
+                    assert_never(never)
+            raise Unavailable(why, ErrorCode.BACKLOG_FULL, retry_after_s=5)
 
     def _drafts(self, caller: Caller, submissions: Sequence[Submission]) -> list[Draft | InvalidRequest]:
         now = self.clock.now()

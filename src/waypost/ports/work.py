@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.backlog import Waiting
 from waypost.domain.dedup import Claim
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device
@@ -182,4 +183,12 @@ class Work(Leases, Protocol):
 
     async def depth(self, lane: Lane) -> int:
         """How many items are leasable now (an estimate from 10,000 up)."""
+        ...
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """How many notifications of each lane and app are accepted and not final, wherever they wait or are.
+
+        What is scheduled for after *now* does not count, nor do recipients of bulk jobs of whom nothing is stored yet.
+        A lane with fewer than *counts_from* may be left out.
+        """
         ...

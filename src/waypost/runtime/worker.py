@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.ports.lifecycle import Lifecycle
@@ -55,12 +56,12 @@ class Place(Struct, frozen=True):
 class Worker:
     """One process's share of the work."""
 
-    def __init__(self, crew: Crew, place: Place, chores: Chores, backlog_limit: int) -> None:
+    def __init__(self, crew: Crew, place: Place, chores: Chores, backlog: Backlog) -> None:
         self._crew = crew
         self._work = chores.work
         self._place = place
         self._parked = Parked(crew.gates, chores.work)
-        self._backlog_limit = backlog_limit
+        self._backlog = backlog
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
         self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
         self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
@@ -68,7 +69,6 @@ class Worker:
             self._loops += [RouteLoop(lane, crew, crew.routes) for lane in Lane]
         self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
         self._duties = Duties(crew, chores, place.ownership, self._expanded)
-        self._full: frozenset[Lane] = frozenset()
         self._nobody_delivers = False
         self._is_known = False
         """To the others, so that it may lease."""
@@ -84,9 +84,10 @@ class Worker:
             if loop.lane is lane:
                 loop.wake()
 
-    def is_full(self, lane: Lane) -> bool:
-        """Whether the backlog of *lane* is past its limit."""
-        return lane in self._full
+    @property
+    def backlog(self) -> Backlog:
+        """What was found waiting last."""
+        return self._backlog
 
     @property
     def delivers(self) -> bool:
@@ -211,19 +212,17 @@ class Worker:
             loop.look_again()
 
     async def _measure(self) -> None:
-        """Publish depths and what was attempted; decide which lanes are full, and wake one that missed the word."""
+        """Publish depths and what was attempted; count the backlog, and wake a lane that missed the word."""
         telemetry = self._crew.telemetry
-        full: set[Lane] = set()
         for lane, delivering in self._lanes.items():
             depth = await self._work.depth(lane)
             telemetry.gauge(Metric.DEPTH, depth, lane=lane)
             delivering.publish()
-            if depth >= self._backlog_limit:
-                full.add(lane)
             for loop in self._loops:
                 if depth and loop.lane is lane and loop.is_idle:
                     loop.wake()
-        self._full = frozenset(full)
+        waiting = await self._work.backlog(self._crew.clock.now(), self._backlog.counts_from)
+        self._backlog = structs.replace(self._backlog, waiting=waiting)
         for credential, in_flight in self._crew.gates.in_flight().items():
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
         for credential, limit in self._crew.gates.limits().items():

@@ -10,6 +10,7 @@ from google.protobuf import json_format
 from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in, violations
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, StorageFull
 from waypost.domain.notification import Lane
 from waypost.ports.work import InProgress
@@ -193,7 +194,7 @@ async def test_what_may_succeed_later_is_unavailable_with_retry_info(why: str, m
 
     async with served() as door:
         if why == "backlog_full":
-            door.service.full.add(Lane.NORMAL)
+            door.service.backlog = Backlog(1, True, {(Lane.NORMAL, None): 1})
         elif why == "storage_full":
             monkeypatch.setattr(door.service.work, "accept", full)
         else:

@@ -29,6 +29,7 @@ from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
 from waypost.domain import api_key
+from waypost.domain.backlog import Backlog
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
 from waypost.domain.notification import Channel, Lane
@@ -98,7 +99,7 @@ class Service:
         self.erasures = MemoryErasures(self.store)
         self.telemetry = Noticed()
         self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
-        self.full: set[Lane] = set()
+        self.backlog = Backlog(1_000, is_shared=True)
         self.is_draining = False
         self.not_ready: dict[str, str] = {}
         self.made = api_key.make(bytes(range(api_key.RANDOM_BYTES)))
@@ -118,7 +119,7 @@ class Service:
             ids,
             self.telemetry,
             defaults,
-            is_full=lambda lane: lane in self.full,
+            backlog=lambda: self.backlog,
             checks=checks,
         )
         return Api(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.adapters.rest.service import DEMO, served, shown
+from tests.adapters.rest.service import DEMO, OTHER, served, shown
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, StorageFull
 from waypost.domain.ids import parse_id
 from waypost.domain.notification import Lane
@@ -133,10 +134,22 @@ async def test_a_batch_has_1_to_1000_items(count: int) -> None:
 async def test_a_full_backlog_is_429_and_nothing_is_written() -> None:
     """Other lanes go on."""
     async with served() as (service, client):
-        service.full = {Lane.NORMAL}
+        service.backlog = Backlog(4, True, {(Lane.NORMAL, OTHER): 4})
         refused = await client.post("/v1/notifications", json=shown())
         assert (refused.status_code, code_of(refused), refused.headers["retry-after"]) == (429, "backlog_full", "5")
+        assert refused.json()["detail"] == "the normal backlog is full"
         assert (await client.post("/v1/notifications", json=shown(urgency="high"))).status_code == 202
+
+
+async def test_one_apps_flood_leaves_room_for_another() -> None:
+    """Who floods is told that the part of this app is full; an app that has nothing waiting is accepted."""
+    async with served() as (service, client):
+        service.backlog = Backlog(4, True, {(Lane.NORMAL, DEMO): 2})
+        refused = await client.post("/v1/notifications", json=shown())
+        assert (refused.status_code, code_of(refused), refused.headers["retry-after"]) == (429, "backlog_full", "5")
+        assert refused.json()["detail"] == "this app's part of the normal backlog is full"
+        async with service.client(service.others.text) as other:
+            assert (await other.post("/v1/notifications", json=shown())).status_code == 202
 
 
 async def test_a_store_that_cannot_take_it_is_503() -> None:

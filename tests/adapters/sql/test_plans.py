@@ -9,7 +9,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
 from tests.contract.bench import notification
-from waypost.adapters.sql import audit, bulk_views, cases, lease, pages, reading, release, views, work
+from waypost.adapters.sql import audit, backlog, bulk_views, cases, lease, pages, reading, release, views, work
 from waypost.adapters.sql.connection import SqliteConnection, connect
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection
@@ -103,6 +103,15 @@ def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp
     connection.close()
     assert not any(step.startswith("SCAN receipt") for step in steps), steps
     assert sum(step.startswith("SEARCH receipt USING COVERING INDEX receipt_parked") for step in steps) == 2, steps
+
+
+def test_what_is_scheduled_is_counted_in_an_index_alone(tmp_path: Path) -> None:
+    """However much it is, no row of the table is read."""
+    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    connection = connect(tmp_path / "a.db")
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {backlog._SCHEDULED}", ("normal", 1)).fetchall()]
+    connection.close()
+    assert steps[0].startswith("SEARCH notification USING COVERING INDEX notification_due_of_app"), steps
 
 
 @pytest.mark.asyncio

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
 from waypost.adapters.memory.dedup import MemoryDedup
+from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import CallerId
 from waypost.domain.notification import Channel, Urgency
@@ -36,7 +37,7 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
         bench.ids,
         Silent(),
         {APP: Defaults()},
-        is_full=lambda lane: False,
+        backlog=lambda: Backlog(1_000, is_shared=True),
     )
     said = Submission(user_id=ANN, title="Hello")
     async with bench.running() as loop:
@@ -59,7 +60,14 @@ async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
     pressure = Pressure(0.0, 0.5)
     dedup = MemoryDedup(bench.store, bench.clock)
     intake = Intake(
-        bench.work, dedup, bench.clock, bench.ids, Silent(), {APP: Defaults()}, lambda lane: False, lambda: pressure
+        bench.work,
+        dedup,
+        bench.clock,
+        bench.ids,
+        Silent(),
+        {APP: Defaults()},
+        lambda: Backlog(1_000, is_shared=True),
+        lambda: pressure,
     )
     normal = Submission(user_id=ANN, title="Hello")
     critical = msgspec.structs.replace(normal, urgency=Urgency.CRITICAL)

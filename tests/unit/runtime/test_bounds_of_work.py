@@ -9,6 +9,8 @@ import pytest
 
 from tests.unit.runtime.bench import APP, LaneBench, until
 from tests.unit.runtime.test_worker import at_work
+from waypost.domain.backlog import Full
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Taken
 from waypost.domain.status import DeliveryStatus
@@ -18,6 +20,7 @@ from waypost.runtime.roles import Role
 pytestmark = pytest.mark.asyncio
 
 ANSWER_S = 0.05
+OTHER = AppId("other")
 BACKLOG = 1_000
 """The limit that `at_work` sets."""
 
@@ -55,9 +58,9 @@ async def test_a_lane_with_as_much_as_its_backlog_may_hold_is_full_until_there_i
     async with at_work(bench, roles={Role.API}) as worker:
         for _ in range(BACKLOG - 1):
             await bench.accept("ann")
-        assert not worker.is_full(Lane.NORMAL)
+        assert worker.backlog.full(Lane.NORMAL, OTHER) is None
         last = await bench.accept("ann")
-        await until(lambda: worker.is_full(Lane.NORMAL))
-        assert not worker.is_full(Lane.HIGH)
+        await until(lambda: worker.backlog.full(Lane.NORMAL, OTHER) is Full.LANE)
+        assert worker.backlog.full(Lane.HIGH, OTHER) is None
         await bench.work.withdraw(APP, [last], "cancelled", bench.clock.now())
-        await until(lambda: not worker.is_full(Lane.NORMAL))
+        await until(lambda: worker.backlog.full(Lane.NORMAL, OTHER) is None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
+from waypost.domain.backlog import Waiting
 from waypost.domain.device import Registration
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Channel, Lane
@@ -65,6 +66,10 @@ class Apart:
     async def depth(self, lane: Lane) -> int:
         """See Work."""
         return await self.inner.depth(lane)
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work."""
+        return await self.inner.backlog(now, counts_from)
 
 
 @pytest.fixture

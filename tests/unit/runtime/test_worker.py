@@ -17,8 +17,9 @@ from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
+from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
-from waypost.domain.ids import SHARDS, NotificationId, UserId
+from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
 from waypost.domain.notification import Channel, Lane
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
@@ -124,6 +125,7 @@ async def at_work(
     roles: Iterable[Role] = Role,
     ownership: OwnsAll | None = None,
     server: Lifecycle | None = None,
+    backlog_limit: int = 1_000,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = bench.crew()
@@ -145,7 +147,7 @@ async def at_work(
         365,
         nothing_to_record,
     )
-    worker = Worker(bench.made, place, chores, backlog_limit=1_000)
+    worker = Worker(bench.made, place, chores, Backlog(backlog_limit, is_shared=True))
     stop, ready = asyncio.Event(), asyncio.Event()
     running = asyncio.create_task(worker.run(server or NoServer(), stop, ready.set, drain_timeout_s))
     await ready.wait()
@@ -308,3 +310,14 @@ async def test_an_erasure_that_stands_is_carried_on_by_whoever_sweeps(bench: Lan
     async with at_work(bench, roles={Role.SWEEP}):
         await until(lambda: not bench.store.erasures)
     assert await bench.devices.of_user(APP, ann, inactive=True) == []
+
+
+async def test_what_waits_of_an_app_is_found_and_refused_above_its_share(bench: LaneBench) -> None:
+    """It is parked behind an open breaker, so that nothing of it could be leased."""
+    await bench.register("ann", Channel("apns"))
+    bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
+    async with at_work(bench, backlog_limit=4) as worker:
+        for _ in range(2):
+            await bench.accept("ann")
+        await until(lambda: worker.backlog.full(Lane.NORMAL, APP) is Full.APP)
+        assert worker.backlog.full(Lane.NORMAL, AppId("other")) is None

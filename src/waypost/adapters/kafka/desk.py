@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 
 from waypost.adapters.kafka.consumer import Place
@@ -86,6 +86,8 @@ class Desk:
         self._counts: dict[Lane, int] = dict.fromkeys(Lane, 0)
         self._last: dict[Lane, AppId] = {}
         self._waiting: dict[_Heap, list[tuple[Instant, int, Entry]]] = {}
+        self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
+        """How much of each lane and app is in the heaps."""
         self._last_due = AppId("")
         self._order = itertools.count()
         self.waiting = 0
@@ -94,6 +96,13 @@ class Desk:
     def ready(self, lane: Lane) -> int:
         """How many tasks of a lane are leasable."""
         return self._counts[lane]
+
+    def by_app(self) -> Counter[tuple[Lane, AppId | None]]:
+        """Count the tasks of each lane and app, leasable and waiting."""
+        found = +self._waits
+        for lane, queues in self._ready.items():
+            found.update({(lane, app): len(queue) for app, queue in queues.items()})
+        return found
 
     def put(self, entry: Entry, *, first: bool = False) -> None:
         """Make a task leasable, behind the others of its app or (given back) before them."""
@@ -110,6 +119,7 @@ class Desk:
         heap = self._waiting.setdefault((entry.task.notification.app, entry.task.condition), [])
         heapq.heappush(heap, (until, next(self._order), entry))
         self.waiting += 1
+        self._waits[_of(entry)] += 1
 
     def take(self, lane: Lane) -> Iterator[Entry]:
         """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
@@ -173,6 +183,7 @@ class Desk:
         for name in list(self._waiting):
             heap = [each for each in self._waiting[name] if each[2] not in doomed]
             self.waiting -= len(self._waiting[name]) - len(heap)
+            self._waits.subtract(_of(entry) for _, _, entry in self._waiting[name] if entry in doomed)
             heapq.heapify(heap)
             self._waiting[name] = heap
             if not heap:
@@ -193,5 +204,10 @@ class Desk:
         if not heap:
             del self._waiting[name]
         self.waiting -= 1
+        self._waits[_of(entry)] -= 1
         self.put(entry)
         return entry.weight
+
+
+def _of(entry: Entry) -> tuple[Lane, AppId]:
+    return entry.task.notification.lane, entry.task.notification.app

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from waypost.adapters.kafka.accepting import Accepting
@@ -16,6 +17,7 @@ from waypost.adapters.kafka.folding import cancelled, open_target
 from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.scribe import Order, Scribe
 from waypost.adapters.kafka.withdrawals import Withdrawn
+from waypost.domain.backlog import Waiting
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -161,6 +163,23 @@ class LogWork:
             return ours + await self._stored.depth(lane)
         except Unavailable:
             return ours
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work; what is recorded, or where that is less what this process has of the log.
+
+        What is not read yet has no known app; it counts as far as it is not recorded.
+        """
+        on_desk = self._holdings.desk.by_app()
+        try:
+            found = on_desk | Counter(await self._stored.backlog(now, counts_from))
+        except Unavailable:
+            found = on_desk
+        recorded_more = found - on_desk
+        for lane in Lane:
+            known = sum(n for (of_lane, _), n in recorded_more.items() if of_lane is lane)
+            if (unread := self._holdings.behind(lane) - known) > 0:
+                found[lane, None] = unread
+        return found
 
     def withdrawals_came(self) -> None:
         """End what waits of the notifications that were taken back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from waypost.adapters.memory.accept import accept
@@ -10,6 +10,7 @@ from waypost.adapters.memory.bulk import waiting
 from waypost.adapters.memory.settle import settle
 from waypost.adapters.memory.steps import close_intents, withdraw
 from waypost.adapters.memory.store import LEASABLE, Hold, MemoryStore, Part, Row
+from waypost.domain.backlog import Waiting
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.moves import Moved
@@ -140,6 +141,11 @@ class MemoryWork:
         """See Work."""
         recipients = waiting(self._store, self._clock.now()) if lane is Lane.BULK else []
         return sum(map(len, self._leasable(lane).values())) + len(recipients)
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work."""
+        begun = (row.notification for row in self._store.open.values() if (row.due_at or LEASABLE) <= now)
+        return Counter((each.lane, each.app) for each in begun)
 
     def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[Row, list[Part]]]]:
         """What could be leased now, by app: fresh work in accept order, between it what was released, as it was."""

@@ -9,7 +9,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from waypost.adapters.sql.commit_queue import CommitQueue, Queued
+from waypost.adapters.sql.deadlines import Deadlines
 from waypost.adapters.sql.engine import Busy, Fence, InDoubt, Writer
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.settings import SqlSettings
@@ -43,10 +46,11 @@ class _InDoubt(NamedTuple):
 class GroupCommit:
     """Queues operations from the event loop and answers them after their commit, waking the loop once for each.
 
-    A busy store (the write lock is taken for longer than the timeout) refuses what is not patient with
-    ``Unavailable``; a full one with ``StorageFull``, dropping the reserve so that patient operations still fit; a
-    damaged one refuses everything with ``StorageBroken``. One that is away refuses what is not patient at once, and is
-    tried again and again: nobody waits for a server that does not answer.
+    A busy store (the write lock is taken, or a commit takes, longer than the timeout) refuses what is not patient with
+    ``Unavailable``, and says of what is being accepted that it is in doubt; a full one with ``StorageFull``, dropping
+    the reserve so that patient operations still fit; a damaged one refuses everything with ``StorageBroken``. One that
+    is away refuses what is not patient at once, and is tried again and again: nobody waits for a server that does not
+    answer.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class GroupCommit:
         self._telemetry = telemetry
         self._loop = asyncio.get_running_loop()
         self._queue = CommitQueue(settings.commit_rows)
+        self._deadlines = Deadlines(self._queue, self._loop, settings.lock_timeout_s)
         self._answers: list[_Answer] = []
         self._listeners: list[Callable[[StoreState], None]] = []
         self._in_doubt: _InDoubt | None = None
@@ -94,6 +99,8 @@ class GroupCommit:
         if kind.patient:
             self._held += 1
             future.add_done_callback(self._no_longer_held)
+        else:
+            self._deadlines.watch()
         return future
 
     def on_state_change(self, listener: Callable[[StoreState], None]) -> None:
@@ -109,7 +116,8 @@ class GroupCommit:
         """How long is waited for a commit; a store that takes none says so itself to whoever submits."""
         if self.state is not StoreState.OK:
             return CALM
-        return self._queue.pressure(time.monotonic(), self._settings.lock_timeout_s)
+        pressure = self._queue.pressure(time.monotonic(), self._settings.lock_timeout_s)
+        return structs.replace(pressure, accepts=max(1.0, pressure.accepts)) if self._deadlines.is_overdue else pressure
 
     def report(self, fault: Fault) -> None:
         """Somebody who reads found the store damaged or away."""
@@ -135,12 +143,14 @@ class GroupCommit:
         while self._queue.wait(self._is_unwell, _RETRY_PAUSE_S):
             started = time.monotonic()
             self._operations = 0
+            self._deadlines.round_began()
             if self.state is StoreState.BROKEN:
                 self._refuse(self._take(), Fault.BROKEN)
             else:
                 self._round(started)
             ended = time.monotonic()
             self._queue.written(ended)
+            self._deadlines.round_ended()
             self._seconds = ended - started
             self._deliver()
 
@@ -152,7 +162,10 @@ class GroupCommit:
         try:
             with self._writer.turn(self._patience_s(started)):
                 self._recover()
+                if self._patience_s(time.monotonic()) == 0:
+                    self._refuse_late()
                 batch = self._take()
+                self._deadlines.took(batch)
                 self._operations = len(batch)
                 if batch:
                     self._write(batch)
@@ -199,13 +212,14 @@ class GroupCommit:
             return
 
     def _transact(self, batch: Sequence[Queued]) -> list[_Answer]:
-        """All of *batch*, or an exception and nothing of it."""
+        """All of *batch* that was not refused meanwhile, or an exception and nothing of it."""
+        asked = {queued.kind for queued in batch}
+        durable, ordered = any(kind.durable for kind in asked), any(kind.ordered for kind in asked)
+        self._writer.begin(durable=durable, ordered=ordered, pipelined=all(kind.pipelined for kind in asked))
         kinds: dict[Kind[Any, Any], list[Queued]] = {}
-        for queued in batch:
+        for queued in self._deadlines.begins(batch):
             kinds.setdefault(queued.kind, []).append(queued)
         answers: list[_Answer] = []
-        durable, ordered = any(kind.durable for kind in kinds), any(kind.ordered for kind in kinds)
-        self._writer.begin(durable=durable, ordered=ordered, pipelined=all(kind.pipelined for kind in kinds))
         try:
             transaction = Transaction(self._writer.connection, self._clock.now(), self.fence)
             for kind, members in kinds.items():

@@ -16,7 +16,7 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import first_id_at
-from waypost.domain.time import DAY_MS, Instant
+from waypost.domain.time import DAY_MS, HOUR_MS, Instant
 from waypost.ports.clock import Clock
 
 _LEFT = """\
@@ -25,6 +25,15 @@ DELETE FROM mark WHERE notification_id IN (
     AND NOT EXISTS (SELECT 1 FROM notification WHERE id = notification_id) LIMIT ?
 )
 """
+_FOLD = """\
+INSERT INTO counter (app, lane, hour, status, delta)
+SELECT app, lane, 0, status, CAST(sum(delta) AS BIGINT) FROM counter WHERE hour > 0 AND hour < ?
+GROUP BY app, lane, status
+ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta
+"""
+_FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
+_HOURS_APART = 48
+"""Nobody's clock is so wrong that it still counts in what is older."""
 _PAGE = 500
 _OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 
@@ -47,13 +56,14 @@ class SqlRetention:
     async def drop_whole(self, before: Instant) -> Instant:
         """See Retention; once a day, and whoever clears away behind makes room ahead.
 
-        The marks on what has left until then follow.
+        The marks on what has left until then follow; the counters of hours long past become one.
         """
         engine = self._database.engine
         if before // DAY_MS != self._day:
             await asyncio.to_thread(engine.keep_up, self._clock.now(), before)
             while await self._database.commits.submit(_DROP_MARKS, _Page(before, _PAGE), _PAGE) == _PAGE:
                 pass
+            await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
             self._day = before // DAY_MS
         return engine.by_pages(before)
 
@@ -80,5 +90,13 @@ def _drop_marks(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
     return [transaction.connection.execute(_LEFT, (first_id_at(page.before), page.n)).rowcount for page in ops]
 
 
+def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
+    for before_hour in ops:
+        transaction.connection.execute(_FOLD, (before_hour,))
+        transaction.connection.execute(_FOLDED, (before_hour,))
+    return [None] * len(ops)
+
+
 _DROP: Kind[_Page, int] = Kind("retention", _drop, durable=False)
 _DROP_MARKS: Kind[_Page, int] = Kind("retention_of_marks", _drop_marks, durable=False)
+_FOLD_COUNTERS: Kind[int, None] = Kind("retention_of_counters", _fold_counters, durable=False)

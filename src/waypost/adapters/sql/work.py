@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.backlog import backlog
 from waypost.adapters.sql.bulk_pieces import Pieces, running_jobs
 from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
@@ -24,6 +25,7 @@ from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.transaction import Transaction
 from waypost.adapters.sql.withdraw import CLOSE, TakeBack
 from waypost.adapters.sql.withdrawal import Withdrawals
+from waypost.domain.backlog import Waiting
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale, Withdrawal
@@ -139,6 +141,10 @@ class SqlWork:
         if lane is Lane.BULK:
             rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
         return max(0, rows + self._holdings.ready_beside(lane))
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work; of the whole store."""
+        return await self._database.read(lambda connection: backlog(connection, now, counts_from))
 
     async def lease_recipients(self, n: int) -> list[WorkItem]:
         """At most *n* recipients of running bulk jobs, where others carry everything else."""

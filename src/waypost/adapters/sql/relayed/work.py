@@ -25,6 +25,7 @@ from waypost.adapters.sql.relayed.settle import SETTLE, Report
 from waypost.adapters.sql.relayed.withdraw import WITHDRAW, Recall
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.backlog import Waiting
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -154,6 +155,10 @@ class RelayedWork:
         if rows >= _DEPTH_COUNTED:
             return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         return rows + (await self._stored.recipients_waiting() if lane is Lane.BULK else 0)
+
+    async def backlog(self, now: Instant, counts_from: int) -> Waiting:
+        """See Work; of the whole store."""
+        return await self._stored.backlog(now, counts_from)
 
     def freed(self) -> None:
         """Something is leasable again that the broker does not hand out."""
