@@ -17,9 +17,10 @@ from waypost.adapters.kafka.scribe import Scribe
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.adapters.kafka.transactions import Transactions
+from waypost.adapters.kafka.unrecorded import Unrecorded
 from waypost.adapters.kafka.views import LogViews
-from waypost.adapters.kafka.withdrawals import Withdrawn
-from waypost.adapters.kafka.work import LogWork
+from waypost.adapters.kafka.withdrawals import Withdrawals
+from waypost.adapters.kafka.work import LogWork, Stored
 from waypost.domain.notification import Lane
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
@@ -75,13 +76,13 @@ class Log:
         for scribe in self._scribes:
             scribe.on_moved = self._holdings.moved
             scribe.on_failed = self._holdings.failed
-        self._withdrawn = Withdrawn(settings, topics.withdrawals, self._producer)
-        self.work = LogWork(
-            self._accepting, self._holdings, self._scribes, self._withdrawn, behind.work, behind.ledger, clock
-        )
+        self._withdrawn = Withdrawals(settings, topics.withdrawals, self._producer)
+        unrecorded = Unrecorded(behind.ledger, clock)
+        stored = Stored(behind.work, behind.ledger, unrecorded)
+        self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, clock)
         self._withdrawn.on_news = self.work.withdrawals_came
-        self.views = LogViews(behind.views, self._accepting.recent, peers)
-        self.records = KafkaRecords(settings, topics, telemetry)
+        self.views = LogViews(behind.views, unrecorded, self._accepting.recent, peers)
+        self.records = KafkaRecords(settings, topics, telemetry, clock)
         self._open = AsyncExitStack()
 
     @property

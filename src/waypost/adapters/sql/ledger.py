@@ -12,6 +12,7 @@ from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
@@ -19,7 +20,7 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
-from waypost.domain.time import SECOND_MS, later
+from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.ledger import Decided, LogEntry
 from waypost.ports.work import Arrival
 
@@ -34,6 +35,8 @@ _INTENTS = (
     "SELECT notification_id, n, attempt, code, due_at FROM receipt"  # noqa: S608 - a number
     f" WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND status = 'unknown' AND shard >= {SHARDS} LIMIT ?"
 )
+_RECORDER = "recorder"
+"""The reader of the log among the readers of the journal; its position is a time."""
 
 
 class SqlLedger:
@@ -41,6 +44,7 @@ class SqlLedger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._readers = SqlJournal(database)
         slice_h = database.settings.dedup_slice_h
         self._record: Kind[Sequence[LogEntry], None] = Kind(
             "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True, ordered=True
@@ -64,6 +68,14 @@ class SqlLedger:
         if not await self._database.read(_has_intents):
             return 0
         return await asyncio.shield(self._database.commits.submit(_CLOSE, n, 2 * n))
+
+    async def complete(self, until: Instant) -> None:
+        """See Ledger."""
+        await self._readers.advance(_RECORDER, until)
+
+    async def complete_until(self) -> Instant:
+        """See Ledger."""
+        return Instant(await self._readers.position(_RECORDER))
 
 
 def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
