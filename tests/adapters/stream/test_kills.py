@@ -241,7 +241,7 @@ async def test_a_frozen_worker_that_settles_late_changes_nothing(owner: Owner) -
 
 
 async def test_what_the_bell_read_is_kept_alive_before_it_is_asked_for(owner: Owner) -> None:
-    """While FCM is away nothing is asked for: what came to a waiting reader is held all the same, or else comes twice."""
+    """While FCM is away nothing is asked for: what came to a waiting reader is held all the same, or comes twice."""
     owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)
     worker = Worker(owner)
     await worker.open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.folding import Receipts, receipts_of
@@ -74,6 +74,29 @@ class Entry:
         return 1 if self.receipts is None else len(self.receipts)
 
 
+class Shelved:
+    """A task that waits as its place in the log alone, to be read again when it is wanted."""
+
+    __slots__ = ("app", "condition", "due_at", "id", "offset", "part", "weight")
+
+    def __init__(self, task: Task, part: Part, offset: int, due_at: Instant) -> None:
+        self.part = part
+        self.offset = offset
+        self.due_at = due_at
+        self.condition = task.condition
+        self.weight = 1 if task.targets is None else len(task.targets)
+        self.app = task.notification.app
+        self.id = task.notification.id
+
+    @property
+    def is_gone(self) -> bool:
+        """It is no longer this worker's."""
+        return self.part.is_gone
+
+
+Waiting = Entry | Shelved
+
+
 class Desk:
     """Tasks that nobody has leased."""
 
@@ -81,10 +104,10 @@ class Desk:
         self._ready: dict[Lane, dict[AppId, deque[Entry]]] = {lane: {} for lane in Lane}
         self._counts: dict[Lane, int] = dict.fromkeys(Lane, 0)
         self._last: dict[Lane, AppId] = {}
-        self._waiting: dict[str | None, list[tuple[Instant, int, Entry]]] = {}
+        self._waiting: dict[str | None, list[tuple[Instant, int, Waiting]]] = {}
         self._order = itertools.count()
-        self.waiting = 0
-        """Tasks that wait for a time or a condition."""
+        self.whole = 0
+        """Tasks that wait for a time or a condition and are held in memory."""
 
     def ready(self, lane: Lane) -> int:
         """How many tasks of a lane are leasable."""
@@ -100,10 +123,11 @@ class Desk:
             queue.append(entry)
         self._counts[notification.lane] += 1
 
-    def wait(self, entry: Entry, until: Instant) -> None:
+    def wait(self, entry: Waiting, until: Instant) -> None:
         """Keep a task until its time, or until its condition is lifted."""
-        heapq.heappush(self._waiting.setdefault(entry.task.condition, []), (until, next(self._order), entry))
-        self.waiting += 1
+        condition = entry.condition if isinstance(entry, Shelved) else entry.task.condition
+        heapq.heappush(self._waiting.setdefault(condition, []), (until, next(self._order), entry))
+        self.whole += isinstance(entry, Entry)
 
     def take(self, lane: Lane) -> Iterator[Entry]:
         """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
@@ -118,22 +142,26 @@ class Desk:
             self._last[lane] = app
             yield entry
 
-    def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
-        """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room."""
+    def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> tuple[int, list[Shelved]]:
+        """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room.
+
+        How many, and those of them that are to be read again first.
+        """
         left = n
+        wanted: list[Shelved] = []
         while left > 0 and (first := self._due(now)):
-            left -= self._release(first[0])
+            left -= self._release(first[0], wanted)
         for name, room in lifted.items():
             while min(left, room) > 0 and self._waiting.get(name):
-                weight = self._release(name)
+                weight = self._release(name, wanted)
                 left, room = left - weight, room - weight  # noqa: PLW2901 - what is left of it
-        return n - left
+        return n - left, wanted
 
     def conditions(self) -> frozenset[str]:
         """Name the conditions that tasks wait for, besides their time."""
         return frozenset(name for name, heap in self._waiting.items() if name is not None and heap)
 
-    def each(self) -> Iterator[Entry]:
+    def each(self) -> Iterator[Waiting]:
         """Every task on the desk."""
         for queues in self._ready.values():
             for queue in queues.values():
@@ -141,7 +169,7 @@ class Desk:
         for heap in self._waiting.values():
             yield from (entry for _, _, entry in heap)
 
-    def remove(self, doomed: set[Entry]) -> None:
+    def remove(self, doomed: Set[Waiting]) -> None:
         """Take these off the desk."""
         for lane, queues in self._ready.items():
             for app in list(queues):
@@ -152,7 +180,7 @@ class Desk:
                     del queues[app]
         for condition in list(self._waiting):
             heap = [each for each in self._waiting[condition] if each[2] not in doomed]
-            self.waiting -= len(self._waiting[condition]) - len(heap)
+            self.whole -= sum(isinstance(entry, Entry) and entry in doomed for _, _, entry in self._waiting[condition])
             heapq.heapify(heap)
             self._waiting[condition] = heap
             if not heap:
@@ -163,11 +191,14 @@ class Desk:
         due = [(heap[0][:2], condition) for condition, heap in self._waiting.items() if heap[0][0] <= now]
         return [min(due, key=lambda each: each[0])[1]] if due else []
 
-    def _release(self, condition: str | None) -> int:
+    def _release(self, condition: str | None, wanted: list[Shelved]) -> int:
         heap = self._waiting[condition]
         _, _, entry = heapq.heappop(heap)
         if not heap:
             del self._waiting[condition]
-        self.waiting -= 1
-        self.put(entry)
+        if isinstance(entry, Shelved):
+            wanted.append(entry)
+        else:
+            self.whole -= 1
+            self.put(entry)
         return entry.weight

@@ -13,6 +13,7 @@ from waypost.adapters.kafka.consumer import GroupConsumer
 from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.producer import Acknowledging
 from waypost.adapters.kafka.recording import KafkaRecords
+from waypost.adapters.kafka.rereading import Rereading
 from waypost.adapters.kafka.scribe import Scribe
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
@@ -65,7 +66,8 @@ class Log:
         self._accepting = Accepting(
             self._producer, topics, behind.holds, behind.views, telemetry, may_open=settings.dedup_away == "open"
         )
-        self._holdings = Holdings(topics, telemetry)
+        self._rereading = Rereading(settings)
+        self._holdings = Holdings(topics, telemetry, self._rereading)
         self._consumer = self._holdings.consumer = GroupConsumer(
             settings, topics.work, self._holdings, self._is_stalled
         )
@@ -107,6 +109,7 @@ class Log:
         for scribe in self._scribes:
             self._open.push_async_callback(scribe.stop)
             await scribe.start()
+        self._open.push_async_callback(self._rereading.stop)
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
 

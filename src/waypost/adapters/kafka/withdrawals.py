@@ -57,10 +57,12 @@ class Withdrawals:
 
     def why(self, notification: Notification) -> str | None:
         """Why a notification makes no further attempt; None where it was not taken back by its own app."""
-        if not self._why:
-            return None
-        found = self._why.get((notification.app, notification.id))
+        found = self._why.get((notification.app, notification.id)) if self._why else None
         return found if found is not None else self._why.get((None, notification.id))
+
+    def has(self, app: AppId, notification_id: NotificationId) -> bool:
+        """Whether a notification of *app* was taken back."""
+        return (app, notification_id) in self._why or (None, notification_id) in self._why
 
     async def take_back(self, app: AppId, ids: Sequence[NotificationId], why: str) -> None:
         """Tell every worker; Unavailable where that is not known to have been written."""

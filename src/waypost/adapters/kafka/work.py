@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from msgspec import Struct
 
 from waypost.adapters.kafka.accepting import Accepting, some_written
-from waypost.adapters.kafka.desk import Entry
+from waypost.adapters.kafka.desk import Entry, Shelved, Waiting
 from waypost.adapters.kafka.folding import cancelled, open_target
 from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.scribe import Order, Scribe
@@ -38,6 +38,8 @@ from waypost.ports.work import (
     Work,
     WorkItem,
 )
+
+_AT_ONCE = Instant(0)
 
 
 class Stored(Struct, frozen=True):
@@ -155,7 +157,7 @@ class LogWork:
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        released = self._holdings.desk.release(now, n, lifted)
+        released = await self._holdings.release(now, n, lifted)
         try:
             return released + await self._stored.release(now, n - released, lifted)
         except Unavailable:
@@ -190,12 +192,15 @@ class LogWork:
             return ours
 
     def withdrawals_came(self) -> None:
-        """End what waits of the notifications that were taken back."""
-        why = self._withdrawn.why
-        doomed = [entry for entry in self._holdings.desk.each() if why(entry.task.notification) is not None]
-        self._holdings.desk.remove(set(doomed))
-        for entry in doomed:
-            self._cancel(entry)
+        """End what waits of the notifications that were taken back; what is on the shelf comes back for its end."""
+        desk = self._holdings.desk
+        doomed = {each for each in desk.each() if self._withdrawn.has(*_of(each))}
+        desk.remove(doomed)
+        for each in doomed:
+            if isinstance(each, Shelved):
+                desk.wait(each, _AT_ONCE)
+            else:
+                self._cancel(each)
 
     def _cancel(self, entry: Entry) -> None:
         why = self._withdrawn.why(entry.task.notification) or ""
@@ -231,6 +236,13 @@ def _item(entry: Entry) -> WorkItem:
         return WorkItem(entry.task.notification, None)
     targets = sorted(entry.receipts.values(), key=lambda receipt: receipt.n)
     return WorkItem(entry.task.notification, tuple(open_target(each) for each in targets if not each.is_intent))
+
+
+def _of(waiting: Waiting) -> tuple[AppId, NotificationId]:
+    """Whose notification it is."""
+    if isinstance(waiting, Shelved):
+        return waiting.app, waiting.id
+    return waiting.task.notification.app, waiting.task.notification.id
 
 
 def _is_unknown(answer: Withdrawal) -> bool:
