@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.dedup import Claim
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
 from waypost.domain.time import Instant
@@ -17,6 +18,8 @@ class Arrived(Struct, frozen=True, tag=True):
     """A notification was accepted."""
 
     notification: Notification
+    claims: tuple[Claim, ...] = ()
+    """The keys that it claims, where they are kept in no other store that lasts."""
 
 
 class Decided(Struct, frozen=True, tag=True):

@@ -35,14 +35,19 @@ class Accepting:
         telemetry: Telemetry,
         *,
         may_open: bool,
+        records_claims: bool,
     ) -> None:
-        """*may_open*: accept content unlooked at while keys cannot be held."""
+        """*may_open*: accept content unlooked at while keys cannot be held.
+
+        *records_claims*: the holds may be lost, so the recorder keeps the keys in the store.
+        """
         self._producer = producer
         self._topics = topics
         self._holds = holds
         self._views = views
         self._telemetry = telemetry
         self._may_open = may_open
+        self._records_claims = records_claims
         self._is_open = False
         """Content is accepted without a look whether it was said before."""
         self.recent: dict[NotificationId, Notification] = {}
@@ -68,7 +73,7 @@ class Accepting:
 
     async def _produce(self, new: Sequence[Arrival]) -> dict[NotificationId, Unavailable]:
         """Write them, and remember what is written; those that are not known to be, and why."""
-        answers = await self._producer.produce_each([self._message(each.notification) for each in new])
+        answers = await self._producer.produce_each([self._message(each) for each in new])
         failed: dict[NotificationId, Unavailable] = {}
         for each, why in zip(new, answers, strict=True):
             if why is None:
@@ -115,9 +120,11 @@ class Accepting:
             with suppress(Unavailable):  # it is durable all the same; a repeat after the hold takes the same id
                 await self._holds.confirm(claims)
 
-    def _message(self, notification: Notification) -> Outgoing:
+    def _message(self, arrival: Arrival) -> Outgoing:
+        notification = arrival.notification
         key = key_of(notification.app, notification.user_id)
-        return Outgoing(self._topics.of(notification.lane), key, encode(Task(notification)))
+        task = Task(notification, claims=arrival.claims if self._records_claims else ())
+        return Outgoing(self._topics.of(notification.lane), key, encode(task))
 
 
 def some_written(answers: list[Acceptance]) -> list[Acceptance]:

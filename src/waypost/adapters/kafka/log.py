@@ -42,6 +42,8 @@ class Behind(Struct, frozen=True):
     ledger: Ledger
     views: Views
     holds: Holds
+    records_claims: bool = False
+    """The holds are elsewhere: the keys are written into the store as well."""
 
 
 class Log:
@@ -64,7 +66,13 @@ class Log:
         self._stall_s = settings.stall_s
         self._producer = Acknowledging(settings)
         self._accepting = Accepting(
-            self._producer, topics, behind.holds, behind.views, telemetry, may_open=settings.dedup_away == "open"
+            self._producer,
+            topics,
+            behind.holds,
+            behind.views,
+            telemetry,
+            may_open=settings.dedup_away == "open",
+            records_claims=behind.records_claims,
         )
         self._rereading = Rereading(settings)
         self._holdings = Holdings(topics, telemetry, self._rereading)

@@ -170,7 +170,7 @@ class KafkaRecords:
             if isinstance(strange, Newer):
                 raise
             return None
-        return Arrived(task.notification) if task.targets is None else None
+        return Arrived(task.notification, task.claims) if task.targets is None else None
 
 
 def _is_end(error: KafkaError) -> bool:

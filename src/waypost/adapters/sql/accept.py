@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from waypost.adapters.sql import dedup
-from waypost.adapters.sql.dedup import Claimed
 from waypost.adapters.sql.engine import Row
 from waypost.adapters.sql.replay import replay
 from waypost.adapters.sql.rows import content_body, notification_row, select_in, seqs
@@ -22,6 +21,7 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.status import NotificationStatus
+from waypost.ports.dedup import Claimed
 from waypost.ports.journal import NotificationMoved
 from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, Replay
 

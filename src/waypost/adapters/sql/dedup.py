@@ -10,7 +10,7 @@ slice that still has an open window.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import HOUR_MS, Instant
+from waypost.ports.dedup import Claimed
 
 _MAKE = (
     "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
@@ -30,13 +31,6 @@ _NOTE = (
     " ON CONFLICT (slice) DO UPDATE SET until = excluded.until WHERE dedup_slice.until < excluded.until"
 )
 _CLAIM = "INSERT OR REPLACE INTO dedup_{slice} (key, kind, id, body_hash, until) VALUES "
-
-
-class Claimed(Struct, frozen=True):
-    """A key in its window."""
-
-    first_id: NotificationId
-    body_hash: bytes
 
 
 def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
@@ -68,11 +62,33 @@ def claim(
     connection.insert_all(_CLAIM.format(slice=number), "(?, ?, ?, ?, ?)", rows)
 
 
+class _LookUp(Struct):
+    """A look-up that is to be made."""
+
+    now: Instant
+    found: asyncio.Task[dict[bytes, Claimed]]
+    keys: set[bytes] = set()
+
+
 class SqlDedup:
     """The port; claims are made by accept, in its own transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._next: _LookUp | None = None
+        self._turn = asyncio.Lock()
+
+    async def claimed(self, keys: Sequence[bytes], now: Instant) -> Mapping[bytes, Claimed]:
+        """Which of *keys* are claimed at *now*; who asks while a look-up is under way shares the next."""
+        asked = self._next = self._next or _LookUp(now, asyncio.create_task(self._look_up()))
+        asked.keys.update(keys)
+        return await asyncio.shield(asked.found)
+
+    async def _look_up(self) -> dict[bytes, Claimed]:
+        async with self._turn:
+            asked, self._next = self._next, None
+            assert asked is not None, "whoever began this is waiting"
+            return await self._database.read(lambda connection: look_up(connection, list(asked.keys), asked.now))
 
     async def forget(self, keys: Sequence[bytes]) -> int:
         """See Dedup."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.dedup import claim
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
@@ -21,7 +22,7 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import SECOND_MS, Instant, later
-from waypost.ports.ledger import Decided, LogEntry
+from waypost.ports.ledger import Arrived, Decided, LogEntry
 from waypost.ports.work import Arrival
 
 PATIENCE_MS = 15 * SECOND_MS
@@ -85,6 +86,9 @@ def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h
     for notification in notifications:
         arrivals.take(Arrival(notification))
     arrivals.write(slice_h)
+    arrived = [entry for entry in entries if isinstance(entry, Arrived)]
+    claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
+    claim(transaction, [(each, first_id) for each, first_id in claims if each.until > transaction.now], slice_h)
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)

@@ -68,7 +68,7 @@ class StreamWork(Leases):
         """In hand, and to be leased again at their time."""
         self._said_s = clock.monotonic()
         self.is_away: Callable[[], bool] = lambda: False
-        """Whether the provider is known to be away: what it does not take then, a probe above all, spends no delivery."""
+        """Whether the provider is known to be away: what it does not take then (a probe) spends no delivery."""
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Leases; what rests comes first. An entry delivered too often or unreadable is dealt with on the way."""
