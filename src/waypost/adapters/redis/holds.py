@@ -125,7 +125,7 @@ class RedisHolds:
     async def _ask_store(
         self, look_up: LookUp, arrivals: Sequence[Arrival], answers: list[Held], taken: Sequence[Sequence[Claim]]
     ) -> set[NotificationId]:
-        """Answer what the store says was said before, and give what of that is durable; one that is away says nothing."""
+        """Answer what the store knows, and give what of that is durable; a store that is away knows nothing."""
         keys = [claim.key for claims in taken for claim in claims]
         try:
             found = await look_up(keys, arrivals[0].notification.created_at)
