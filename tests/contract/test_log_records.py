@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.contract.bench import notification
-from tests.contract.clock import START
+from tests.contract.clock import START, StoppedClock
 from tests.contract.log import settings_of
 from waypost.adapters.kafka.messages import Task, encode
 from waypost.adapters.kafka.recording import KafkaRecords
@@ -17,6 +17,7 @@ from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Lane
 from waypost.ports.ledger import Arrived, LogEntry
+from waypost.runtime.clock import SystemClock
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -31,7 +32,7 @@ async def test_what_replaces_a_task_holds_up_nothing_that_comes_after_it(
     await asyncio.to_thread(prepare, settings, topics)
     lane = next(topic for topic, which in topics.lanes.items() if which is Lane.NORMAL)
     replaced, arrived = notification(START), notification(START)
-    records = KafkaRecords(settings, topics, Silent())
+    records = KafkaRecords(settings, topics, Silent(), SystemClock())
     try:
         rest = (OpenTarget(0, DeviceId("phone"), Channel("apns"), 0),)
         await asyncio.to_thread(_put, kafka_bootstrap, lane, Task(replaced, rest))
@@ -40,6 +41,38 @@ async def test_what_replaces_a_task_holds_up_nothing_that_comes_after_it(
         await asyncio.to_thread(_put, kafka_bootstrap, lane, Task(arrived))
         async with asyncio.timeout(60):
             assert await _something(records) == [Arrived(arrived)]
+    finally:
+        await records.stop()
+
+
+async def test_what_was_accepted_before_the_recorder_looked_is_behind_it_once_all_that_is_read(
+    kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    """Then an id of before, which the ledger does not know, was never accepted."""
+    settings = settings_of(kafka_bootstrap, kafka_prefix, kafka_prefix)
+    topics, clock = Topics(settings), StoppedClock()
+    await asyncio.to_thread(prepare, settings, topics)
+    lane = next(topic for topic, which in topics.lanes.items() if which is Lane.NORMAL)
+    await asyncio.to_thread(_put, kafka_bootstrap, lane, Task(notification(START)))
+    records = KafkaRecords(settings, topics, Silent(), clock)
+    try:
+        async with asyncio.timeout(60):
+            assert await _something(records)
+            assert await records.passed() is None, "what was read is not behind it yet"
+            await records.advance()
+            while (until := await records.passed()) is None:
+                assert await records.read() == []
+        assert START - 60_000 < until < START
+        assert await records.passed() is None, "nothing is new"
+        await asyncio.to_thread(_put, kafka_bootstrap, lane, Task(notification(START)))
+        now = clock.advance(10_000)
+        async with asyncio.timeout(60):
+            while not await records.read():
+                assert await records.passed() is None, "what is in the log is not read"
+            await records.advance()
+            while (until := await records.passed()) is None:
+                await records.read()
+        assert now - 60_000 < until < now
     finally:
         await records.stop()
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import redis
 
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, Service, running, until
@@ -58,6 +59,74 @@ async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstr
 
         await until(sent, "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2
+
+
+@pytest.mark.long
+@pytest.mark.survives("no recorder, intake restarted", on="log", so="read as pending, cancelled, and not sent")
+async def test_what_is_not_recorded_is_read_and_cancelled_after_a_restart(
+    tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str, postgres_url: str, survived: Survived
+) -> None:
+    """On the machine that accepted it and on another, while there is neither recorder nor worker."""
+    log = await log_stack(kafka_bootstrap, kafka_prefix)
+    store = {"url": postgres_url, "run_dir": str(tmp_path / "run")}
+    async with running(tmp_path, workers=1, store=store, roles=["api"], **log) as service:
+        others = store | {"run_dir": str(tmp_path / "other")}
+        working = ["api", "worker", "report", "expand", "sweep", "recorder"]
+        other = service.beside("other", workers=1, store=others, roles=["api"], **log)
+        worker = service.beside(
+            "worker", workers=1, store=store | {"run_dir": str(tmp_path / "w")}, roles=working, **log
+        )
+        await other.start()
+        try:
+            await Audience(service).register(1, (("android",),))
+            _, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
+            place = f"/v1/notifications/{answer['id']}"
+            service.end()
+            await service.start()
+            for each in (service, other):
+                status, found = await each.ask("GET", place)
+                assert (status, found["notification"]["status"]) == (200, "pending")
+                assert found["notification"]["recorded"] is False
+            status, cancelled = await service.ask("POST", f"{place}/cancel")
+            assert (status, cancelled["result"]) == (202, "cancelling")
+            await worker.start()
+
+            async def ended() -> bool:
+                _, found = await other.ask("GET", place)
+                return bool(found["notification"]["recorded"] and found["notification"]["status"] == "cancelled")
+
+            await until(ended, "its end")
+            assert await service.lab.arrivals(answer["id"]) == []
+        finally:
+            other.end()
+            worker.end()
+        survived(read="pending", sent=0)
+
+
+@pytest.mark.long
+@pytest.mark.survives("Redis emptied", on="log, dedup: redis", so="what was recorded is still a duplicate")
+async def test_a_key_that_redis_lost_is_known_from_the_ledger(
+    tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str, redis_url: str, survived: Survived
+) -> None:
+    """Requirements S1-82: the second layer."""
+    log = await log_stack(kafka_bootstrap, kafka_prefix)
+    async with running(tmp_path, workers=1, redis={"url": redis_url}, dedup="redis", **log) as service:
+        await Audience(service).register(1, (("android",),))
+        keyed = {"user_id": "user-0", "title": "Pay?", "idempotency_key": "payment-1"}
+        plain = {"user_id": "user-0", "title": "Packed"}
+        firsts = [(await service.ask("POST", "/v1/notifications", body))[1]["id"] for body in (keyed, plain)]
+
+        async def sent() -> bool:
+            found = [(await service.ask("GET", f"/v1/notifications/{each}"))[1]["notification"] for each in firsts]
+            return all(each["recorded"] and each["status"] == "sent" for each in found)
+
+        await until(sent, "both recorded")
+        with redis.Redis.from_url(redis_url) as emptied:
+            emptied.flushdb()
+        again = [await service.ask("POST", "/v1/notifications", body) for body in (keyed, plain)]
+        assert [(status, answer["id"]) for status, answer in again] == [(200, each) for each in firsts]
+        assert sum(sum(copies.values()) for copies in (await service.lab.copies()).values()) == 2
+        survived(repeats=2, sent_twice=0)
 
 
 @pytest.mark.long

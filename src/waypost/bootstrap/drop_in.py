@@ -99,7 +99,10 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
             work = StreamWork(jobs, beside, settings.stream, clock, log)
             idle_s = settings.stream.min_idle_ms / SECOND_MS
             tickers: list[Ticker] = [("claim", idle_s, jobs.look_for_silent), ("hold", idle_s / 3, work.say)]
-            consumer = Consumer(_crew(work, beside.tokens, sender, clock, log), LANE, tickers, lambda: work.rests)
+            crew = _crew(work, beside.tokens, sender, clock, log)
+            circuit = crew.gates.of(LANE)[sender.credential].circuit
+            work.is_away = lambda: not circuit.is_steady
+            consumer = Consumer(crew, LANE, tickers, lambda: work.rests)
             jobs.on_arrival = consumer.wake
             await jobs.start()
             await consumer.run(stop, jobs.silence, DRAIN_S)

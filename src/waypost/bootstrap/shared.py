@@ -54,7 +54,7 @@ def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, D
     from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds  # noqa: PLC0415 - as above
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
-    holds = RedisHolds(redis, config.redis.prefix)
+    holds = RedisHolds(redis, config.redis.prefix, store.dedup.claimed)
     return holds, ForgetfulDedup(store.dedup, holds)
 
 

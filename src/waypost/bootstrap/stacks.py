@@ -93,7 +93,7 @@ async def open_carrier(
         raise _missing(missing) from None
     log = await open_log(
         settings,
-        Behind(store.work, store.ledger, store.views, holds),
+        Behind(store.work, store.ledger, store.views, holds, records_claims=config.dedup is not None),
         peers=peers,
         clock=clock,
         telemetry=telemetry,

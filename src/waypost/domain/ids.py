@@ -70,6 +70,12 @@ def _successor(value: int) -> int:
     return ((value >> 80) + 1) << 80 | _VERSION | _VARIANT
 
 
+def is_made_by_us(notification_id: NotificationId) -> bool:
+    """Whether an id has the form of those that are made here: a UUIDv7."""
+    value = int.from_bytes(notification_id, "big")
+    return value >> 76 & 0xF == _VERSION >> 76 and value >> 62 & 0b11 == _VARIANT >> 62
+
+
 def created_at(notification_id: NotificationId) -> Instant:
     """When an id was made, from its first 48 bits."""
     return Instant(int.from_bytes(notification_id[:6], "big"))

@@ -18,7 +18,7 @@ from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.decoding import checked
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, NotReplayable
+from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, NotReplayable, Unwritten
 
 BATCH_LIMIT = 1_000
 """The most items of one batch."""
@@ -59,7 +59,7 @@ def retry_after_s(error: BaseException) -> int | None:
 async def submit(
     intake: Intake, views: Views, caller: Caller, submissions: Sequence[Submission]
 ) -> list[Submitted | WaypostError]:
-    """Accept each submission; one answer each, in order. Unavailable, and nothing accepted, as ``Intake.submit``."""
+    """Accept each submission; one answer each, in order. Unavailable where none is accepted, as ``Intake.submit``."""
     results = await intake.submit(caller, submissions) if submissions else []
     firsts = [result.first_id for result in results if isinstance(result, Duplicate)]
     statuses = await views.statuses(caller.app, firsts) if firsts else {}
@@ -84,6 +84,8 @@ def _answer(
             return Conflict(f"the idempotency key was used with another body, for {format_id(first_id)}")
         case InProgress(retry_after_ms):
             return InProgressElsewhere(max(1, -(-retry_after_ms // 1000)))
+        case Unwritten(error):
+            return error
         case InvalidRequest():
             return result
         case NotReplayable():

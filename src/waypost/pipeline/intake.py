@@ -19,7 +19,7 @@ from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
 from waypost.ports.pressure import CALM, Pressure
-from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Work
+from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Metric, Telemetry
 
 _SHED_FROM: Final = 0.5
@@ -59,7 +59,8 @@ class Intake(Struct, frozen=True):
     async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
 
-        Unavailable (and nothing written) while the backlog is full or the store cannot take it.
+        Unavailable while the backlog is full or the store cannot take it: nothing is known to be written then. Where
+        some is, the others are ``Unwritten``.
         """
         lanes = {lane_of(each.kind, each.urgency) for each in submissions}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
@@ -143,7 +144,7 @@ class Intake(Struct, frozen=True):
                 accepted[lane] = accepted.get(lane, 0) + 1
             elif isinstance(result, InvalidRequest):
                 self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
-            else:
+            elif not isinstance(result, Unwritten):
                 repeated += 1
         for lane, n in accepted.items():
             self.announce(lane)

@@ -15,4 +15,6 @@ async def record(log: RecordedLog, ledger: Ledger) -> int:
         await log.advance()
     else:  # nothing said otherwise up to now
         await ledger.close_intents(_INTENTS)
+    if (until := await log.passed()) is not None:
+        await ledger.complete(until)
     return len(batch)

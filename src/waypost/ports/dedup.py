@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.ids import NotificationId
+from waypost.domain.time import Instant
+
+
+class Claimed(Struct, frozen=True):
+    """A key in its window."""
+
+    first_id: NotificationId
+    body_hash: bytes
+
+
+LookUp = Callable[[Sequence[bytes], Instant], Awaitable[Mapping[bytes, Claimed]]]
+"""Which of some keys are claimed at a time; Unavailable."""
 
 
 class Dedup(Protocol):

@@ -34,7 +34,10 @@ class Jobs(Protocol):
         ...
 
     async def hold(self, entries: Sequence[str]) -> set[str]:
-        """Say that they are being worked on; which of them are still this consumer's."""
+        """Say that they are being worked on; which of them are still this consumer's.
+
+        What was read and not yet given by ``take`` is said as well, with or without *entries*.
+        """
         ...
 
     async def finish(self, entries: Sequence[str]) -> set[str]:

@@ -7,8 +7,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.dedup import Claim
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
+from waypost.domain.time import Instant
 from waypost.ports.work import Settled
 
 
@@ -16,6 +18,8 @@ class Arrived(Struct, frozen=True, tag=True):
     """A notification was accepted."""
 
     notification: Notification
+    claims: tuple[Claim, ...] = ()
+    """The keys that it claims, where they are kept in no other store that lasts."""
 
 
 class Decided(Struct, frozen=True, tag=True):
@@ -49,6 +53,14 @@ class Ledger(Protocol):
         """End at most *n* intents of the log's whose deadline is over as ``unknown``; how many it was."""
         ...
 
+    async def complete(self, until: Instant) -> None:
+        """Note that all is recorded whose id was made before *until*."""
+        ...
+
+    async def complete_until(self) -> Instant:
+        """The time noted last by ``complete``: what was made before it and is not known here was never accepted."""
+        ...
+
 
 class RecordedLog(Protocol):
     """The log as a recorder reads it, each entry at least once, by one recorder at a time."""
@@ -59,4 +71,11 @@ class RecordedLog(Protocol):
 
     async def advance(self) -> None:
         """Let what was read be behind: no recorder reads it again, unless this one dies first."""
+        ...
+
+    async def passed(self) -> Instant | None:
+        """Up to which time of their ids all that was accepted is behind; None where there is nothing new to say.
+
+        Unavailable while the log is away.
+        """
         ...

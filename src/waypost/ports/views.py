@@ -26,6 +26,9 @@ class Record(Struct, frozen=True):
     """Grows with each replay."""
     recorded: bool = True
     """False while only the log has it: the ledger follows in a moment."""
+    content_known: bool = True
+    """False where it is not recorded and was accepted elsewhere: of *notification* only ``id``, ``app`` and
+    ``created_at`` mean something, and it may never have been accepted."""
 
 
 class Marked(Struct, frozen=True):

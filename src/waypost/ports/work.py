@@ -11,6 +11,7 @@ from waypost.domain.backlog import Waiting
 from waypost.domain.dedup import Claim
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale, Withdrawal
@@ -64,13 +65,19 @@ class InProgress(Struct, frozen=True, tag=True):
     retry_after_ms: int
 
 
+class Unwritten(Struct, frozen=True, tag=True):
+    """It is not known to be durable, though others of its batch are; under the same keys it may be repeated."""
+
+    error: Unavailable
+
+
 class NotReplayable(Struct, frozen=True, tag=True):
     """Nothing of it can start a new round: not known to this app, still open, or nothing failed."""
 
     known: bool
 
 
-Acceptance = Accepted | Duplicate | Conflicting | InProgress | NotReplayable
+Acceptance = Accepted | Duplicate | Conflicting | InProgress | Unwritten | NotReplayable
 
 
 class WorkItem(Struct, frozen=True):
@@ -156,7 +163,7 @@ class Work(Leases, Protocol):
         ``Accepted(new=False)``. The second of two items of one batch with the same key is the first's duplicate.
         An idempotency key counts before a content key. A content duplicate leaves a record (``deduplicated``), and its
         idempotency key stands for the first from then on; the repeat of an idempotency key leaves none. A store failure
-        writes nothing of the batch.
+        writes nothing of the batch; on a log, where some of a batch is durable, the others are ``Unwritten``.
         """
         ...
 

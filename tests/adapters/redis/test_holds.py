@@ -95,7 +95,9 @@ async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire
     holds = RedisHolds(wire, "waypost:")
     server.stop()
     await noted.saw(Event.REDIS_AWAY)
-    closed = Accepting(Acknowledging(settings), Topics(settings), holds, views, noted, may_open=False)
+    closed = Accepting(
+        Acknowledging(settings), Topics(settings), holds, views, noted, may_open=False, records_claims=False
+    )
     with pytest.raises(RedisAway):
         await closed.accept([plain(said("closed"))])
     assert Event.DEDUP_OPEN not in noted.events

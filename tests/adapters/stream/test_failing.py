@@ -102,6 +102,21 @@ async def test_a_quota_is_waited_for_and_spends_no_delivery(owner: Owner, lab: L
     assert second - first >= 1
 
 
+@pytest.mark.long
+async def test_an_outage_spends_no_deliveries_of_whoever_probes(owner: Owner, lab: Lab, serving: Serving) -> None:
+    """One delivery met the outage, the next was the probe; that one waits in hand until FCM is back."""
+    for _ in range(25):
+        owner.device("ann")
+    await lab.script(parse_rules([{"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}]))
+    async with serving(MAX_DELIVERY_COUNT="3") as log:
+        entry = owner.add(userId="ann", title="Hello")
+        await until(lambda: len(log.of("breaker.probing")) >= 3)
+        assert owner.pending()[entry] < 3
+        await lab.script([])
+        await until(lambda: owner.statuses() == {"ann": "sent"} and owner.pending() == {})
+    assert log.of("notifications.max_retries") == []
+
+
 async def test_apns_credentials_are_an_operators_business(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-17: an alert for the job, once however many devices it has; the others are sent to."""
     ios, more, android = (owner.device("ann", platform) for platform in ("ios", "ios", "android"))

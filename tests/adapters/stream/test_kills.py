@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
-from tests.adapters.stream.owner import GROUP, STREAM, Owner
+from tests.adapters.stream.owner import GROUP, STREAM, Owner, until
 from tests.contract.clock import START
 from tests.tables import AddRow
 from waypost.adapters.redis.commands import Command, Redis, Reply
@@ -239,3 +239,32 @@ async def test_a_frozen_worker_that_settles_late_changes_nothing(owner: Owner) -
         await frozen.close()
         await other.close()
     assert [(row["status"], row["sent"]) for row in owner.log()] == [("sent", 2)]
+
+
+async def test_what_the_bell_read_is_kept_alive_before_it_is_asked_for(owner: Owner) -> None:
+    """While FCM is away nothing is asked for: what came to a waiting reader is held all the same, or comes twice."""
+    owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)
+    worker = Worker(owner)
+    await worker.open()
+    try:
+        assert (await worker.take()).items == ()
+        rung = asyncio.Event()
+        worker.jobs.on_arrival = rung.set
+        await worker.jobs.start()
+        entry = owner.add(userId="ann", title="Hello")
+        await rung.wait()
+        silent_ms = await until(lambda: idle if (idle := idle_of(owner, entry)) > IDLE_MS else 0)
+        await worker.work.say()
+        assert idle_of(owner, entry) < silent_ms
+        owner.redis.xclaim(STREAM, GROUP, "another", 0, [entry])
+        assert await worker.jobs.take(10) == [], "it is another's by now"
+    finally:
+        await worker.jobs.silence()
+        await worker.close()
+
+
+def idle_of(owner: Owner, entry: str) -> int:
+    """How long nobody said that it is worked on, in milliseconds."""
+    (found,) = owner.redis.xpending_range(STREAM, GROUP, entry, entry, 1)
+    idle: int = found["time_since_delivered"]
+    return idle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 
 import msgspec
@@ -16,7 +16,7 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
 from waypost.ports.holds import Held, Holds
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Accepted, Arrival
+from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Unwritten
 from waypost.telemetry import Event, Telemetry
 
 _RECENT = 50_000
@@ -35,23 +35,28 @@ class Accepting:
         telemetry: Telemetry,
         *,
         may_open: bool,
+        records_claims: bool,
     ) -> None:
-        """*may_open*: accept content unlooked at while keys cannot be held."""
+        """*may_open*: accept content unlooked at while keys cannot be held.
+
+        *records_claims*: the holds may be lost, so the recorder keeps the keys in the store.
+        """
         self._producer = producer
         self._topics = topics
         self._holds = holds
         self._views = views
         self._telemetry = telemetry
         self._may_open = may_open
+        self._records_claims = records_claims
         self._is_open = False
         """Content is accepted without a look whether it was said before."""
         self.recent: dict[NotificationId, Notification] = {}
         """What was accepted here lately, recorded or not."""
 
     async def accept(self, arrivals: Sequence[Arrival]) -> list[Acceptance]:
-        """Answer each; Unavailable where anything of the call is not known to be in the log.
+        """Answer each; what is not known to be in the log is ``Unwritten``, or Unavailable where none of it is.
 
-        Then the keys stay held: whoever repeats the request after the hold does so under the same id.
+        Its keys stay held: whoever repeats the request after the hold does so under the same id.
         """
         held = await self._hold(arrivals)
         going = [
@@ -61,17 +66,23 @@ class Accepting:
         ]
         known = await self._known(arrivals, going)
         new = [each for each in going if each.notification.id not in known]
-        await self._producer.produce([self._message(each.notification) for each in new])
-        for each in new:
-            self.recent[each.notification.id] = each.notification
+        failed = await self._produce(new)
+        await self._confirm([each for each in going if each.notification.id not in failed])
+        fresh = {each.notification.id for each in new}
+        return some_written([_answer(each, fresh, failed) for each in held])
+
+    async def _produce(self, new: Sequence[Arrival]) -> dict[NotificationId, Unavailable]:
+        """Write them, and remember what is written; those that are not known to be, and why."""
+        answers = await self._producer.produce_each([self._message(each) for each in new])
+        failed: dict[NotificationId, Unavailable] = {}
+        for each, why in zip(new, answers, strict=True):
+            if why is None:
+                self.recent[each.notification.id] = each.notification
+            else:
+                failed[each.notification.id] = why
         while len(self.recent) > _RECENT:
             del self.recent[next(iter(self.recent))]
-        await self._confirm(going)
-        fresh = {each.notification.id for each in new}
-        return [
-            Accepted(NotificationId(answer), NotificationId(answer) in fresh) if isinstance(answer, bytes) else answer
-            for answer in held
-        ]
+        return failed
 
     async def _known(self, arrivals: Sequence[Arrival], going: Sequence[Arrival]) -> set[NotificationId]:
         """Those of *going* that are in the log already: accepted here, or under an id that was taken over."""
@@ -109,9 +120,27 @@ class Accepting:
             with suppress(Unavailable):  # it is durable all the same; a repeat after the hold takes the same id
                 await self._holds.confirm(claims)
 
-    def _message(self, notification: Notification) -> Outgoing:
+    def _message(self, arrival: Arrival) -> Outgoing:
+        notification = arrival.notification
         key = key_of(notification.app, notification.user_id)
-        return Outgoing(self._topics.of(notification.lane), key, encode(Task(notification)))
+        task = Task(notification, claims=arrival.claims if self._records_claims else ())
+        return Outgoing(self._topics.of(notification.lane), key, encode(task))
+
+
+def some_written(answers: list[Acceptance]) -> list[Acceptance]:
+    """*answers*, where any says something else than ``Unwritten``; else Unavailable for the first's reason."""
+    unwritten = [answer.error for answer in answers if isinstance(answer, Unwritten)]
+    if unwritten and len(unwritten) == len(answers):
+        raise unwritten[0]
+    return answers
+
+
+def _answer(held: Held, fresh: Set[NotificationId], failed: Mapping[NotificationId, Unavailable]) -> Acceptance:
+    """What becomes of an arrival; the duplicate of one that is not known to be written is not, either."""
+    named = held.first_id if isinstance(held, Duplicate) else held
+    if isinstance(named, bytes) and (why := failed.get(NotificationId(named))) is not None:
+        return Unwritten(why)
+    return Accepted(NotificationId(held), NotificationId(held) in fresh) if isinstance(held, bytes) else held
 
 
 def _named(notification: Notification, given: bytes) -> Notification:

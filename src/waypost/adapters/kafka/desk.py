@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.folding import Receipts, receipts_of
@@ -78,6 +78,30 @@ class Entry:
         return 1 if self.receipts is None else len(self.receipts)
 
 
+class Shelved:
+    """A task that waits as its place in the log alone, to be read again when it is wanted."""
+
+    __slots__ = ("app", "condition", "due_at", "id", "lane", "offset", "part", "weight")
+
+    def __init__(self, task: Task, part: Part, offset: int, due_at: Instant) -> None:
+        self.part = part
+        self.offset = offset
+        self.due_at = due_at
+        self.condition = task.condition
+        self.weight = 1 if task.targets is None else len(task.targets)
+        self.app = task.notification.app
+        self.lane = task.notification.lane
+        self.id = task.notification.id
+
+    @property
+    def is_gone(self) -> bool:
+        """It is no longer this worker's."""
+        return self.part.is_gone
+
+
+Waiting = Entry | Shelved
+
+
 class Desk:
     """Tasks that nobody has leased."""
 
@@ -85,13 +109,13 @@ class Desk:
         self._ready: dict[Lane, dict[AppId, deque[Entry]]] = {lane: {} for lane in Lane}
         self._counts: dict[Lane, int] = dict.fromkeys(Lane, 0)
         self._last: dict[Lane, AppId] = {}
-        self._waiting: dict[_Heap, list[tuple[Instant, int, Entry]]] = {}
+        self._waiting: dict[_Heap, list[tuple[Instant, int, Waiting]]] = {}
         self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
         """How much of each lane and app is in the heaps."""
         self._last_due = AppId("")
         self._order = itertools.count()
-        self.waiting = 0
-        """Tasks that wait for a time or a condition."""
+        self.whole = 0
+        """Tasks that wait for a time or a condition and are held in memory."""
 
     def ready(self, lane: Lane) -> int:
         """How many tasks of a lane are leasable."""
@@ -114,11 +138,12 @@ class Desk:
             queue.append(entry)
         self._counts[notification.lane] += 1
 
-    def wait(self, entry: Entry, until: Instant) -> None:
+    def wait(self, entry: Waiting, until: Instant) -> None:
         """Keep a task until its time, or until its condition is lifted."""
-        heap = self._waiting.setdefault((entry.task.notification.app, entry.task.condition), [])
+        condition = entry.condition if isinstance(entry, Shelved) else entry.task.condition
+        heap = self._waiting.setdefault((_of(entry)[1], condition), [])
         heapq.heappush(heap, (until, next(self._order), entry))
-        self.waiting += 1
+        self.whole += isinstance(entry, Entry)
         self._waits[_of(entry)] += 1
 
     def take(self, lane: Lane) -> Iterator[Entry]:
@@ -134,28 +159,30 @@ class Desk:
             self._last[lane] = app
             yield entry
 
-    def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+    def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> tuple[int, list[Shelved]]:
         """Make at most *n* due entries leasable: those whose time is over, then of each lifted condition its room.
 
-        Apps take turns in the former, conditions in the latter, entry by entry.
+        Apps take turns in the former, conditions in the latter, entry by entry. How many, and those of them that are
+        to be read again first.
         """
-        left = n - self._release_due(now, n)
+        wanted: list[Shelved] = []
+        left = n - self._release_due(now, n, wanted)
         rooms = {heap: lifted[name] for heap in self._waiting if (name := heap[1]) is not None and name in lifted}
         while left > 0 and rooms:
             for heap, room in list(rooms.items()):
                 if min(left, room) <= 0 or not self._waiting.get(heap):
                     del rooms[heap]
                     continue
-                weight = self._release(heap)
+                weight = self._release(heap, wanted)
                 left, rooms[heap] = left - weight, room - weight
-        return n - left
+        return n - left, wanted
 
-    def _release_due(self, now: Instant, n: int) -> int:
+    def _release_due(self, now: Instant, n: int, wanted: list[Shelved]) -> int:
         released = 0
         while released < n and (heaps := self._due(now)):
             for heap in heaps:
                 if released < n:
-                    released += self._release(heap)
+                    released += self._release(heap, wanted)
                     self._last_due = heap[0]
         return released
 
@@ -163,7 +190,7 @@ class Desk:
         """Name the conditions that tasks wait for, besides their time."""
         return frozenset(name for (_, name), heap in self._waiting.items() if name is not None and heap)
 
-    def each(self) -> Iterator[Entry]:
+    def each(self) -> Iterator[Waiting]:
         """Every task on the desk."""
         for queues in self._ready.values():
             for queue in queues.values():
@@ -171,7 +198,7 @@ class Desk:
         for heap in self._waiting.values():
             yield from (entry for _, _, entry in heap)
 
-    def remove(self, doomed: set[Entry]) -> None:
+    def remove(self, doomed: Set[Waiting]) -> None:
         """Take these off the desk."""
         for lane, queues in self._ready.items():
             for app in list(queues):
@@ -182,8 +209,9 @@ class Desk:
                     del queues[app]
         for name in list(self._waiting):
             heap = [each for each in self._waiting[name] if each[2] not in doomed]
-            self.waiting -= len(self._waiting[name]) - len(heap)
-            self._waits.subtract(_of(entry) for _, _, entry in self._waiting[name] if entry in doomed)
+            gone = [entry for _, _, entry in self._waiting[name] if entry in doomed]
+            self.whole -= sum(isinstance(entry, Entry) for entry in gone)
+            self._waits.subtract(map(_of, gone))
             heapq.heapify(heap)
             self._waiting[name] = heap
             if not heap:
@@ -198,16 +226,21 @@ class Desk:
                 first[name[0]] = at, order, name
         return [first[app][2] for app in sorted(first, key=lambda app: (app <= self._last_due, app))]
 
-    def _release(self, name: _Heap) -> int:
+    def _release(self, name: _Heap, wanted: list[Shelved]) -> int:
         heap = self._waiting[name]
         _, _, entry = heapq.heappop(heap)
         if not heap:
             del self._waiting[name]
-        self.waiting -= 1
         self._waits[_of(entry)] -= 1
-        self.put(entry)
+        if isinstance(entry, Shelved):
+            wanted.append(entry)
+        else:
+            self.whole -= 1
+            self.put(entry)
         return entry.weight
 
 
-def _of(entry: Entry) -> tuple[Lane, AppId]:
+def _of(entry: Waiting) -> tuple[Lane, AppId]:
+    if isinstance(entry, Shelved):
+        return entry.lane, entry.app
     return entry.task.notification.lane, entry.task.notification.app

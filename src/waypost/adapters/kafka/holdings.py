@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from waypost.adapters.kafka.consumer import HAND_OVER_S, Committed, GroupConsumer, Incoming, Place
-from waypost.adapters.kafka.desk import Desk, Entry, Part
-from waypost.adapters.kafka.messages import Newer, Unreadable, task_in
+from waypost.adapters.kafka.desk import Desk, Entry, Part, Shelved
+from waypost.adapters.kafka.messages import Newer, Task, Unreadable, task_in
 from waypost.adapters.kafka.progress import SPAN, Progress
+from waypost.adapters.kafka.rereading import Rereading
 from waypost.adapters.kafka.scribe import Move
 from waypost.adapters.kafka.topics import Topics
+from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 from waypost.telemetry import Event, Telemetry
 
 READY_LIMIT = 4_000
 """Leasable tasks of a lane from which its partitions pause, until half of them are gone."""
-WAITING_LIMIT = 50_000
-"""Waiting tasks of all lanes from which the retry topics pause."""
+WHOLE_LIMIT = 10_000
+"""Waiting tasks that are held in memory; of the others only the place is, and they are read again."""
 
 
 class Holdings:
     """See Owner; everything runs on the event loop."""
 
-    def __init__(self, topics: Topics, telemetry: Telemetry) -> None:
+    def __init__(self, topics: Topics, telemetry: Telemetry, rereading: Rereading) -> None:
         self.desk = Desk()
+        self._rereading = rereading
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
         """Told of each lane that tasks came for."""
         self._topics = topics
@@ -87,6 +91,40 @@ class Holdings:
         if move.is_given_back and entry.receipts != {} and entry.offset is not None and not part.is_leaving:
             self.desk.put(entry, first=True)
 
+    async def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+        """Make what is due leasable, what is on the shelf read again; how many that is."""
+        released, wanted = self.desk.release(now, n, lifted)
+        return released - await self._fetch(wanted) if wanted else released
+
+    async def _fetch(self, wanted: Sequence[Shelved]) -> int:
+        """Make these leasable; how many due entries of them are not, since the cluster does not answer."""
+        places: dict[Place, set[int]] = {}
+        for each in wanted:
+            places.setdefault(each.part.place, set()).add(each.offset)
+        try:
+            found = await self._rereading.read(places)
+        except Unavailable:
+            for each in wanted:
+                self._wait_again(each)
+            return sum(each.weight for each in wanted)
+        for each in wanted:
+            if not (each.is_gone or each.part.is_leaving):
+                self._unshelve(each, found.get((each.part.place, each.offset)))
+        return 0
+
+    def _wait_again(self, shelved: Shelved) -> None:
+        if not (shelved.is_gone or shelved.part.is_leaving):
+            self.desk.wait(shelved, shelved.due_at)
+
+    def _unshelve(self, shelved: Shelved, value: bytes | None) -> None:
+        """Make a task leasable; one that the topic has dropped since is gone for good, and said."""
+        part = shelved.part
+        if value is None:
+            self._tell_unreadable(part, shelved.offset)
+            part.progress.settle(shelved.offset)
+            return
+        self.desk.put(Entry(task_in(value), part, shelved.offset))
+
     def failed(self, error: Exception) -> None:
         """See Owner: whoever leases next hears of it."""
         self.failure = error
@@ -119,9 +157,7 @@ class Holdings:
         if part.is_halted or part.progress.span >= SPAN // hysteresis:
             return True
         lane = self._topics.lanes.get(part.place.topic)
-        if lane is None:
-            return self.desk.waiting >= WAITING_LIMIT // hysteresis
-        return self.desk.ready(lane) >= READY_LIMIT // hysteresis
+        return lane is not None and self.desk.ready(lane) >= READY_LIMIT // hysteresis
 
     def _receive(self, incoming: Incoming) -> Lane | None:
         """Take one message in; the lane that there is more to do for."""
@@ -140,9 +176,7 @@ class Holdings:
             self._halt(part, incoming.offset)
             return None
         except Unreadable:
-            self._telemetry.event(
-                Event.MESSAGE_UNREADABLE, topic=part.place.topic, partition=part.place.partition, offset=incoming.offset
-            )
+            self._tell_unreadable(part, incoming.offset)
             part.progress.settle(incoming.offset)
             return None
         if part.is_repeat(task):
@@ -150,14 +184,21 @@ class Holdings:
             return None
         if part.is_leaving:
             return None  # its next owner reads it
-        return self._place(Entry(task, part, incoming.offset))
+        return self._place(task, part, incoming.offset)
 
-    def _place(self, entry: Entry) -> Lane | None:
-        if entry.task.due_at is not None:
-            self.desk.wait(entry, entry.task.due_at)
+    def _place(self, task: Task, part: Part, offset: int) -> Lane | None:
+        if task.due_at is not None:
+            is_whole = self.desk.whole < WHOLE_LIMIT
+            waiting = Entry(task, part, offset) if is_whole else Shelved(task, part, offset, task.due_at)
+            self.desk.wait(waiting, task.due_at)
             return None
-        self.desk.put(entry)
-        return entry.task.notification.lane
+        self.desk.put(Entry(task, part, offset))
+        return task.notification.lane
+
+    def _tell_unreadable(self, part: Part, offset: int) -> None:
+        self._telemetry.event(
+            Event.MESSAGE_UNREADABLE, topic=part.place.topic, partition=part.place.partition, offset=offset
+        )
 
     def _halt(self, part: Part, offset: int) -> None:
         """A newer version wrote it: it waits here for a worker of that version."""

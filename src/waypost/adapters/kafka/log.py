@@ -13,13 +13,15 @@ from waypost.adapters.kafka.consumer import GroupConsumer
 from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.producer import Acknowledging
 from waypost.adapters.kafka.recording import KafkaRecords
+from waypost.adapters.kafka.rereading import Rereading
 from waypost.adapters.kafka.scribe import Scribe
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.adapters.kafka.transactions import Transactions
+from waypost.adapters.kafka.unrecorded import Unrecorded
 from waypost.adapters.kafka.views import LogViews
-from waypost.adapters.kafka.withdrawals import Withdrawn
-from waypost.adapters.kafka.work import LogWork
+from waypost.adapters.kafka.withdrawals import Withdrawals
+from waypost.adapters.kafka.work import LogWork, Stored
 from waypost.domain.notification import Lane
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
@@ -40,6 +42,8 @@ class Behind(Struct, frozen=True):
     ledger: Ledger
     views: Views
     holds: Holds
+    records_claims: bool = False
+    """The holds are elsewhere: the keys are written into the store as well."""
 
 
 class Log:
@@ -62,9 +66,16 @@ class Log:
         self._stall_s = settings.stall_s
         self._producer = Acknowledging(settings)
         self._accepting = Accepting(
-            self._producer, topics, behind.holds, behind.views, telemetry, may_open=settings.dedup_away == "open"
+            self._producer,
+            topics,
+            behind.holds,
+            behind.views,
+            telemetry,
+            may_open=settings.dedup_away == "open",
+            records_claims=behind.records_claims,
         )
-        self._holdings = Holdings(topics, telemetry)
+        self._rereading = Rereading(settings)
+        self._holdings = Holdings(topics, telemetry, self._rereading)
         self._consumer = self._holdings.consumer = GroupConsumer(
             settings, topics.work, self._holdings, self._is_stalled
         )
@@ -75,13 +86,13 @@ class Log:
         for scribe in self._scribes:
             scribe.on_moved = self._holdings.moved
             scribe.on_failed = self._holdings.failed
-        self._withdrawn = Withdrawn(settings, topics.withdrawals, self._producer)
-        self.work = LogWork(
-            self._accepting, self._holdings, self._scribes, self._withdrawn, behind.work, behind.ledger, clock
-        )
+        self._withdrawn = Withdrawals(settings, topics.withdrawals, self._producer)
+        unrecorded = Unrecorded(behind.ledger, clock)
+        stored = Stored(behind.work, behind.ledger, unrecorded)
+        self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, clock)
         self._withdrawn.on_news = self.work.withdrawals_came
-        self.views = LogViews(behind.views, self._accepting.recent, peers)
-        self.records = KafkaRecords(settings, topics, telemetry)
+        self.views = LogViews(behind.views, unrecorded, self._accepting.recent, peers)
+        self.records = KafkaRecords(settings, topics, telemetry, clock)
         self._open = AsyncExitStack()
 
     @property
@@ -106,6 +117,7 @@ class Log:
         for scribe in self._scribes:
             self._open.push_async_callback(scribe.stop)
             await scribe.start()
+        self._open.push_async_callback(self._rereading.stop)
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
 

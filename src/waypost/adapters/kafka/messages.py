@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.dedup import Claim
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Notification
@@ -26,6 +27,8 @@ class Task(Struct, frozen=True):
     """Not before."""
     condition: str | None = None
     """What it is parked under: it may come back before ``due_at`` when that is lifted."""
+    claims: tuple[Claim, ...] = ()
+    """The dedup keys of what arrives, for the recorder to keep where the store did not hold them."""
     format: int = FORMAT
 
 
@@ -41,6 +44,8 @@ class TakenBack(Struct, frozen=True):
 
     id: NotificationId
     why: str
+    app: AppId | None = None
+    """Whose it is: nobody else takes it back. None: whoever wrote it had looked."""
     format: int = FORMAT
 
 

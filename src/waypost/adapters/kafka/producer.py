@@ -6,8 +6,10 @@ librdkafka reports in a thread of ours; the reports of a batch are counted there
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec import Struct
@@ -19,6 +21,8 @@ _POLL_S = 0.1
 _QUEUED = 100_000
 """Messages that may wait to be sent; more are refused."""
 LINGER_MS = 2
+_REPORT_S = 1.0
+"""After ``answer_s`` librdkafka reports what was not acknowledged; by then it has, unless it is stuck itself."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -58,22 +62,34 @@ class Acknowledging:
 
         Unavailable where that is not known of any of it: it may be in the log, or may not.
         """
+        for failed in await self.produce_each(batch):
+            if failed is not None:
+                raise failed
+
+    async def produce_each(self, batch: Sequence[Outgoing]) -> list[Unavailable | None]:
+        """Return when all of *batch* is acknowledged, or why that is not known of a message; one answer each."""
         if not batch:
-            return
+            return []
         reports = _Reports(len(batch), self._loop)
+        for n, out in enumerate(batch):
+            if (refused := self._queue(out, partial(reports.take, n))) is not None:
+                reports.refuse(n, refused)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._answer_s + _REPORT_S):
+                await asyncio.shield(reports.all)
+        return reports.answers()
+
+    def _queue(self, out: Outgoing, report: Callable[[KafkaError | None, Message], None]) -> Unavailable | None:
+        """Have one message sent; why that cannot be."""
         try:
-            for out in batch:
-                self._producer.produce(
-                    out.topic, out.value, out.key, out.partition, on_delivery=reports.take, headers=list(out.headers)
-                )
+            self._producer.produce(
+                out.topic, out.value, out.key, out.partition, on_delivery=report, headers=list(out.headers)
+            )
         except BufferError:
-            raise Unavailable("too much is waiting to be written to the log") from None
+            return Unavailable("too much is waiting to be written to the log")
         except KafkaException as failed:
-            raise Unavailable(f"the log takes nothing: {failed.args[0].name()}") from None
-        async with asyncio.timeout(self._answer_s + 1):  # librdkafka has reported by then
-            failure = await asyncio.shield(reports.all)
-        if failure is not None:
-            raise Unavailable(f"the log did not acknowledge: {failure}")
+            return Unavailable(f"the log takes nothing: {failed.args[0].name()}")
+        return None
 
     async def stop(self) -> None:
         """Let what is queued go out, and end the thread."""
@@ -90,19 +106,41 @@ class _Reports:
     """The delivery reports of one batch."""
 
     def __init__(self, expected: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.all: asyncio.Future[str | None] = loop.create_future()
+        self.all: asyncio.Future[None] = loop.create_future()
+        self._failed: dict[int, Unavailable] = {}
+        self._acknowledged: set[int] = set()
+        self._expected = expected
         self._left = expected
-        self._failure: str | None = None
         self._loop = loop
+        self._lock = threading.Lock()
 
-    def take(self, error: KafkaError | None, _: Message) -> None:
-        """Called in the polling thread alone, once for each message."""
-        if error is not None:
-            self._failure = error.name()
-        self._left -= 1
-        if self._left == 0:
+    def take(self, n: int, error: KafkaError | None, _: Message) -> None:
+        """Hear of message *n*; called in the polling thread, once for each that was queued."""
+        if error is None:
+            self._acknowledged.add(n)
+        else:
+            self._failed[n] = Unavailable(f"the log did not acknowledge: {error.name()}")
+        self._count()
+
+    def refuse(self, n: int, why: Unavailable) -> None:
+        """Message *n* was not queued, and nobody will report it; called on the loop."""
+        self._failed[n] = why
+        self._count()
+
+    def answers(self) -> list[Unavailable | None]:
+        """Why each message is not known to be written; None where it is."""
+        return [None if n in self._acknowledged else self._failure(n) for n in range(self._expected)]
+
+    def _failure(self, n: int) -> Unavailable:
+        return self._failed.get(n) or Unavailable("the log did not acknowledge: no answer in time")
+
+    def _count(self) -> None:
+        with self._lock:
+            self._left -= 1
+            is_whole = self._left == 0
+        if is_whole:
             self._loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:
         if not self.all.done():
-            self.all.set_result(self._failure)
+            self.all.set_result(None)

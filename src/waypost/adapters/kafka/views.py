@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from waypost.domain.ids import AppId, NotificationId
-from waypost.domain.notification import Notification
+from waypost.adapters.kafka.unrecorded import Unrecorded
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
+from waypost.domain.notification import Content, Lane, Notification
 from waypost.domain.status import NotificationStatus
 from waypost.ports.peers import Peers
 from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Page, PageQuery, Record, Story, Views
@@ -20,10 +21,17 @@ _decode = msgspec.msgpack.Decoder(Notification).decode
 
 
 class LogViews:
-    """The ledger's reads, and for a notification that it does not know yet the memory of this machine's workers."""
+    """The ledger's reads, and for a notification that it does not know yet the memory of this machine's workers.
 
-    def __init__(self, ledger: Views, recent: Mapping[NotificationId, Notification], peers: Peers) -> None:
+    What none of them accepted may have been accepted on another machine, or before a restart, where it is younger than
+    the recorder's position.
+    """
+
+    def __init__(
+        self, ledger: Views, unrecorded: Unrecorded, recent: Mapping[NotificationId, Notification], peers: Peers
+    ) -> None:
         self._ledger = ledger
+        self._unrecorded = unrecorded
         self._recent = recent
         self._peers = peers
         peers.on(_TOPIC, self._answer)
@@ -37,9 +45,13 @@ class LogViews:
         if made is None:
             answers = await self._peers.ask(_TOPIC, notification_id, _PATIENCE_S)
             made = _decode(answers[0]) if answers else None
-        if made is None or made.app != app:
-            return None
-        return Story(Record(made, NotificationStatus.PENDING, recorded=False))
+        if made is not None:
+            return Story(Record(made, NotificationStatus.PENDING, recorded=False)) if made.app == app else None
+        if await self._unrecorded.among([notification_id]):
+            return Story(_somewhere(app, notification_id))
+        return await self._ledger.story(
+            app, notification_id
+        )  # recorded since it was asked for first, or never accepted
 
     async def history(self, query: HistoryQuery) -> list[Record]:
         """See Views; what is recorded."""
@@ -65,3 +77,10 @@ class LogViews:
         """What a sibling asks for; silence where it was not accepted here."""
         made = self._recent.get(NotificationId(body))
         return None if made is None else _encode(made)
+
+
+def _somewhere(app: AppId, notification_id: NotificationId) -> Record:
+    """The record of an id of which nobody here knows more than that it may be in the log."""
+    at = created_at(notification_id)
+    blank = Notification(notification_id, app, CallerId(""), UserId(""), Content(), at, at, 0, Lane.NORMAL)
+    return Record(blank, NotificationStatus.PENDING, recorded=False, content_known=False)

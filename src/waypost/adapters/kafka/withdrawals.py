@@ -12,18 +12,19 @@ from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, encode
 from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import unavailable
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Notification
 
 _POLL_S = 0.25
 _ASK_S = 15.0
 
 
-class Withdrawn:
-    """Ids that were taken back, as far as the topic was read."""
+class Withdrawals:
+    """What was taken back, as far as the topic was read."""
 
     def __init__(self, settings: KafkaSettings, topic: str, producer: Acknowledging) -> None:
-        self.why: dict[NotificationId, str] = {}
-        """By id, for as long as the topic keeps it and this process lives."""
+        self._why: dict[tuple[AppId | None, NotificationId], str] = {}
+        """By app and id, for as long as the topic keeps it and this process lives; None says that it is any app's."""
         self.on_news: Callable[[], None] = lambda: None
         """Told when there are more."""
         self._topic = topic
@@ -54,9 +55,18 @@ class Withdrawn:
         self._thread.start()
         await self._read_once.wait()
 
-    async def take_back(self, ids: Sequence[NotificationId], why: str) -> None:
+    def why(self, notification: Notification) -> str | None:
+        """Why a notification makes no further attempt; None where it was not taken back by its own app."""
+        found = self._why.get((notification.app, notification.id)) if self._why else None
+        return found if found is not None else self._why.get((None, notification.id))
+
+    def has(self, app: AppId, notification_id: NotificationId) -> bool:
+        """Whether a notification of *app* was taken back."""
+        return (app, notification_id) in self._why or (None, notification_id) in self._why
+
+    async def take_back(self, app: AppId, ids: Sequence[NotificationId], why: str) -> None:
         """Tell every worker; Unavailable where that is not known to have been written."""
-        await self._producer.produce([Outgoing(self._topic, each, encode(TakenBack(each, why))) for each in ids])
+        await self._producer.produce([Outgoing(self._topic, each, encode(TakenBack(each, why, app))) for each in ids])
 
     async def stop(self) -> None:
         """Read no more."""
@@ -72,7 +82,7 @@ class Withdrawn:
                 self._loop.call_soon_threadsafe(self._take, [first, *self._consumer.consume(500, 0)])
 
     def _take(self, messages: list[Message]) -> None:
-        before = len(self.why)
+        before = len(self._why)
         for message in messages:
             error = message.error()
             if error is None:
@@ -81,7 +91,7 @@ class Withdrawn:
                 self._unread.discard(message.partition() or 0)
         if not self._unread:
             self._read_once.set()
-        if len(self.why) > before:
+        if len(self._why) > before:
             self.on_news()
 
     def _note(self, value: bytes) -> None:
@@ -89,4 +99,4 @@ class Withdrawn:
             order: TakenBack = taken_back_in(value)
         except (Unreadable, Newer):
             return  # best effort: its sender said so
-        self.why[order.id] = order.why
+        self._why[order.app, order.id] = order.why

@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 
-from waypost.adapters.kafka.accepting import Accepting
-from waypost.adapters.kafka.desk import Entry
+from msgspec import Struct
+
+from waypost.adapters.kafka.accepting import Accepting, some_written
+from waypost.adapters.kafka.desk import Entry, Shelved
+from waypost.adapters.kafka.desk import Waiting as WaitingTask
 from waypost.adapters.kafka.folding import cancelled, open_target
 from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.scribe import Order, Scribe
-from waypost.adapters.kafka.withdrawals import Withdrawn
+from waypost.adapters.kafka.unrecorded import Unrecorded
+from waypost.adapters.kafka.withdrawals import Withdrawals
 from waypost.domain.backlog import Waiting
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
@@ -25,7 +29,17 @@ from waypost.domain.progress import Stale, TooLate, Withdrawal
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.ledger import Ledger
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work, WorkItem
+from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Unwritten, Work, WorkItem
+
+_AT_ONCE = Instant(0)
+
+
+class Stored(Struct, frozen=True):
+    """The store beside the log."""
+
+    work: Work
+    ledger: Ledger
+    unrecorded: Unrecorded
 
 
 class LogWork:
@@ -36,32 +50,36 @@ class LogWork:
         accepting: Accepting,
         holdings: Holdings,
         scribes: Sequence[Scribe],
-        withdrawn: Withdrawn,
-        stored: Work,
-        ledger: Ledger,
+        withdrawn: Withdrawals,
+        stored: Stored,
         clock: Clock,
     ) -> None:
         self._accepting = accepting
         self._holdings = holdings
         self._scribes = scribes
         self._withdrawn = withdrawn
-        self._stored = stored
-        self._ledger = ledger
+        self._stored = stored.work
+        self._ledger = stored.ledger
+        self._unrecorded = stored.unrecorded
         self._clock = clock
         self._tokens = itertools.count(-1, -1)
         self._leases: dict[int, dict[NotificationId, Entry]] = {}
         self._stored_first: dict[Lane, bool] = {}
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
-        """See Work; a content duplicate leaves no record."""
+        """See Work; a content duplicate leaves no record. The log and the store each take their part, or do not."""
         ours = [item for item in batch if isinstance(item, Arrival) and item.notification.scheduled_at is None]
         rest = [item for item in batch if not (isinstance(item, Arrival) and item.notification.scheduled_at is None)]
-        in_store = iter(await self._stored.accept(rest) if rest else ())
-        in_log = iter(await self._accepting.accept(ours) if ours else ())
-        return [
-            next(in_log) if isinstance(item, Arrival) and item.notification.scheduled_at is None else next(in_store)
-            for item in batch
-        ]
+        if not (ours and rest):
+            return await (self._accepting.accept(ours) if ours else self._stored.accept(rest))
+        in_store = iter(await _each(self._stored.accept(rest), len(rest)))
+        in_log = iter(await _each(self._accepting.accept(ours), len(ours)))
+        return some_written(
+            [
+                next(in_log) if isinstance(item, Arrival) and item.notification.scheduled_at is None else next(in_store)
+                for item in batch
+            ]
+        )
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Work; *until* is not needed: a dead worker's partitions go to the others. Apps take turns in memory."""
@@ -89,7 +107,7 @@ class LogWork:
             notification_id = entry.task.notification.id
             if notification_id in held:
                 later.append(entry)  # a settlement names its notification: one task of each in a lease
-            elif notification_id in self._withdrawn.why:
+            elif self._withdrawn.why(entry.task.notification) is not None:
                 self._cancel(entry)
             else:
                 held[notification_id] = entry
@@ -131,7 +149,7 @@ class LogWork:
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        released = self._holdings.desk.release(now, n, lifted)
+        released = await self._holdings.release(now, n, lifted)
         try:
             return released + await self._stored.release(now, n - released, lifted)
         except Unavailable:
@@ -147,14 +165,15 @@ class LogWork:
 
     async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
         """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made."""
-        recent = {each for each in ids if (made := self._accepting.recent.get(each)) and made.app == app}
         ours = set(await self._ledger.of_log(app, ids))
         rest = [each for each in ids if each not in ours]
         answers = dict(zip(rest, await self._stored.withdraw(app, rest, why, now), strict=True)) if rest else {}
-        unrecorded = {each for each in rest if each in recent and _is_unknown(answers[each])}
-        taken_back = [each for each in ids if each in ours or each in unrecorded]
-        await self._withdrawn.take_back(taken_back, why)
-        return [TooLate(0) if each in ours or each in unrecorded else answers[each] for each in ids]
+        unknown = {each for each in rest if _is_unknown(answers[each])}
+        ours |= {each for each in unknown if (made := self._accepting.recent.get(each)) and made.app == app}
+        ours |= await self._unrecorded.among(unknown - ours)
+        ours |= set(await self._ledger.of_log(app, list(unknown - ours)))  # recorded since they were asked for first
+        await self._withdrawn.take_back(app, [each for each in ids if each in ours], why)
+        return [TooLate(0) if each in ours else answers[each] for each in ids]
 
     async def depth(self, lane: Lane) -> int:
         """See Work; counts what this process holds, and what its partitions have beyond that."""
@@ -182,20 +201,23 @@ class LogWork:
         return found
 
     def withdrawals_came(self) -> None:
-        """End what waits of the notifications that were taken back."""
-        why = self._withdrawn.why
-        doomed = [entry for entry in self._holdings.desk.each() if entry.task.notification.id in why]
-        self._holdings.desk.remove(set(doomed))
-        for entry in doomed:
-            self._cancel(entry)
+        """End what waits of the notifications that were taken back; what is on the shelf comes back for its end."""
+        desk = self._holdings.desk
+        doomed = {each for each in desk.each() if self._withdrawn.has(*_of(each))}
+        desk.remove(doomed)
+        for each in doomed:
+            if isinstance(each, Shelved):
+                desk.wait(each, _AT_ONCE)
+            else:
+                self._cancel(each)
 
     def _cancel(self, entry: Entry) -> None:
-        why = self._withdrawn.why[entry.task.notification.id]
+        why = self._withdrawn.why(entry.task.notification) or ""
         entry.part.leased.add(entry)
         self._order(entry, cancelled(entry.task, why, self._clock.now()))
 
     def _order(self, entry: Entry, settled: Settled) -> Order:
-        order = Order(entry, settled, self._withdrawn.why.get(settled.notification.id))
+        order = Order(entry, settled, self._withdrawn.why(settled.notification))
         self._scribes[entry.part.place.partition % len(self._scribes)].add(order)
         return order
 
@@ -210,11 +232,26 @@ class LogWork:
             self._leases.pop(token, None)
 
 
+async def _each(accepting: Awaitable[list[Acceptance]], n: int) -> list[Acceptance]:
+    """The answers to *n* items, each ``Unwritten`` where none of them could be written."""
+    try:
+        return await accepting
+    except Unavailable as away:
+        return [Unwritten(away)] * n
+
+
 def _item(entry: Entry) -> WorkItem:
     if entry.receipts is None:
         return WorkItem(entry.task.notification, None)
     targets = sorted(entry.receipts.values(), key=lambda receipt: receipt.n)
     return WorkItem(entry.task.notification, tuple(open_target(each) for each in targets if not each.is_intent))
+
+
+def _of(waiting: WaitingTask) -> tuple[AppId, NotificationId]:
+    """Whose notification it is."""
+    if isinstance(waiting, Shelved):
+        return waiting.app, waiting.id
+    return waiting.task.notification.app, waiting.task.notification.id
 
 
 def _is_unknown(answer: Withdrawal) -> bool:

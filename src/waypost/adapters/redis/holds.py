@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from waypost.adapters.redis.commands import Command, Redis, Script
 from waypost.domain.dedup import Claim, ClaimKind
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
-from waypost.ports.dedup import Dedup
+from waypost.ports.dedup import Claimed, Dedup, LookUp
 from waypost.ports.holds import HOLD_MS, Held
 from waypost.ports.work import Arrival, Conflicting, Duplicate, InProgress
 
@@ -48,16 +49,20 @@ return 0
 class RedisHolds:
     """See Holds."""
 
-    def __init__(self, redis: Redis, prefix: str) -> None:
+    def __init__(self, redis: Redis, prefix: str, look_up: LookUp | None = None) -> None:
+        """*look_up* asks a store that lasts for keys that Redis does not know: it may have lost them."""
         self._redis = redis
+        self._look_up = look_up
         self._prefix = f"{prefix}dedup:"
 
     async def hold(self, arrivals: Sequence[Arrival]) -> list[Held]:
-        """See Holds: a round trip for each kind of key, one more where an answer was no."""
+        """See Holds: a round trip for each kind of key, one more where an answer was no, a look-up in the store."""
         answers: list[Held] = [each.notification.id for each in arrivals]
         taken: list[list[Claim]] = [[] for _ in arrivals]
         for kind in (ClaimKind.IDEMPOTENCY, ClaimKind.CONTENT):
             durable = await self._hold_kind(kind, arrivals, answers, taken)
+        if self._look_up is not None and any(taken):
+            durable |= await self._ask_store(self._look_up, arrivals, answers, taken)
         refused: list[Command] = [
             self._done(claim, answer.first_id)
             if isinstance(answer, Duplicate) and answer.first_id in durable
@@ -117,11 +122,39 @@ class RedisHolds:
                     answers[n] = Duplicate(first_id)
         return durable
 
+    async def _ask_store(
+        self, look_up: LookUp, arrivals: Sequence[Arrival], answers: list[Held], taken: Sequence[Sequence[Claim]]
+    ) -> set[NotificationId]:
+        """Answer what the store knows, and give what of that is durable; a store that is away knows nothing."""
+        keys = [claim.key for claims in taken for claim in claims]
+        try:
+            found = await look_up(keys, arrivals[0].notification.created_at)
+        except Unavailable:
+            return set()
+        instead: dict[NotificationId, Held] = {}
+        for n, claims in enumerate(taken if found else ()):
+            held, known = answers[n], next((each for each in claims if each.key in found), None)
+            if known is not None and isinstance(held, bytes):
+                answers[n] = instead[NotificationId(held)] = _said_before(known, found[known.key])
+        for n, answer in enumerate(answers):
+            if isinstance(answer, Duplicate) and answer.first_id in instead:
+                first = instead[answer.first_id]
+                answers[n] = (
+                    first if isinstance(first, Duplicate) else InProgress(1)
+                )  # the first was refused: ask again
+        return {first.first_id for first in instead.values() if isinstance(first, Duplicate)}
+
     def _done(self, claim: Claim, first_id: NotificationId) -> Command:
         return ("SET", self._key(claim.key), b"d" + first_id + claim.body_hash, "PXAT", claim.until)
 
     def _key(self, key: bytes) -> str:
         return self._prefix + key.hex()
+
+
+def _said_before(claim: Claim, claimed: Claimed) -> Duplicate | Conflicting:
+    if claim.kind is ClaimKind.IDEMPOTENCY and claim.body_hash != claimed.body_hash:
+        return Conflicting(claimed.first_id)
+    return Duplicate(claimed.first_id)
 
 
 class ForgetfulDedup:

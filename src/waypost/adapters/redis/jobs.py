@@ -135,6 +135,8 @@ class RedisJobs:
         if self._is_stopping:
             return []
         await self._known()
+        if self._arrived:
+            await self.hold(())  # they may have waited for so long that they are another's
         claimed = await self._claim(n) if self._claims_from is not None else []
         n -= len(claimed)
         fresh, self._arrived = self._arrived[:n], self._arrived[n:]
@@ -156,8 +158,13 @@ class RedisJobs:
 
     async def hold(self, entries: Sequence[str]) -> set[str]:
         """See Jobs."""
-        (held,) = await self._redis.execute([_HOLD([self._stream], self._group, self._consumer, *entries)])
-        return {entry.decode() for entry in held}
+        asked = [*entries, *(each.entry for each in self._arrived)]
+        if not asked:
+            return set()
+        (held,) = await self._redis.execute([_HOLD([self._stream], self._group, self._consumer, *asked)])
+        gone = set(asked) - {entry.decode() for entry in held}
+        self._arrived = [each for each in self._arrived if each.entry not in gone]
+        return set(entries) - gone
 
     async def finish(self, entries: Sequence[str]) -> set[str]:
         """See Jobs."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from waypost.adapters.sql import dedup
-from waypost.adapters.sql.dedup import Claimed, Slices
+from waypost.adapters.sql.dedup import Slices
 from waypost.adapters.sql.engine import Answer, Row
 from waypost.adapters.sql.replay import replay
 from waypost.adapters.sql.rows import content_body, drawn, notification_row
@@ -26,6 +26,7 @@ from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import NotificationMoved
 from waypost.domain.status import NotificationStatus
+from waypost.ports.dedup import Claimed
 from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, Replay
 
 _INSERT = (

@@ -14,7 +14,7 @@ claimed in the one before as well: for longer than a transaction lasts and the c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant
+from waypost.ports.dedup import Claimed
 
 _BOTH_MS = 15 * MINUTE_MS
 """So long after a change of slice a key is claimed in both."""
@@ -42,13 +43,6 @@ _SLICES = "SELECT slice, until FROM dedup_slice WHERE until > ?"
 _FOUND = "key, id, body_hash, until"
 
 
-class Claimed(Struct, frozen=True):
-    """A key in its window."""
-
-    first_id: NotificationId
-    body_hash: bytes
-
-
 class Slices:
     """The slices that this process knows of, so that it need not ask for them before it looks into them."""
 
@@ -61,6 +55,13 @@ class Slices:
         """Those in which a key is claimed at *now*, in their order."""
         number = now // self._slice_ms
         return (number - 1, number) if has_other_writers and now % self._slice_ms < _BOTH_MS else (number,)
+
+
+def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
+    """Which of *keys* are claimed at *now*."""
+    tables = [f"dedup_{number}" for number, _ in connection.execute(_SLICES, (now,)).fetchall()]
+    rows = connection.ask_in(tables, _FOUND, keys)()
+    return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > now}
 
 
 class LookUp:
@@ -95,7 +96,7 @@ class LookUp:
         """In a transaction that ends at once, so that nobody waits for a table until this accept is through."""
         for number in self._slices.of(self._now, has_other_writers=True):
             if _make(self._connection, number, self._until, self._slices.until):
-                self._connection.execute("COMMIT AND CHAIN")
+                self._connection.commit_so_far()
 
     def _tables(self, numbers: Sequence[int]) -> list[str]:
         return [f"dedup_{number}" for number in numbers]
@@ -136,11 +137,33 @@ def _make(connection: Connection, number: int, until: Instant, noted: dict[int, 
     return True
 
 
+class _LookUp(Struct):
+    """A look-up that is to be made."""
+
+    now: Instant
+    found: asyncio.Task[dict[bytes, Claimed]]
+    keys: set[bytes] = set()
+
+
 class SqlDedup:
     """The port; claims are made by accept, in its own transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._next: _LookUp | None = None
+        self._turn = asyncio.Lock()
+
+    async def claimed(self, keys: Sequence[bytes], now: Instant) -> Mapping[bytes, Claimed]:
+        """Which of *keys* are claimed at *now*; who asks while a look-up is under way shares the next."""
+        asked = self._next = self._next or _LookUp(now, asyncio.create_task(self._look_up()))
+        asked.keys.update(keys)
+        return await asyncio.shield(asked.found)
+
+    async def _look_up(self) -> dict[bytes, Claimed]:
+        async with self._turn:
+            asked, self._next = self._next, None
+            assert asked is not None, "whoever began this is waiting"
+            return await self._database.read(lambda connection: look_up(connection, list(asked.keys), asked.now))
 
     async def forget(self, keys: Sequence[bytes]) -> int:
         """See Dedup."""

@@ -100,6 +100,10 @@ class Connection(Protocol):
         """Before which position no row of the journal can come any more."""
         ...
 
+    def commit_so_far(self) -> None:
+        """Commit what the transaction has done, and go on in another; only where others write meanwhile."""
+        ...
+
     def counter_part(self, now: Instant, /) -> int:
         """Which of the rows of a counter to move *now*: where others write at the same time, one that is not theirs."""
         ...

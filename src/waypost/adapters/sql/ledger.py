@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.dedup import Slices
+from waypost.adapters.sql.dedup import Slices, replace
 from waypost.adapters.sql.engine import Connection, Row
+from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
@@ -20,8 +21,8 @@ from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
-from waypost.domain.time import SECOND_MS, later
-from waypost.ports.ledger import Decided, LogEntry
+from waypost.domain.time import SECOND_MS, Instant, later
+from waypost.ports.ledger import Arrived, Decided, LogEntry
 from waypost.ports.work import Arrival
 
 PATIENCE_MS = 15 * SECOND_MS
@@ -35,6 +36,8 @@ _INTENTS = (
     "SELECT notification_id, n, attempt, code, due_at FROM receipt"  # noqa: S608 - a number
     f" WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND status = 'unknown' AND shard >= {SHARDS} LIMIT ?"
 )
+_RECORDER = "recorder"
+"""The reader of the log among the readers of the journal; its position is a time."""
 
 
 class SqlLedger:
@@ -42,6 +45,7 @@ class SqlLedger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._readers = SqlJournal(database)
         slice_h = database.settings.dedup_slice_h
         self._record: Kind[Sequence[LogEntry], None] = Kind(
             "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
@@ -66,6 +70,14 @@ class SqlLedger:
             return 0
         return await asyncio.shield(self._database.commits.submit(_CLOSE, n, 2 * n))
 
+    async def complete(self, until: Instant) -> None:
+        """See Ledger."""
+        await self._readers.advance(_RECORDER, until)
+
+    async def complete_until(self) -> Instant:
+        """See Ledger."""
+        return Instant(await self._readers.position(_RECORDER))
+
 
 def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
     entries = [entry for op in ops for entry in op]
@@ -74,6 +86,10 @@ def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h
     for notification in notifications:
         arrivals.take(Arrival(notification))
     arrivals.write()
+    arrived = [entry for entry in entries if isinstance(entry, Arrived)]
+    claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
+    running = [(each, first_id) for each, first_id in claims if each.until > transaction.now]
+    replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)

@@ -17,7 +17,7 @@ from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.job import Job
 from waypost.domain.notification import Channel
 from waypost.domain.settlement import Again, Change
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, later
 from waypost.ports.work import Settled
 
 
@@ -92,8 +92,12 @@ def begun(entry: Entry) -> Entry:
     return replace(entry, waiting=waiting, to_retry=False, resumes_at=None)
 
 
-def after(entry: Entry, settled: Settled) -> tuple[Entry, tuple[Change, ...]]:
-    """*entry* after a settlement, and the changes in it that came too late: the first outcome of an attempt counts."""
+def after(entry: Entry, settled: Settled, rest_ms: int | None = None) -> tuple[Entry, tuple[Change, ...]]:
+    """*entry* after a settlement, and the changes in it that came too late: the first outcome of an attempt counts.
+
+    *rest_ms* is given while the provider is known to be away: what it did not take stays in hand, for so long at least
+    where the settlement says nothing, and spends no delivery.
+    """
     if entry.note.devices is None and settled.targets is not None:
         entry = _found(entry, settled.targets)
     devices, waiting = list(entry.note.devices or ()), set(entry.waiting)
@@ -103,7 +107,7 @@ def after(entry: Entry, settled: Settled) -> tuple[Entry, tuple[Change, ...]]:
             stale.append(change)
             continue
         waiting.discard(change.n)
-        entry = _answered(entry, devices, change)
+        entry = _answered(entry, devices, change, rest_ms)
     note = replace(entry.note, devices=tuple(devices) if entry.note.devices is not None else None)
     return replace(entry, note=note, waiting=frozenset(waiting)), tuple(stale)
 
@@ -113,15 +117,16 @@ def _found(entry: Entry, targets: Sequence[Target]) -> Entry:
     return begun(replace(entry, note=note))
 
 
-def _answered(entry: Entry, devices: list[Tried], change: Change) -> Entry:
+def _answered(entry: Entry, devices: list[Tried], change: Change, rest_ms: int | None) -> Entry:
     action, device = action_of(change.settlement), devices[change.n]
     if action.is_final:
         devices[change.n] = replace(device, attempts=change.attempt, final=action)
         return entry
-    if action is Action.RETRY:
+    if action is Action.RETRY and rest_ms is None:
         devices[change.n] = replace(device, attempts=change.attempt)
         return replace(entry, to_retry=True)
-    due_at = change.settlement.due_at if isinstance(change.settlement, Again) else change.at
+    after_ms = rest_ms or 0 if action is Action.RETRY else 0
+    due_at = change.settlement.due_at if isinstance(change.settlement, Again) else later(change.at, after_ms)
     if change.made is not None:
         devices[change.n] = replace(device, attempts=change.attempt)
     return replace(entry, resumes_at=max(due_at, entry.resumes_at or due_at))

@@ -9,7 +9,7 @@ stream: the row of the log, and what became of each device. So a delivery of it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -68,6 +68,8 @@ class StreamWork(Leases):
         self._resting: dict[NotificationId, Entry] = {}
         """In hand, and to be leased again at their time."""
         self._said_s = clock.monotonic()
+        self.is_away: Callable[[], bool] = lambda: False
+        """Whether the provider is known to be away: what it does not take then (a probe) spends no delivery."""
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Leases; what rests comes first. An entry delivered too often or unreadable is dealt with on the way."""
@@ -95,13 +97,14 @@ class StreamWork(Leases):
             await self.say()
         moved: dict[NotificationId, Entry] = {}
         stale: list[Stale] = []
+        rest_ms = self._settings.min_idle_ms if self.is_away() else None
         for each in settled:
             id_ = each.notification.id
             before = moved.get(id_) or self._hand.get(id_)
             if before is None:
                 stale += [Stale(id_, change.n, change.attempt) for change in each.changes]
                 continue
-            moved[id_], late = after(before, each)
+            moved[id_], late = after(before, each, rest_ms)
             stale += [Stale(id_, change.n, change.attempt) for change in late]
             if each.given_back:
                 moved[id_] = replace(moved[id_], waiting=frozenset(), resumes_at=self._clock.now())
@@ -110,10 +113,10 @@ class StreamWork(Leases):
         return stale
 
     async def say(self) -> None:
-        """Tell the stream what is in hand; what is another's by now is let go of."""
+        """Tell the stream what is in hand, begun or not; what is another's by now is let go of."""
         at_s = self._clock.monotonic()
         entries = [*self._taken, *(each.id for each in (*self._hand.values(), *self._resting.values()))]
-        held = await self._jobs.hold(entries) if entries else set()
+        held = await self._jobs.hold(entries)
         for entry in set(entries) - held:
             self._taken.pop(entry, None)
         for kept in (self._hand, self._resting):

@@ -109,7 +109,8 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
 async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     """One result per item, in order: 202 where any is new, 200 where all are repeated or refused.
 
-    An item that says the same as one before it is its duplicate. If the store fails, nothing of the batch is accepted.
+    An item that says the same as one before it is its duplicate. If the store fails, nothing of the batch is accepted;
+    with the `log` stack each item says so for itself.
     """
     return answer(*await submit_batch(api_of(request), request.user, None, body))
 

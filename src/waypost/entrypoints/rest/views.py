@@ -55,25 +55,35 @@ class ReceiptView(Struct, frozen=True):
     attempts: tuple[AttemptView, ...]
 
 
-class NotificationSummary(Struct, frozen=True):
-    """A notification as it stands, without its content."""
+class NotificationSummary(Struct, frozen=True, kw_only=True):
+    """A notification as it stands, without its content.
+
+    What has no `user_id` may have been accepted and is not recorded yet: nothing more of it is known here.
+    """
 
     id: Id
     status: NotificationStatus
-    user_id: str
-    caller: str
-    kind: Kind
-    urgency: Urgency
-    lane: Lane
-    guarantee: Guarantee
+    user_id: str | UnsetType = UNSET
+    caller: str | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    urgency: Urgency | UnsetType = UNSET
+    lane: Lane | UnsetType = UNSET
+    guarantee: Guarantee | UnsetType = UNSET
     created_at: Timestamp
-    expires_at: Timestamp
+    expires_at: Timestamp | UnsetType = UNSET
     scheduled_at: Timestamp | None
     finished_at: Timestamp | None
     reason: str | None
     duplicate_of: Id | None
     round: Annotated[int, Meta(description="1, and one more with each replay.")]
-    recorded: Annotated[bool, Meta(description="false: accepted, and not in the ledger yet (the `log` stack alone).")]
+    recorded: Annotated[
+        bool,
+        Meta(
+            description="False with the `log` stack alone: not in the ledger yet. Asked of another machine than the one"
+            " that accepted it, its `user_id` and all that follows from the request are missing then, and an id of"
+            " these last seconds that nobody accepted reads the same."
+        ),
+    ]
 
 
 class WordsView(Struct, frozen=True):
@@ -172,6 +182,8 @@ class DeviceList(Struct, frozen=True):
 def summary(record: Record) -> NotificationSummary:
     """A notification as lists show it."""
     notification = record.notification
+    if not record.content_known:
+        return _unrecorded(record)
     return NotificationSummary(
         id=format_id(notification.id),
         status=record.status,
@@ -187,6 +199,21 @@ def summary(record: Record) -> NotificationSummary:
         finished_at=_moment(record.finished_at),
         reason=record.reason,
         duplicate_of=_id(record.duplicate_of),
+        round=record.round,
+        recorded=record.recorded,
+    )
+
+
+def _unrecorded(record: Record) -> NotificationSummary:
+    """All that is known of an id that may be in the log."""
+    return NotificationSummary(
+        id=format_id(record.notification.id),
+        status=record.status,
+        created_at=isoformat(record.notification.created_at),
+        scheduled_at=None,
+        finished_at=None,
+        reason=None,
+        duplicate_of=None,
         round=record.round,
         recorded=record.recorded,
     )

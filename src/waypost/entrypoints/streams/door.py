@@ -28,7 +28,7 @@ from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.streams.messages import read_message
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign, Refused, Source
-from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress
+from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, Unwritten
 from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
 
@@ -163,15 +163,14 @@ class StreamDoor:
             self._telemetry.event(Event.MESSAGE_REFUSED, source=self._name, place=each.message.place, code=each.code)
 
     async def _accepted(self, submissions: Sequence[Submission]) -> list[Answer]:
-        """An answer to each; one whose key another request holds at the moment is asked again."""
+        """An answer to each; one whose key is held at the moment, or that was not written, is asked again."""
         answers: list[Answer] = [InProgress(0)] * len(submissions)
-        while waiting := [n for n, answer in enumerate(answers) if isinstance(answer, InProgress)]:
+        while waiting := [n for n, answer in enumerate(answers) if isinstance(answer, InProgress | Unwritten)]:
             found = await self._submitted([submissions[n] for n in waiting])
             for n, answer in zip(waiting, found, strict=True):
                 answers[n] = answer
-            held_ms = max((each.retry_after_ms for each in found if isinstance(each, InProgress)), default=0)
-            if held_ms:
-                await self._pause(held_ms / 1_000)
+            if wait_s := max(map(_wait_s, found), default=0.0):
+                await self._pause(wait_s)
         return answers
 
     async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
@@ -217,6 +216,17 @@ class StreamDoor:
             self._telemetry.gauge(Metric.SOURCE_WAITING, behind.waiting, source=self._name)
         if behind.held is not None:
             self._telemetry.gauge(Metric.SOURCE_HELD, behind.held, source=self._name)
+
+
+def _wait_s(answer: Answer) -> float:
+    """How long to wait before it is asked again; 0 where it is not."""
+    match answer:
+        case InProgress(retry_after_ms):
+            return retry_after_ms / 1_000
+        case Unwritten(error):
+            return error.retry_after_s
+        case _:
+            return 0.0
 
 
 def _where(error: Exception) -> str:

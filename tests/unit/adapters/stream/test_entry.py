@@ -67,6 +67,15 @@ def test_what_is_to_be_retried_is_left_to_another_delivery() -> None:
     assert status_of(entry.note.devices or ()) is LogStatus.SENT
 
 
+def test_what_is_not_taken_while_the_provider_is_away_stays_in_hand() -> None:
+    """A probe above all: the outage would spend the deliveries of whoever makes it."""
+    gone = Dead("unavailable", "", FailureClass.RETRYABLE, letter=False)
+    entry, _ = after(fresh(), settled((0, gone), (1, Sent("x")), (2, Sent("y"))), rest_ms=500)
+    assert (entry.to_retry, entry.resumes_at) == (False, later(NOW, 500))
+    entry, _ = after(fresh(), settled((0, RETRY), (1, Sent("x")), (2, Sent("y"))), rest_ms=500)
+    assert (entry.to_retry, entry.resumes_at) == (False, RETRY.due_at)
+
+
 def test_what_waits_stays_in_hand_until_its_time() -> None:
     entry, _ = after(fresh(), settled((0, Parked("breaker:x", NOW)), (1, PAUSE), (2, Sent("y"))))
     assert (entry.waiting, entry.to_retry, entry.resumes_at) == (frozenset(), False, PAUSE.due_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -169,6 +169,8 @@ class PostgresConnection:
     def __init__(self, raw: psycopg.Connection[Row]) -> None:
         self.raw = raw
         self._pipeline: psycopg.Pipeline | None = None
+        self.begin_again: Callable[[], None] = lambda: None
+        """Says again what a transaction of the writer begins with."""
         self._claims: list[tuple[Cursor, int]] = []
         """What was claimed in this transaction, and how many keys that must have been."""
 
@@ -257,6 +259,11 @@ class PostgresConnection:
         """Wait for what was sent, in a pipeline: an error of it is raised here."""
         if self._pipeline is not None:
             self._pipeline.sync()
+
+    def commit_so_far(self) -> None:
+        """See Connection: locks and settings end with what is committed."""
+        self.execute("COMMIT AND CHAIN")
+        self.begin_again()
 
     def forget_claims(self) -> None:
         """Nothing is claimed yet in the transaction that begins."""

@@ -6,6 +6,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -60,15 +61,9 @@ class PostgresWriter:
         Whether it was committed stands in the database itself, and so does on whichever server takes over: the number
         of a transaction is given again by a standby that was promoted (PostgreSQL, "pg_xact_status").
         """
-        self._batch += 1
-        statements = ["BEGIN"]
-        if not (durable and self._survives_power):
-            statements.append("SET LOCAL synchronous_commit = off")
-        statements.append(f"SELECT pg_advisory_xact_lock_shared({WRITING})")
-        if ordered:
-            statements.append(f"SELECT pg_advisory_xact_lock({ORDERED_LOCK})")
-        statements.append(_NOTE.format(nonce=self._nonce, batch=self._batch, kept="excluded.batch"))
         self.connection.forget_claims()
+        self.connection.begin_again = partial(self._begin_again, durable=durable, ordered=ordered)
+        statements = ["BEGIN", *self._beginning(durable=durable, ordered=ordered)]
         try:
             if pipelined:
                 self._pipeline.enter_context(self.connection.pipelined())
@@ -79,6 +74,22 @@ class PostgresWriter:
         except psycopg.Error:
             self.rollback()
             raise
+
+    def _begin_again(self, *, durable: bool, ordered: bool) -> None:
+        """What was committed so far has its number, and is not what a lost commit would be asked for by."""
+        for statement in self._beginning(durable=durable, ordered=ordered):
+            self.connection.execute(statement)
+
+    def _beginning(self, *, durable: bool, ordered: bool) -> list[str]:
+        self._batch += 1
+        statements: list[str] = []
+        if not (durable and self._survives_power):
+            statements.append("SET LOCAL synchronous_commit = off")
+        statements.append(f"SELECT pg_advisory_xact_lock_shared({WRITING})")
+        if ordered:
+            statements.append(f"SELECT pg_advisory_xact_lock({ORDERED_LOCK})")
+        statements.append(_NOTE.format(nonce=self._nonce, batch=self._batch, kept="excluded.batch"))
+        return statements
 
     def commit(self) -> None:
         """See Writer; what was claimed is looked at before."""

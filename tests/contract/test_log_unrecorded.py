@@ -1,0 +1,93 @@
+"""What was accepted and is not recorded yet: on another machine, and after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from tests.contract.bench import APP, OTHER_APP, Bench, notification
+from tests.contract.clock import START
+from tests.contract.log import LogUnderTest
+from tests.journeys.harness import until
+from waypost.adapters.kafka.log import Behind, Log, open_log
+from waypost.domain.ids import first_id_at
+from waypost.domain.progress import NotOpen, TooLate
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import DAY_MS, later
+from waypost.runtime.peers import NoPeers
+from waypost.telemetry import Silent
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
+
+
+@pytest_asyncio.fixture
+async def elsewhere(log_store: LogUnderTest) -> AsyncIterator[Log]:
+    """A process of another machine, which accepted nothing yet and does not deliver."""
+    store = log_store._opened
+    behind = Behind(store.work, store.ledger, store.views, store.holds)
+    log = await open_log(
+        log_store._kafka, behind, peers=NoPeers(), clock=log_store.clock, telemetry=Silent(), delivers=False
+    )
+    yield log
+    await log.stop()
+
+
+async def test_what_was_accepted_on_another_machine_reads_pending_until_it_is_recorded(
+    log_store: LogUnderTest, elsewhere: Log
+) -> None:
+    bench = Bench(log_store, (await log_store.open_workers(1))[0])
+    made = notification(bench.now)
+    await bench.accept(made)
+    story = await elsewhere.views.story(APP, made.id)
+    assert story is not None
+    assert (story.record.status, story.record.recorded) == (NotificationStatus.PENDING, False)
+    assert (story.record.notification.created_at, story.record.content_known) == (bench.now, False)
+    await log_store.recorded()
+    story = await elsewhere.views.story(APP, made.id)
+    assert story is not None
+    assert story.record.recorded
+    assert story.record.notification == made
+
+
+async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was_never_accepted(
+    log_store: LogUnderTest, elsewhere: Log
+) -> None:
+    ledger = log_store._opened.ledger
+    await ledger.complete(START)
+    before, later_on = first_id_at(later(START, -1)), first_id_at(later(START, DAY_MS))
+    stories = [await elsewhere.views.story(APP, each) for each in (before, first_id_at(START), later_on)]
+    assert [story is not None for story in stories] == [False, True, False]
+    assert await elsewhere.work.withdraw(APP, [before], "cancelled", START) == [NotOpen(None)]
+
+
+async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_alone(
+    log_store: LogUnderTest, elsewhere: Log
+) -> None:
+    """The process that accepted it may be gone, and no recorder there."""
+    worker = (await log_store.open_workers(1))[0]
+    bench = Bench(log_store, worker)
+    made = notification(bench.now)
+    assert await elsewhere.work.withdraw(OTHER_APP, [made.id], "meddled", bench.now) == [TooLate(0)]
+    assert await elsewhere.work.withdraw(APP, [made.id], "changed my mind", bench.now) == [TooLate(0)]
+    other = notification(bench.now)
+    await elsewhere.work.withdraw(OTHER_APP, [other.id], "meddled", bench.now)
+    await heard(log_store, other.id)
+    await bench.accept(made, other)
+    assert await bench.leasable() == [other.id]
+
+    async def cancelled() -> str | None:
+        story = await log_store.views.story(APP, made.id)
+        return story.record.reason if story and story.record.status is NotificationStatus.CANCELLED else None
+
+    assert await until(cancelled, "its end") == "changed my mind"
+
+
+async def heard(log_store: LogUnderTest, notification_id: bytes) -> None:
+    """Return when the workers have heard of this withdrawal."""
+
+    async def have() -> bool:
+        return all(any(each == notification_id for _, each in log._withdrawn._why) for log in log_store._logs.values())
+
+    await until(have, "the withdrawal at the workers")
