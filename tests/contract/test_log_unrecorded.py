@@ -22,6 +22,12 @@ from waypost.telemetry import Silent
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 
+@pytest.fixture(autouse=True)
+def ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids never go back: those of tests before, whose clocks went on for days, would put these into the future."""
+    monkeypatch.setattr("tests.contract.bench._floor", 0)
+
+
 @pytest_asyncio.fixture
 async def elsewhere(log_store: LogUnderTest) -> AsyncIterator[Log]:
     """A process of another machine, which accepted nothing yet and does not deliver."""

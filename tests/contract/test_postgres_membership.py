@@ -165,8 +165,11 @@ async def test_a_connection_that_is_lost_alone_is_no_server_that_is_away(emptied
 
 
 @pytest.mark.asyncio
-async def test_whoever_was_buried_by_others_becomes_a_member_anew(emptied_postgres: str) -> None:
+async def test_whoever_was_buried_by_others_becomes_a_member_anew(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before its next renewal it takes a share, borrows, or asks for a role: no surprise of the stage that does so."""
+    monkeypatch.setattr(membership, "RENEW_S", 600.0)
     member = Membership(emptied_postgres, lambda _: None)
     acts: list[Callable[[], Awaitable[object]]] = [
         lambda: member.acquire(16),
