@@ -164,6 +164,23 @@ async def _is_waited_for(url: str) -> bool:
         return await (await connection.execute(sql)).fetchone() is not None
 
 
+async def test_keys_are_taken_again_where_the_server_lost_their_slice(
+    opened: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """A standby that was behind has taken over: the process remembers a table that is not there."""
+    (worker,) = await opened.open_workers(1)
+    bench = Bench(opened, worker)
+    first, second = notification(bench.now), notification(bench.now)
+    assert await worker.accept([Arrival(first, (by_key(first, "one"),))]) == [Accepted(first.id)]
+    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
+        for (number,) in connection.execute("DELETE FROM dedup_slice RETURNING slice").fetchall():
+            connection.execute(f"DROP TABLE dedup_{number}".encode())
+    assert await worker.accept([Arrival(second, (by_key(second, "two"),))]) == [Accepted(second.id)]
+    again = notification(bench.now)
+    answers = await worker.accept([Arrival(again, (by_key(second, "two"),))])
+    assert answers == [Duplicate(second.id)]
+
+
 async def test_one_id_that_two_accept_at_once_is_accepted_once(opened: SqlUnderTest, emptied_postgres: str) -> None:
     one, other = await opened.open_workers(2)
     made = notification(opened.clock.now())

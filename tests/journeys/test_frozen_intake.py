@@ -23,6 +23,7 @@ WHERE datname = 'frozen' AND application_name = 'waypost' AND state = 'idle in t
 """
 
 
+@pytest.mark.long  # make test shows it without a second machine: contract/test_postgres_intake.py
 @pytest.mark.timeout(300)
 @pytest.mark.asyncio
 async def test_a_machine_that_stands_still_amid_an_accept_stops_nobody(

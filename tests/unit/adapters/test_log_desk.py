@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.contract.bench import APP, OTHER_APP, notification
 from tests.contract.clock import START
 from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.desk import Desk, Entry, Part
+from waypost.adapters.kafka.desk import READY_LIMIT, Desk, Entry, Part
 from waypost.adapters.kafka.messages import Task
 from waypost.adapters.kafka.progress import Progress
 from waypost.domain.ids import AppId
@@ -53,3 +53,14 @@ def test_the_conditions_lifted_take_turns() -> None:
     assert sorted(_taken(desk)) == [APP, OTHER_APP]
     assert desk.release(later(START, -1), 100, lifted)[0] == 5
     assert desk.conditions() == frozenset()
+
+
+def test_no_more_becomes_leasable_than_a_lane_may_hold() -> None:
+    """What is due waits on, also as a place in the log alone, until some of it is leased."""
+    desk = Desk()
+    _waits(desk, APP, 0, READY_LIMIT + 5)
+    _waits(desk, APP, READY_LIMIT + 5, 5, "breaker:demo/apns")
+    released = [desk.release(LASTING, READY_LIMIT, {"breaker:demo/apns": 10})[0] for _ in range(2)]
+    assert released == [READY_LIMIT, 0]
+    assert len(_taken(desk)) == READY_LIMIT
+    assert desk.release(LASTING, READY_LIMIT, {"breaker:demo/apns": 10})[0] == 10

@@ -19,8 +19,10 @@ _REMEMBERED = 4_000
 """Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
 
 
-_Heap = tuple[AppId, str | None]
-"""What waits for a time, or for a condition, of one app."""
+_Heap = tuple[AppId, str | None, Lane]
+"""What waits for a time, or for a condition, of one app and lane."""
+READY_LIMIT = 4_000
+"""Leasable tasks of a lane from which nothing that waits joins them, and its partitions pause until half are gone."""
 
 
 class Part:
@@ -112,6 +114,8 @@ class Desk:
         self._waiting: dict[_Heap, list[tuple[Instant, int, Waiting]]] = {}
         self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
         """How much of each lane and app is in the heaps."""
+        self._coming: Counter[Lane] = Counter()
+        """Tasks of each lane that the present release has read again."""
         self._last_due = AppId("")
         self._order = itertools.count()
         self.whole = 0
@@ -141,7 +145,8 @@ class Desk:
     def wait(self, entry: Waiting, until: Instant) -> None:
         """Keep a task until its time, or until its condition is lifted."""
         condition = entry.condition if isinstance(entry, Shelved) else entry.task.condition
-        heap = self._waiting.setdefault((_of(entry)[1], condition), [])
+        lane, app = _of(entry)
+        heap = self._waiting.setdefault((app, condition, lane), [])
         heapq.heappush(heap, (until, next(self._order), entry))
         self.whole += isinstance(entry, Entry)
         self._waits[_of(entry)] += 1
@@ -166,16 +171,23 @@ class Desk:
         to be read again first.
         """
         wanted: list[Shelved] = []
+        self._coming.clear()
         left = n - self._release_due(now, n, wanted)
-        rooms = {heap: lifted[name] for heap in self._waiting if (name := heap[1]) is not None and name in lifted}
-        while left > 0 and rooms:
-            for heap, room in list(rooms.items()):
-                if min(left, room) <= 0 or not self._waiting.get(heap):
-                    del rooms[heap]
+        rooms = dict(lifted)
+        heaps = [name for name in self._waiting if name[1] in rooms]
+        while left > 0 and heaps:
+            for heap in list(heaps):
+                condition = heap[1] or ""
+                if min(left, rooms[condition]) <= 0 or not self._waiting.get(heap) or self._is_full(heap[2]):
+                    heaps.remove(heap)
                     continue
                 weight = self._release(heap, wanted)
-                left, rooms[heap] = left - weight, room - weight
+                left, rooms[condition] = left - weight, rooms[condition] - weight
         return n - left, wanted
+
+    def _is_full(self, lane: Lane) -> bool:
+        """Whether nothing more of *lane* becomes leasable before some of it is leased."""
+        return self._counts[lane] + self._coming[lane] >= READY_LIMIT
 
     def _release_due(self, now: Instant, n: int, wanted: list[Shelved]) -> int:
         released = 0
@@ -188,7 +200,7 @@ class Desk:
 
     def conditions(self) -> frozenset[str]:
         """Name the conditions that tasks wait for, besides their time."""
-        return frozenset(name for (_, name), heap in self._waiting.items() if name is not None and heap)
+        return frozenset(name for (_, name, _), heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Waiting]:
         """Every task on the desk."""
@@ -220,9 +232,10 @@ class Desk:
     def _due(self, now: Instant) -> list[_Heap]:
         """Of each app with something due at *now* the heap of what is due first, apps in turn."""
         first: dict[AppId, tuple[Instant, int, _Heap]] = {}
+        full = {lane for lane in Lane if self._is_full(lane)}
         for name, heap in self._waiting.items():
             at, order, _ = heap[0]
-            if at <= now and (name[0] not in first or (at, order) < first[name[0]][:2]):
+            if at <= now and name[2] not in full and (name[0] not in first or (at, order) < first[name[0]][:2]):
                 first[name[0]] = at, order, name
         return [first[app][2] for app in sorted(first, key=lambda app: (app <= self._last_due, app))]
 
@@ -234,6 +247,7 @@ class Desk:
         self._waits[_of(entry)] -= 1
         if isinstance(entry, Shelved):
             wanted.append(entry)
+            self._coming[entry.lane] += 1
         else:
             self.whole -= 1
             self.put(entry)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from waypost.adapters.kafka.consumer import HAND_OVER_S, Committed, GroupConsumer, Incoming, Place
-from waypost.adapters.kafka.desk import Desk, Entry, Part, Shelved
+from waypost.adapters.kafka.desk import READY_LIMIT, Desk, Entry, Part, Shelved
 from waypost.adapters.kafka.messages import Newer, Task, Unreadable, task_in
 from waypost.adapters.kafka.progress import SPAN, Progress
 from waypost.adapters.kafka.rereading import Rereading
@@ -17,8 +17,6 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.telemetry import Event, Telemetry
 
-READY_LIMIT = 4_000
-"""Leasable tasks of a lane from which its partitions pause, until half of them are gone."""
 WHOLE_LIMIT = 10_000
 """Waiting tasks that are held in memory; of the others only the place is, and they are read again."""
 

@@ -207,6 +207,7 @@ class LogWork:
         desk.remove(doomed)
         for each in doomed:
             if isinstance(each, Shelved):
+                each.due_at = _AT_ONCE  # also where it cannot be read again at first
                 desk.wait(each, _AT_ONCE)
             else:
                 self._cancel(each)

@@ -75,17 +75,16 @@ class LookUp:
         if self._open is not None and not connection.dialect.has_other_writers:
             slices.until = dict(self._open.fetchall())
         self._asked = [number for number, until in slices.until.items() if until > now]
+        if self._open is not None and connection.dialect.has_other_writers:
+            slices.until = {}  # should one have been dropped, the next question begins with which there are
         self._rows = connection.ask_in(self._tables(self._asked), _FOUND, keys)
 
     def answer(self) -> dict[bytes, Claimed]:
         """Which of the keys are claimed."""
         if self._open is None:
             return {}
-        if not self._connection.dialect.has_other_writers:
-            rows = self._rows()
-        else:
-            self._slices.until = {}  # should one have been dropped, the next question begins with which there are
-            rows = self._rows()
+        rows = self._rows()
+        if self._connection.dialect.has_other_writers:
             self._slices.until = dict(self._open.fetchall())
             news = [number for number in self._slices.until if number not in self._asked]
             rows += self._connection.ask_in(self._tables(news), _FOUND, self._keys)()

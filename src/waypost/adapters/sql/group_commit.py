@@ -153,6 +153,9 @@ class GroupCommit:
             self._deadlines.round_ended()
             self._seconds = ended - started
             self._deliver()
+        if self._in_doubt is not None:  # nobody is left to ask
+            self._refuse(self._in_doubt.waiting, Fault.LOST)
+            self._deliver()
 
     def _is_unwell(self) -> bool:
         return self.state in _UNWELL

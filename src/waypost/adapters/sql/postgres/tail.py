@@ -108,6 +108,7 @@ class ArrivalTail:
 
     def _begin(self, connection: Connection) -> None:
         """See all there is; another server may have come after the one that was asked before."""
+        self._seen = None  # what another server's snapshot saw says nothing of this one's transactions
         self._asked, self._looked_s = connection, _now_s()
         snapshot, self._of_before, self._head, *_ = connection.execute(_LOOK, (_NOTHING, Numbers())).fetchone()
         self._heads.clear()

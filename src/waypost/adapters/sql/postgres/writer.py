@@ -101,6 +101,7 @@ class PostgresWriter:
         except psycopg.Error as error:
             if fault_of(error) is not Fault.LOST:
                 raise
+            self._leave_pipeline()
             self.connection.close()
             raise InDoubt(self._batch) from error
 
