@@ -20,7 +20,7 @@ class Mutant:
 
     name: str
     why: str
-    """What would break for users."""
+    """The harm to users that the fault would do."""
     file: str
     """Below src/waypost."""
     text: str

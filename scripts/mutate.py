@@ -36,7 +36,7 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of a planted fault."""
+    """The fate of a planted fault."""
 
     name: str
     verdict: str

@@ -72,7 +72,7 @@ class Postgres(Service):
         return subprocess.run(ask, check=False).returncode == 0
 
     def port(self, node: Node) -> int:
-        """Where the node listens."""
+        """Return the port that the node listens on."""
         return self.ports[node.number - 1]
 
     @property
@@ -172,12 +172,12 @@ class PostgresPair(Postgres):
         return self.url_to("postgres")
 
     def url_to(self, database: str) -> str:
-        """Of a database on whichever of them takes writes, as clients find out."""
+        """Return the URL of a database on whichever of them takes writes, as clients find out."""
         hosts = ",".join(f"{HOST}:{port}" for port in self.ports)
         return f"postgresql://postgres@{hosts}/{database}?target_session_attrs=read-write"
 
     def url_of(self, number: int) -> str:
-        """Of one of them."""
+        """Return the URL of one of them."""
         return f"postgresql://postgres@{HOST}:{self.ports[number - 1]}/postgres"
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+def turn_after(last: str) -> Callable[[str], tuple[bool, str]]:
+    """Return the key by which apps come in the order of their names, those after *last* first."""
+    return lambda app: (app <= last, app)
 
 
 def in_turns(n: int, queues: Sequence[Iterable[T]]) -> list[T]:

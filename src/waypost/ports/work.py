@@ -14,7 +14,7 @@ from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Progress, Stale, Step, Withdrawal
 from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -121,6 +121,14 @@ class Settled(Struct, frozen=True):
             if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
                 return False
         return {change.n for change in changes} == {target.n for target in targets}
+
+    def step_of(self, progress: Progress, now: Instant) -> Step:
+        """Say what this makes of the notification's *progress*."""
+        return progress.settle(self.changes, now, self.targets, self.verdict)
+
+    def refused(self) -> list[Stale]:
+        """Name every change as stale: somebody else has the item by now."""
+        return [Stale(self.notification.id, change.n, change.attempt) for change in self.changes]
 
 
 class Leases(Protocol):

@@ -129,7 +129,7 @@ class Settler:
         self._telemetry.event(Event.STAGE_FAILED, stage="settle", error=type(surprise).__name__)
         changes = tuple(_unrecorded(change, surprise) for change in one.changes)
         await self.write(lease, [msgspec.structs.replace(one, changes=changes)])
-        return [Stale(one.notification.id, change.n, change.attempt) for change in one.changes]
+        return one.refused()
 
     def _hold(self, away: Unavailable, count: int) -> None:
         if not self._held:

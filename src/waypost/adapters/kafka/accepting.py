@@ -136,7 +136,7 @@ def some_written(answers: list[Acceptance]) -> list[Acceptance]:
 
 
 def _answer(held: Held, fresh: Set[NotificationId], failed: Mapping[NotificationId, Unavailable]) -> Acceptance:
-    """What becomes of an arrival; the duplicate of one that is not known to be written is not, either."""
+    """Answer one arrival; the duplicate of one that is not known to be written is not known to be, either."""
     named = held.first_id if isinstance(held, Duplicate) else held
     if isinstance(named, bytes) and (why := failed.get(NotificationId(named))) is not None:
         return Unwritten(why)

@@ -14,13 +14,14 @@ from waypost.adapters.kafka.progress import Progress
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
+from waypost.domain.turns import turn_after
 
 _REMEMBERED = 4_000
 """Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
 
 
 _Heap = tuple[AppId, str | None, Lane]
-"""What waits for a time, or for a condition, of one app and lane."""
+"""The tasks of one app and lane that wait for the same condition, or for a time alone."""
 READY_LIMIT = 4_000
 """Leasable tasks of a lane from which nothing that waits joins them, and its partitions pause until half are gone."""
 
@@ -113,7 +114,7 @@ class Desk:
         self._last: dict[Lane, AppId] = {}
         self._waiting: dict[_Heap, list[tuple[Instant, int, Waiting]]] = {}
         self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
-        """How much of each lane and app is in the heaps."""
+        """Tasks of each lane and app in the heaps."""
         self._coming: Counter[Lane] = Counter()
         """Tasks of each lane that the present release has read again."""
         self._last_due = AppId("")
@@ -149,14 +150,13 @@ class Desk:
         heap = self._waiting.setdefault((app, condition, lane), [])
         heapq.heappush(heap, (until, next(self._order), entry))
         self.whole += isinstance(entry, Entry)
-        self._waits[_of(entry)] += 1
+        self._waits[lane, app] += 1
 
     def take(self, lane: Lane) -> Iterator[Entry]:
         """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
         queues = self._ready[lane]
         while queues:
-            last = self._last.get(lane, "")
-            app = min(queues, key=lambda one: (one <= last, one))
+            app = min(queues, key=turn_after(self._last.get(lane, "")))
             entry = queues[app].popleft()
             if not queues[app]:
                 del queues[app]
@@ -230,14 +230,14 @@ class Desk:
                 del self._waiting[name]
 
     def _due(self, now: Instant) -> list[_Heap]:
-        """Of each app with something due at *now* the heap of what is due first, apps in turn."""
+        """Name for each app with something due at *now* the heap of what is due first, apps in turn."""
         first: dict[AppId, tuple[Instant, int, _Heap]] = {}
         full = {lane for lane in Lane if self._is_full(lane)}
         for name, heap in self._waiting.items():
             at, order, _ = heap[0]
             if at <= now and name[2] not in full and (name[0] not in first or (at, order) < first[name[0]][:2]):
                 first[name[0]] = at, order, name
-        return [first[app][2] for app in sorted(first, key=lambda app: (app <= self._last_due, app))]
+        return [first[app][2] for app in sorted(first, key=turn_after(self._last_due))]
 
     def _release(self, name: _Heap, wanted: list[Shelved]) -> int:
         heap = self._waiting[name]

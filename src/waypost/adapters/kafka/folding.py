@@ -47,7 +47,7 @@ def fold(receipts: Receipts | None, settled: Settled, withdrawn: str | None, now
         return Folded({}, _decided(settled, (), withdrawn), (), ())
     named = (notification.app, notification.id, notification.user_id)
     progress = Progress(*named, NotificationStatus.PENDING, receipts, withdrawn)
-    step = progress.settle(settled.changes, now, settled.targets)
+    step = settled.step_of(progress, now)
     if step.progress.receipts is None:
         return Folded(None, None, (), step.stale)
     left = {n: each for n, each in step.progress.receipts.items() if each.is_open}

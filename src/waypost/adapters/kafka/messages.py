@@ -45,7 +45,7 @@ class TakenBack(Struct, frozen=True):
     id: NotificationId
     why: str
     app: AppId | None = None
-    """Whose it is: nobody else takes it back. None: whoever wrote it had looked."""
+    """The app that it belongs to: no other takes it back. None: whoever wrote it had looked."""
     format: int = FORMAT
 
 

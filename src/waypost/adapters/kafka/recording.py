@@ -70,7 +70,7 @@ class KafkaRecords:
         self._behind: dict[Place, int] = {}
         """Up to which offset each partition was read and advanced past."""
         self._ends: _Ends | None = None
-        """What is to be behind before there is something to say."""
+        """The ends of the lanes that must be behind before there is something to say."""
         self._looked_s = clock.monotonic() - _LOOK_S
 
     async def stop(self) -> None:
@@ -178,6 +178,6 @@ def _is_end(error: KafkaError) -> bool:
 
 
 def _after(message: Message) -> int:
-    """Where a partition goes on after *message*, which may be its end."""
+    """Return the offset at which a partition goes on after *message*, which may be its end."""
     offset = message.offset() or 0
     return offset if message.error() is not None else offset + 1

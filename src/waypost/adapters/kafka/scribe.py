@@ -43,8 +43,7 @@ class Order:
     def refuse(self) -> None:
         """It is not written: whoever has the task now decides about it."""
         if not self.done.done():
-            changes = self.settled.changes
-            self.done.set_result([Stale(self.settled.notification.id, each.n, each.attempt) for each in changes])
+            self.done.set_result(self.settled.refused())
 
 
 class Move(Struct):

@@ -139,7 +139,7 @@ class LogWork:
             entry = held.get(one.notification.id)
             if entry is None or entry.is_gone:
                 held.pop(one.notification.id, None)
-                stale += [Stale(one.notification.id, change.n, change.attempt) for change in one.changes]
+                stale += one.refused()
             else:
                 orders.append(self._order(entry, one))
         for order in orders:

@@ -27,8 +27,8 @@ def settle(store: MemoryStore, token: int, settled: Settled, now: Instant) -> tu
         row = store.open[notification.id]
         progress = row.progress
     else:
-        return [], [Stale(notification.id, change.n, change.attempt) for change in settled.changes]
-    step = progress.settle(settled.changes, now, settled.targets, settled.verdict)
+        return [], settled.refused()
+    step = settled.step_of(progress, now)
     moves = take(store, row, step, now)
     if step.routed:
         _hold_targets(store, whole, step)

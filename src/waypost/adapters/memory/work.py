@@ -18,7 +18,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.progress import NotOpen, Stale, Withdrawal
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
-from waypost.domain.turns import in_turns
+from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.clock import Clock
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
@@ -201,7 +201,7 @@ class MemoryWork:
 
 def _whose_turn(queues: Mapping[AppId, object], last: AppId | None) -> AppId:
     """The app after the one that was served last, in the order of their names."""
-    return min(queues, key=lambda app: (last is not None and app <= last, app))
+    return min(queues, key=turn_after(last or ""))
 
 
 def _open_targets(row: Row, parts: list[Part]) -> tuple[OpenTarget, ...] | None:

@@ -86,8 +86,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
                 straight.note(case, settled)
                 case.take(transaction, case.progress.end(NotificationStatus.SENT, transaction.now))
             else:
-                told = (settled.changes, transaction.now, settled.targets, settled.verdict)
-                case.take(transaction, case.progress.settle(*told))
+                case.take(transaction, settled.step_of(case.progress, transaction.now))
             born.append(case)
         _note_written(connection, job, piece)
     connection.insert_all(_INSERT, _VALUES, [case.row(transaction) for case in born])

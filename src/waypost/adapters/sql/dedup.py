@@ -60,7 +60,11 @@ class Slices:
 def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
     """Which of *keys* are claimed at *now*."""
     tables = [f"dedup_{number}" for number, _ in connection.execute(_SLICES, (now,)).fetchall()]
-    rows = connection.ask_in(tables, _FOUND, keys)()
+    return _claimed_in(connection.ask_in(tables, _FOUND, keys)(), now)
+
+
+def _claimed_in(rows: Sequence[Row], now: Instant) -> dict[bytes, Claimed]:
+    """Pick the keys whose window is not over at *now* from *rows* of _FOUND."""
     return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > now}
 
 
@@ -89,7 +93,7 @@ class LookUp:
             news = [number for number in self._slices.until if number not in self._asked]
             rows += self._connection.ask_in(self._tables(news), _FOUND, self._keys)()
             self._make_what_is_missing()
-        return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > self._now}
+        return _claimed_in(rows, self._now)
 
     def _make_what_is_missing(self) -> None:
         """In a transaction that ends at once, so that nobody waits for a table until this accept is through."""

@@ -35,7 +35,7 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import Instant
-from waypost.domain.turns import in_turns
+from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.work import Settled, WorkItem
 
 _PAGE = 512
@@ -233,7 +233,7 @@ class _Search:
 def apps_due(connection: Connection, lane: Lane, now: Instant, last: AppId) -> list[AppId]:
     """The apps with something due in *lane*, whoever has it, in turn after *last*."""
     found = {row[0] for sql in _APPS_DUE for row in connection.execute(sql, (lane, lane, lane, now)).fetchall()}
-    return sorted(found, key=lambda app: (app <= last, app))
+    return sorted(found, key=turn_after(last))
 
 
 def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> Due:

@@ -42,13 +42,13 @@ def settle_all(transaction: Transaction, cases: Cases, straight: StraightWay, op
     for settled in op:
         case = cases.get(settled.notification.id)
         if case is None:
-            stale += [Stale(settled.notification.id, change.n, change.attempt) for change in settled.changes]
+            stale += settled.refused()
             continue
         progress = case.progress
         if progress.receipts is None and progress.withdrawn is None and not progress.is_final and settled.is_plain:
             straight.take(case, settled)
             continue
-        step = progress.settle(settled.changes, transaction.now, settled.targets, settled.verdict)
+        step = settled.step_of(progress, transaction.now)
         case.take(transaction, step)
         stale += step.stale
         if progress.withdrawn is not None:

@@ -31,6 +31,7 @@ from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
+from waypost.domain.turns import turn_after
 from waypost.ports.peers import Peers
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
@@ -235,8 +236,7 @@ class SqlWork:
             waiting = unsatisfied
 
     def _in_turn(self, lane: Lane, apps: set[AppId]) -> list[AppId]:
-        last = self._last_app.get(lane, "")
-        return sorted(apps, key=lambda app: (app <= last, app))
+        return sorted(apps, key=turn_after(self._last_app.get(lane, "")))
 
     async def _lease_of_app(self, lane: Lane, app: AppId, until_n: int, token: int, items: list[WorkItem]) -> None:
         """Fill *items* up to *until_n*."""

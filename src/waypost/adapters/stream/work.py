@@ -102,7 +102,7 @@ class StreamWork(Leases):
             id_ = each.notification.id
             before = moved.get(id_) or self._hand.get(id_)
             if before is None:
-                stale += [Stale(id_, change.n, change.attempt) for change in each.changes]
+                stale += each.refused()
                 continue
             moved[id_], late = after(before, each, rest_ms)
             stale += [Stale(id_, change.n, change.attempt) for change in late]

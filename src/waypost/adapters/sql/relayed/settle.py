@@ -51,7 +51,7 @@ class _Books:
     def settle(self, report: Report) -> list[Stale]:
         """Fold one report in; what is not the member's is refused."""
         if not is_member(self._transaction.connection, report.member):
-            return [_stale(settled, change) for settled in report.settled for change in settled.changes]
+            return [stale for settled in report.settled for stale in settled.refused()]
         return [stale for settled in report.settled for stale in self._settle(report.member, settled)]
 
     def write(self) -> None:
