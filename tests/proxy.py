@@ -17,6 +17,43 @@ AT_ONCE: Final = struct.pack("ii", 1, 0)
 CHUNK: Final = 1 << 16
 
 
+class Questions:
+    """What a client of PostgreSQL says, as far as it matters whether it waits for an answer (Message Formats).
+
+    A server may answer the beginning of what is long before its end was sent: nobody has waited for that.
+    """
+
+    def __init__(self) -> None:
+        self._left = b""
+        self._is_typed = False
+        """Messages have no type before the session begins."""
+        self.is_asked = True
+        """The last that was said is whole, and asks for an answer."""
+
+    def say(self, data: bytes) -> None:
+        """Take in what came next."""
+        self._left += data
+        begin, last = 0, b""
+        while (end := self._end_of(begin)) <= len(self._left):
+            last = self._left[begin : begin + 1] if self._is_typed else _STARTUP
+            self._is_typed = self._is_typed or self._left[begin + 4 : begin + 8] != _TLS_REQUEST
+            begin = end
+        self._left = self._left[begin:]
+        self.is_asked = not self._left and last in _ASKING
+
+    def _end_of(self, begin: int) -> int:
+        at = begin + self._is_typed
+        if len(self._left) < at + 4:
+            return len(self._left) + 1
+        return at + int.from_bytes(self._left[at : at + 4], "big")
+
+
+_STARTUP = b"startup"
+_TLS_REQUEST = (80877103).to_bytes(4, "big")
+_ASKING = (_STARTUP, b"p", b"Q", b"S", b"H", b"c", b"f")
+"""A password, a query, Sync, Flush, and the two ends of COPY."""
+
+
 class Proxy:
     """Passes bytes from its port to a server; what it does with them may change at any time."""
 
@@ -25,8 +62,10 @@ class Proxy:
         self.port: Final = own_port or choose_ports(1, None)[0]
         self.delay_s = 0.0
         """How long each piece of up to 64 KiB is held, in either direction."""
+        self.is_counting = False
+        """The server is PostgreSQL, and round trips are counted."""
         self.round_trips: Counter[int] = Counter()
-        """How often the client of that port spoke after its server had."""
+        """How often the client of that port spoke after PostgreSQL had answered what it waited for."""
         self._answered: set[int] = set()
         self._server = (host, port)
         self._listener: asyncio.Server | None = None
@@ -92,16 +131,24 @@ class Proxy:
         await asyncio.gather(self._pump(reader, onward[1], client), self._pump(onward[0], writer, client))
         self._ends -= ends
 
+    def _count(self, client: int, questions: Questions, said: bytes | None) -> None:
+        """Note that the client *said* something, or (None) that it was answered."""
+        if said is None:
+            self._answered.add(client)
+            return
+        if client in self._answered and questions.is_asked:
+            self._answered.discard(client)
+            self.round_trips[client] += 1
+        questions.say(said)
+
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int) -> None:
         """Pass one direction on until it ends; an end or a cut on one side is one on the other."""
         is_answer = writer.get_extra_info("peername")[1] == client
+        questions = Questions()
         try:
             while data := await reader.read(CHUNK):
-                if is_answer:
-                    self._answered.add(client)
-                elif client in self._answered:
-                    self._answered.discard(client)
-                    self.round_trips[client] += 1
+                if self.is_counting:
+                    self._count(client, questions, None if is_answer else data)
                 await self._flowing.wait()
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)  # the slowness itself

@@ -46,6 +46,7 @@ async def opened(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
 async def test_a_batch_is_accepted_in_three_round_trips(stack: str, postgres: Postgres, emptied_postgres: str) -> None:
     """Whatever it claims, and however much it is: counted on the wire."""
     async with before(HOST, postgres.ports[0]) as network:
+        network.is_counting = True
         under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
         await under_test.open()
         (worker,) = await under_test.open_workers(1)
