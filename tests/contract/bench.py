@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from tests.amending import withdraw
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from waypost.domain.amendment import Amended, Confirm, Confirmation, Withdrawal
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
 from waypost.domain.delivery import Attempt, Receipt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.moves import Moved
 from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settlement
-from waypost.domain.status import NotificationStatus
+from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.bulk import Bulk
 from waypost.ports.views import Story
@@ -183,7 +185,13 @@ class Bench:
 
     async def withdraw(self, made: Notification, why: str = "cancelled by the caller") -> Withdrawal:
         """Withdraw one notification."""
-        return (await self.worker.withdraw(made.app, [made.id], why, self.now))[0]
+        answer = (await withdraw(self.worker, made.app, [made.id], why, self.now))[0]
+        assert not isinstance(answer, Confirmation)
+        return answer
+
+    async def confirm(self, made: Notification, n: int, status: DeliveryStatus = DeliveryStatus.DELIVERED) -> Amended:
+        """Confirm one target."""
+        return (await self.worker.amend([Confirm(made.app, made.id, n, status, self.now)], self.now))[0]
 
     async def story(self, made: Notification) -> Story:
         """All that is known of a notification."""

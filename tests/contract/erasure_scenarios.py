@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, Bench, sent
 from tests.contract.clock import START
 from tests.contract.kills import Scenario, known, nothing, sound
@@ -38,7 +39,7 @@ async def _erase(bench: Bench) -> None:
     erasures = bench.store.erasures_of(bench.worker)
     order = await erasures.ask(ORDER)
     await erasures.strike(order)
-    await bench.worker.withdraw(APP, await erasures.unfinished(order, 1), WHY, bench.now)
+    await withdraw(bench.worker, APP, await erasures.unfinished(order, 1), WHY, bench.now)
     while await erasures.blank(order, 1):
         pass
     await erasures.finish(order, bench.now)

@@ -68,7 +68,9 @@ async def sound(bench: Bench) -> dict[NotificationId, Story]:
         moves = told[notification_id]
         assert [move.before for move in moves] == [None, *(move.after for move in moves[:-1])]
         assert moves[-1].after is stored
-        assert sum(move.after in FINAL for move in moves) == story.record.round - (stored is PENDING)
+        assert sum(move.after in FINAL and move.before not in FINAL for move in moves) == story.record.round - (
+            stored is PENDING
+        )
         if story.receipts:
             is_open = any(receipt.is_open for receipt in story.receipts)
             assert is_open == (stored is PENDING)

@@ -27,10 +27,10 @@ from waypost.adapters.kafka.log import Behind, Log, open_log
 from waypost.adapters.kafka.messages import decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
-from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.journal import Journal
 from waypost.ports.ledger import Arrived, LogEntry
@@ -250,8 +250,9 @@ class Attentive:
         return await self._work.settle(lease, settled)
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
-        """See Work."""
+        """See Work; what waits for a sibling is released by what is recorded."""
         await self._under_test.caught_up()
+        await self._under_test.recorded()
         return await self._work.release(now, n, lifted)
 
     async def conditions(self) -> frozenset[str]:
@@ -259,10 +260,10 @@ class Attentive:
         await self._under_test.caught_up()
         return await self._work.conditions()
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work."""
         await self._under_test.recorded()
-        return await self._work.withdraw(app, ids, why, now)
+        return await self._work.amend(amendments, now)
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""

@@ -53,5 +53,15 @@ ON_LOG = frozenset(
         "test_an_intent_counts_as_open_and_reads_processing",
         "test_before_the_intent_a_crash_sends_again",
         "test_an_intent_that_was_never_begun_can_be_given_back",
+        # test_work_amend
+        "test_a_confirmation_moves_receipt_status_journal_and_counters_together",
+        "test_what_is_late_repeated_or_foreign_changes_nothing",
+        "test_a_target_waits_until_its_time",
+        "test_a_target_is_sent_when_its_sibling_was_not_confirmed_in_time",
+        "test_a_confirmed_sibling_ends_the_wait",
+        "test_the_wait_begins_with_the_settlement_and_outlives_the_worker",
+        "test_a_failed_sibling_is_not_waited_for",
+        "test_what_is_leased_goes_on_and_is_not_tried_again",
+        "test_withdrawn_a_waiting_target_is_never_sent",
     }
 )

@@ -26,10 +26,11 @@ from waypost.adapters.sql.relayed.relaying import Relay, Topics
 from waypost.adapters.sql.relayed.work import RelayedWork
 from waypost.adapters.sql.settings import Durability, OutboxSettings
 from waypost.adapters.sql.views import SqlViews
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.broker import Broker
 from waypost.ports.views import Views
@@ -233,9 +234,9 @@ class Relayed:
         """See Work."""
         return await self.work.conditions()
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work."""
-        return await self.work.withdraw(app, ids, why, now)
+        return await self.work.amend(amendments, now)
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, Bench, again, by_content, by_key, intent, parked, sent, targets
 from tests.contract.bulk_scenarios import BULK
 from tests.contract.clock import START
 from tests.contract.erasure_scenarios import ERASING
 from tests.contract.kills import Scenario, finish, known, nothing, sound
+from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
-from waypost.domain.progress import NotOpen, Withdrawn
 from waypost.domain.settlement import Dead
 from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
@@ -213,7 +214,7 @@ async def _open_in_every_way(bench: Bench) -> None:
 
 
 async def _withdraw(bench: Bench) -> None:
-    await bench.worker.withdraw(APP, [known(n).id for n in range(1, 4)], WHY, bench.now)
+    await withdraw(bench.worker, APP, [known(n).id for n in range(1, 4)], WHY, bench.now)
 
 
 async def _withdraw_was_killed(bench: Bench) -> str:
@@ -221,7 +222,7 @@ async def _withdraw_was_killed(bench: Bench) -> str:
     ids = [known(n).id for n in range(1, 4)]
     were_open = {stories[one].record.status not in FINAL for one in ids}
     assert len(were_open) == 1, "all of the call or nothing"
-    answers = await bench.worker.withdraw(APP, ids, WHY, bench.now)
+    answers = await withdraw(bench.worker, APP, ids, WHY, bench.now)
     bench.clock.advance(DAY_MS)
     assert await bench.leasable() == []
     assert list((await bench.store.views.statuses(APP, ids)).values()) == [CANCELLED, SENT, CANCELLED]

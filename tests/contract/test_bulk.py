@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, sent
 from tests.contract.bulk_bench import (
     created,
@@ -243,7 +244,7 @@ async def test_a_cancelled_job_sends_nothing_more_and_takes_back_its_retries(ben
     await bench.settle(lease, taken(second, bench.now))
     orders = await bench.bulk.tidy(bench.now, 100)
     assert orders == [(APP, first.notification.id)]
-    await bench.worker.withdraw(APP, [first.notification.id], "cancelled", bench.now)
+    await withdraw(bench.worker, APP, [first.notification.id], "cancelled", bench.now)
     ended = await record(bench, made)
     assert ended.counts == {SENT: 1, NotificationStatus.CANCELLED: 11}
     assert await bench.bulk.tidy(bench.now, 100) == []

@@ -12,9 +12,9 @@ from tests.contract.relayed import RelayedUnderTest
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.relayed.adopt import adopt
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
+from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.progress import TooLate, Withdrawn
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.outbox import EntryState, OutboxQuery

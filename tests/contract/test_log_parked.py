@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, RETRY_MS, Bench, notification
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
@@ -64,7 +65,7 @@ async def test_the_retry_of_another_is_not_held_up_by_what_is_parked(log_store: 
 async def test_what_is_parked_on_the_shelf_can_be_cancelled(log_store: LogUnderTest) -> None:
     bench, made = await bench_of(log_store, 3)
     ids = [each.id for each in made]
-    await bench.worker.withdraw(APP, ids, "changed my mind", bench.now)
+    await withdraw(bench.worker, APP, ids, "changed my mind", bench.now)
 
     async def all_cancelled() -> bool:
         assert await bench.leasable() == []

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, OTHER_APP, Bench, notification
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
 from waypost.adapters.kafka.log import Behind, Log, open_log
+from waypost.domain.amendment import NotOpen, TooLate
 from waypost.domain.ids import first_id_at
-from waypost.domain.progress import NotOpen, TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.runtime.peers import NoPeers
@@ -65,7 +66,7 @@ async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was
     before, later_on = first_id_at(later(START, -1)), first_id_at(later(START, DAY_MS))
     stories = [await elsewhere.views.story(APP, each) for each in (before, first_id_at(START), later_on)]
     assert [story is not None for story in stories] == [False, True, False]
-    assert await elsewhere.work.withdraw(APP, [before], "cancelled", START) == [NotOpen(None)]
+    assert await withdraw(elsewhere.work, APP, [before], "cancelled", START) == [NotOpen(None)]
 
 
 async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_alone(
@@ -75,10 +76,10 @@ async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_a
     worker = (await log_store.open_workers(1))[0]
     bench = Bench(log_store, worker)
     made = notification(bench.now)
-    assert await elsewhere.work.withdraw(OTHER_APP, [made.id], "meddled", bench.now) == [TooLate(0)]
-    assert await elsewhere.work.withdraw(APP, [made.id], "changed my mind", bench.now) == [TooLate(0)]
+    assert await withdraw(elsewhere.work, OTHER_APP, [made.id], "meddled", bench.now) == [TooLate(0)]
+    assert await withdraw(elsewhere.work, APP, [made.id], "changed my mind", bench.now) == [TooLate(0)]
     other = notification(bench.now)
-    await elsewhere.work.withdraw(OTHER_APP, [other.id], "meddled", bench.now)
+    await withdraw(elsewhere.work, OTHER_APP, [other.id], "meddled", bench.now)
     await heard(log_store, other.id)
     await bench.accept(made, other)
     assert await bench.leasable() == [other.id]

@@ -24,10 +24,11 @@ from waypost.adapters.sql.relayed.lease import LEASE, Wanted
 from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
 from waypost.adapters.sql.relayed.relaying import Relay
 from waypost.adapters.sql.settings import OutboxSettings
+from waypost.domain.amendment import TooLate
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.progress import Stale, TooLate
+from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
 from waypost.ports.broker import Entry

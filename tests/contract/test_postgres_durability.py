@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.bench import intent, notification, sent, targets
 from tests.contract.clock import StoppedClock
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
+from waypost.domain.amendment import Withdrawn
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.progress import Withdrawn
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import Arrival, Settled
 from waypost.telemetry import Silent
@@ -64,7 +65,7 @@ async def _write_each(store: Store, clock: StoppedClock) -> None:
     assert await store.work.settle(lease, [Settled(made, (sent(0, now),))]) == []
     other = notification(now)
     await store.work.accept([Arrival(other)])
-    assert await store.work.withdraw(other.app, [other.id], "cancelled", now) == [Withdrawn(0)]
+    assert await withdraw(store.work, other.app, [other.id], "cancelled", now) == [Withdrawn(0)]
 
 
 def _seen(connection: psycopg.Connection[tuple[str, str]]) -> dict[str, set[str]]:

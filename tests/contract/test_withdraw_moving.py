@@ -7,14 +7,15 @@ import asyncio
 import psycopg
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.bench import APP, Bench
 from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, NotificationId, UserId, shard_of
-from waypost.domain.progress import NotOpen, Withdrawn
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,7 +38,7 @@ async def test_a_shard_that_leaves_while_another_owner_is_asked_about_the_rest(l
     mine, theirs = [await leaving.accepted(user=_user_of(bench)) for bench in (leaving, staying)]
     writing = Gate()
     ledger_store.watch_writer(staying.worker, lambda sql: writing.wait() if sql == "COMMIT" else None, lambda: None)
-    asked = asyncio.create_task(leaving.worker.withdraw(APP, [mine.id, theirs.id], "erased", leaving.now))
+    asked = asyncio.create_task(withdraw(leaving.worker, APP, [mine.id, theirs.id], "erased", leaving.now))
     await writing.reached()
     moving = _ownership(leaving)
     moving.offer(SHARDS)
@@ -62,7 +63,9 @@ async def test_what_a_worker_lost_while_it_decided_is_not_unknown(emptied_postgr
             connection.execute("UPDATE ownership SET member = NULL")
         with pytest.raises(Unavailable):
             await bench.withdraw(made)
-        assert await bench.worker.withdraw(APP, [NotificationId(b"\0" * 16)], "cancelled", bench.now) == [NotOpen(None)]
+        assert await withdraw(bench.worker, APP, [NotificationId(b"\0" * 16)], "cancelled", bench.now) == [
+            NotOpen(None)
+        ]
         assert isinstance(bench.worker, SqlWork)
         await bench.worker._shards._renew()  # type: ignore[attr-defined] # what the next second brings
         assert await bench.withdraw(made) == Withdrawn(0)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.amending import withdraw
 from tests.contract.bench import OTHER_APP, Bench
 from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.sql.work import SqlWork
-from waypost.domain.progress import NotOpen, Withdrawn
+from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.time import MINUTE_MS, later
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -73,7 +74,7 @@ async def test_a_withdrawal_by_another_app_lets_the_notification_be_leased(on_po
     other = await bench.accepted(app=OTHER_APP)
     on_postgres.watch_writer(worker, lambda sql: reading.wait() if sql == "COMMIT" else None, lambda: None)
     ids = [made.id, other.id]
-    withdrawing = asyncio.create_task(worker.withdraw(OTHER_APP, ids, "cancelled", bench.now))
+    withdrawing = asyncio.create_task(withdraw(worker, OTHER_APP, ids, "cancelled", bench.now))
     await reading.reached()
     leased = await bench.lease()
     reading.open()

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.bench import (
     OTHER_APP,
     RETRY_MS,
@@ -20,9 +21,9 @@ from tests.contract.bench import (
     targets,
 )
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from waypost.domain.amendment import NotOpen, TooLate, Withdrawn
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Guarantee
-from waypost.domain.progress import NotOpen, TooLate, Withdrawn
 from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, later
@@ -50,13 +51,13 @@ async def test_a_schedule_is_taken_back(bench: Bench) -> None:
 
 
 async def test_an_unknown_id_was_never_open(bench: Bench) -> None:
-    answers = await bench.worker.withdraw(OTHER_APP, [new_id(bench.now)], WHY, bench.now)
+    answers = await withdraw(bench.worker, OTHER_APP, [new_id(bench.now)], WHY, bench.now)
     assert answers == [NotOpen(None)]
 
 
 async def test_another_apps_notification_is_unknown(bench: Bench) -> None:
     made = await bench.accepted()
-    assert await bench.worker.withdraw(OTHER_APP, [made.id], WHY, bench.now) == [NotOpen(None)]
+    assert await withdraw(bench.worker, OTHER_APP, [made.id], WHY, bench.now) == [NotOpen(None)]
     assert await bench.leasable() == [made.id]
 
 
@@ -86,7 +87,7 @@ async def test_one_answer_per_id_in_order(bench: Bench) -> None:
     back = [item for item in lease.items if item.notification.id == waiting.id]
     await bench.settle(lease, Settled(back[0].notification, given_back=True))
     unknown = new_id(bench.now)
-    answers = await bench.worker.withdraw(waiting.app, [leased.id, unknown, waiting.id], WHY, bench.now)
+    answers = await withdraw(bench.worker, waiting.app, [leased.id, unknown, waiting.id], WHY, bench.now)
     assert [type(answer) for answer in answers] == [TooLate, NotOpen, Withdrawn]
 
 
@@ -256,7 +257,7 @@ async def test_either_worker_can_withdraw_what_the_other_leased(store: StoreUnde
     leases = [await bench.lease() for bench in (one, other)]
     assert sum(len(lease.items) for lease in leases) == 10
     for bench in (one, other):
-        answers = await bench.worker.withdraw(made[0].app, [each.id for each in made], WHY, bench.now)
+        answers = await withdraw(bench.worker, made[0].app, [each.id for each in made], WHY, bench.now)
         assert {type(answer) for answer in answers} == {TooLate}
 
 
@@ -266,5 +267,5 @@ async def test_a_thousand_at_once_are_withdrawn_whichever_workers_own_them(store
     bench = Bench(store, asked)
     made = [notification(bench.now, user=f"u{n}", scheduled_at=later(bench.now, HOUR_MS)) for n in range(1_000)]
     await bench.accept(*made)
-    answers = await asked.withdraw(made[0].app, [each.id for each in made], "erased", bench.now)
+    answers = await withdraw(asked, made[0].app, [each.id for each in made], "erased", bench.now)
     assert answers == [Withdrawn(0)] * len(made)

@@ -11,6 +11,7 @@ from waypost.domain.message import Message
 from waypost.domain.notification import Channel, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
+from waypost.domain.waits import Wait
 from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
@@ -28,6 +29,9 @@ class Target(Struct, frozen=True):
     channel: Channel | None
     """None where no channel reaches it; then *suppressed* says why."""
     suppressed: str | None = None
+    waits: Wait | None = None
+    """What it waits for before its first attempt: until then nobody leases it, and the settle that stores it says
+    nothing else of it."""
 
 
 class OpenTarget(Struct, frozen=True):
@@ -110,6 +114,8 @@ class Receipt(Struct, frozen=True):
     sent_at: Instant | None = None
     resolved_at: Instant | None = None
     attempts: tuple[Attempt, ...] = ()
+    waits: Wait | None = None
+    """What it waited for before its first attempt; while it waits for an unsettled sibling, it is due at no time."""
 
     @property
     def is_intent(self) -> bool:

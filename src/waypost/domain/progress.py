@@ -12,12 +12,32 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.amendment import (
+    CONFIRMING,
+    Confirm,
+    Confirmation,
+    Confirmed,
+    Held,
+    NotConfirmed,
+    NotOpen,
+    TooLate,
+    Withdrawal,
+    Withdrawn,
+)
 from waypost.domain.delivery import Receipt, Target
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
 from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply, opened
-from waypost.domain.status import FINAL, REPLAYABLE, DeliveryStatus, NotificationStatus, final_status
-from waypost.domain.time import Instant
+from waypost.domain.status import (
+    DELIVERY_TRANSITIONS,
+    FINAL,
+    REPLAYABLE,
+    DeliveryStatus,
+    NotificationStatus,
+    final_status,
+)
+from waypost.domain.time import Instant, later
+from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsFor, WaitsUntil, is_needless, patience_ms
 
 Receipts = Mapping[int, Receipt]
 """Receipts by the number of their target."""
@@ -35,35 +55,6 @@ class Stale(Struct, frozen=True):
     notification_id: NotificationId
     n: int
     attempt: int
-
-
-class Withdrawn(Struct, frozen=True, tag=True):
-    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
-
-    cancelled: int
-    handed_over: int = 0
-
-
-class TooLate(Struct, frozen=True, tag=True):
-    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
-
-    handed_over: int
-
-
-class NotOpen(Struct, frozen=True, tag=True):
-    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
-
-    status: NotificationStatus | None
-
-
-Withdrawal = Withdrawn | TooLate | NotOpen
-
-
-class Held(Struct, frozen=True):
-    """What workers have leased of a notification while it is withdrawn."""
-
-    whole: bool = False
-    targets: frozenset[int] = frozenset()
 
 
 class Step(Struct, frozen=True):
@@ -123,7 +114,7 @@ class Progress(Struct, frozen=True):
 
         Changes compare-and-set by (target, attempt): what loses is stale, and so is a change of a target that another
         list was stored for first. A withdrawn notification makes no further attempt. The change that closes the last
-        open target gives the final status.
+        open target gives the final status. A target whose sibling was settled begins its wait with this step.
         """
         if self.is_final:
             return Step(self, self, stale=tuple(self._stale(change) for change in changes))
@@ -132,7 +123,7 @@ class Progress(Struct, frozen=True):
         taken: list[Change] = []
         stale: list[Stale] = []
         for asked in changes:
-            change = self._unless_withdrawn(asked)
+            change = self._unless_over(asked, receipts)
             before = None if receipts is None or asked.n in renumbered else receipts.get(asked.n)
             after = None if before is None else apply(before, change)
             if receipts is None or before is None or after is None:
@@ -142,6 +133,8 @@ class Progress(Struct, frozen=True):
             receipts[change.n] = after
             if after is not before and (change.made is not None or not (after.is_intent or after.status is _PENDING)):
                 moves.append(self._moved(after, change))
+        if receipts is not None:
+            self._follow(receipts, now, moves)
         ended, last = self._with(receipts)._ended(now, verdict if receipts is None else None)
         return Step(self, ended, (*moves, *last), tuple(taken), tuple(stale))
 
@@ -164,7 +157,7 @@ class Progress(Struct, frozen=True):
                 return Step(self, marked), TooLate(0)
             ended, moves = marked._ended(now, NotificationStatus.CANCELLED)
             return Step(self, ended, moves), Withdrawn(0)
-        in_hand: Collection[int] = self.receipts.keys() if held.whole else held.targets  # routed since it was leased
+        in_hand = self._in_hand(held)
         free = [each for n, each in self.receipts.items() if each.status is _PENDING and n not in in_hand]
         changes = [Change(each.n, each.attempt + 1, Cancelled(why), now) for each in free]
         cancelled = [applied(receipt, change) for receipt, change in zip(free, changes, strict=True)]
@@ -176,6 +169,23 @@ class Progress(Struct, frozen=True):
         still_held = any(n in in_hand and each.is_open for n, each in after.items())
         return step, TooLate(gone) if still_held else Withdrawn(len(cancelled), gone)
 
+    def confirm(self, order: Confirm, held: Held, now: Instant) -> tuple[Step, Confirmation]:
+        """Note what is known of a target that was handed over; its status goes up only, also after the end.
+
+        What waits for it and is not *held* is cancelled, unless it waits for more. All receipts must be loaded.
+        """
+        before = (self.receipts or {}).get(order.target)
+        if before is None or before.is_open or order.status not in CONFIRMING & DELIVERY_TRANSITIONS[before.status]:
+            return Step(self, self), NotConfirmed(None if before is None else before.status)
+        sent_at = before.sent_at or order.at
+        reached = {"status": order.status, "sent_at": sent_at, "resolved_at": order.at, "reason": None}
+        after = msgspec.structs.replace(before, **reached)
+        receipts = dict(self.receipts or {}) | {after.n: after}
+        moves: list[Moved] = [self._moved_at(after, order.at, before=before.status)]
+        taken = () if self.is_final else self._follow(receipts, now, moves, self._in_hand(held))
+        ended, last = self._with(receipts)._ended(now)
+        return Step(self, ended, (*moves, *last), tuple(taken)), Confirmed(order.status)
+
     def replay(self, at: Instant) -> Step | None:
         """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
 
@@ -186,7 +196,7 @@ class Progress(Struct, frozen=True):
         failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
         if not self.is_final or not (failed or routed_again):
             return None
-        reopened = {each.n: opened(each, at) for each in failed}
+        reopened = self._reopened(failed, at)
         after = None if routed_again else dict(receipts) | reopened
         pending = NotificationStatus.PENDING
         progress = msgspec.structs.replace(self, status=pending, receipts=after, withdrawn=None)
@@ -212,17 +222,69 @@ class Progress(Struct, frozen=True):
 
     def _receipt(self, target: Target, now: Instant) -> Receipt:
         key = (self.id, target.n, target.device_id, target.channel)
-        if target.suppressed is None:
+        if target.suppressed is not None:
+            return Receipt(*key, DeliveryStatus.SUPPRESSED, reason=target.suppressed, resolved_at=now)
+        if target.waits is None:
             return Receipt(*key, _PENDING, due_at=now)
-        return Receipt(*key, DeliveryStatus.SUPPRESSED, reason=target.suppressed, resolved_at=now)
+        if self.withdrawn is not None:
+            return Receipt(*key, DeliveryStatus.CANCELLED, reason=self.withdrawn, resolved_at=now, waits=target.waits)
+        due_at = target.waits.at if isinstance(target.waits, WaitsUntil) else None
+        return Receipt(*key, _PENDING, due_at=due_at, waits=target.waits)
+
+    def _follow(
+        self, receipts: dict[int, Receipt], now: Instant, moves: list[Moved], in_hand: Collection[int] | None = None
+    ) -> list[Change]:
+        """Let what waits for a sibling begin its wait where that was settled, or end where it is not needed any more.
+
+        Which are leased is known as *in_hand*; where it is not, only what was never due ends.
+        """
+        ended: list[Change] = []
+        for n in sorted(n for n, each in receipts.items() if each.waits is not None):
+            receipt = receipts[n]
+            wait = receipt.waits
+            if not isinstance(wait, WaitsFor) or receipt.status is not _PENDING:
+                continue
+            sibling = receipts.get(wait.sibling) if wait.sibling < n else None
+            status = None if sibling is None else sibling.status
+            is_free = receipt.due_at is None if in_hand is None else n not in in_hand
+            if is_free and is_needless(wait, status):
+                change = Change(n, receipt.attempt + 1, Cancelled(self.withdrawn or CONFIRMED_ELSEWHERE), now)
+                receipts[n] = applied(receipt, change)
+                moves.append(self._moved(receipts[n], change))
+                ended.append(change)
+            elif receipt.due_at is None and not (sibling is not None and sibling.is_open):
+                since = now if sibling is None else sibling.resolved_at or now
+                receipts[n] = msgspec.structs.replace(receipt, due_at=later(since, patience_ms(wait, status)))
+        return ended
+
+    def _in_hand(self, held: Held) -> Collection[int]:
+        """The targets with a worker; where it is leased whole and routed by now, all but those that wait."""
+        if not held.whole:
+            return held.targets
+        return {n for n, each in (self.receipts or {}).items() if each.waits is None or n in held.targets}
+
+    def _reopened(self, failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
+        """Those to be sent again; what waited for one of them waits again, anything else for nothing more."""
+        again = {each.n for each in failed}
+        made: dict[int, Receipt] = {}
+        for each in failed:
+            waits = each.waits if isinstance(each.waits, WaitsFor) and each.waits.sibling in again else None
+            made[each.n] = msgspec.structs.replace(opened(each, at), waits=waits, due_at=None if waits else at)
+        return made
 
     def _stale(self, change: Change) -> Stale:
         return Stale(self.id, change.n, change.attempt)
 
-    def _unless_withdrawn(self, change: Change) -> Change:
-        if self.withdrawn is None or not isinstance(change.settlement, Again | Parked | Unstarted):
+    def _unless_over(self, change: Change, receipts: Receipts | None) -> Change:
+        """The change; the end of a target that would be tried again, but was withdrawn or is not needed any more."""
+        if not isinstance(change.settlement, Again | Parked | Unstarted):
             return change
-        return msgspec.structs.replace(change, settlement=Cancelled(self.withdrawn))
+        why, receipt = self.withdrawn, (receipts or {}).get(change.n)
+        if why is None and receipts and receipt is not None and isinstance(receipt.waits, WaitsFor):
+            sibling = receipts.get(receipt.waits.sibling)
+            if sibling is not None and is_needless(receipt.waits, sibling.status):
+                why = CONFIRMED_ELSEWHERE
+        return change if why is None else msgspec.structs.replace(change, settlement=Cancelled(why))
 
     def _with(self, receipts: Receipts | None) -> Self:
         return msgspec.structs.replace(self, receipts=receipts)
@@ -234,7 +296,7 @@ class Progress(Struct, frozen=True):
             status = final_status(each.status for each in self.receipts.values())
         if status is None and self.status is None:
             status = NotificationStatus.PENDING  # from now on it is stored
-        if status is None:
+        if status is None or status is self.status:
             return self, ()
         reason = self.withdrawn if status is NotificationStatus.CANCELLED else None
         move = NotificationMoved(self.app, self.id, self.user_id, self.status, status, now, reason)
@@ -252,10 +314,11 @@ class Progress(Struct, frozen=True):
         gone_since: Instant | None = None,
         token_hash: bytes | None = None,
         is_use: bool = False,
+        before: DeliveryStatus = _PENDING,
     ) -> DeliveryMoved:
         """The journal's word for a target; an intent was never more than pending."""
         named = (self.app, self.id, self.user_id, after.n, after.device_id, after.attempt)
-        came = (_PENDING, after.status, at, after.code, after.reason)
+        came = (before, after.status, at, after.code, after.reason)
         return DeliveryMoved(*named, *came, gone_since, token_hash, is_use)
 
 

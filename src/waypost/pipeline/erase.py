@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from waypost.domain.amendment import Withdraw
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure, Erasures
@@ -32,7 +33,7 @@ async def erase(erasures: Erasures, devices: Devices, work: Work, erasure: Erasu
     await devices.erase(erasure.app, erasure.user_id, erasure.asked_at)
     await erasures.strike(erasure)
     if unfinished := await erasures.unfinished(erasure, PAGE):
-        await work.withdraw(erasure.app, unfinished, WHY, now)
+        await work.amend([Withdraw(erasure.app, each, WHY) for each in unfinished], now)
     blanked = 0
     while page := await erasures.blank(erasure, PAGE):
         blanked += page

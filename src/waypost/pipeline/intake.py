@@ -8,11 +8,11 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
+from waypost.domain.amendment import Confirmation, Withdraw, Withdrawal
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Lane, lane_of
-from waypost.domain.progress import Withdrawal
 from waypost.domain.scope import Scope
 from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission, draft
 from waypost.domain.time import SECOND_MS, Instant, later
@@ -99,8 +99,10 @@ class Intake(Struct, frozen=True):
 
     async def cancel(self, caller: Caller, notification_id: NotificationId) -> Withdrawal:
         """Withdraw what has not been handed over of one notification."""
-        (withdrawal,) = await self.work.withdraw(caller.app, [notification_id], "cancelled", self.clock.now())
-        return withdrawal
+        order = Withdraw(caller.app, notification_id, "cancelled")
+        (answer,) = await self.work.amend([order], self.clock.now())
+        assert not isinstance(answer, Confirmation), "a withdrawal is answered as one"
+        return answer
 
     def _refuse_if_full(self, app: AppId, lanes: Collection[Lane]) -> None:
         backlog = self.backlog()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.amendment import Supersede
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
@@ -47,6 +48,10 @@ class Ledger(Protocol):
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> Mapping[NotificationId, Notification]:
         """Those of *ids* that the app has, that are not final, and whose truth is the log."""
+        ...
+
+    async def older(self, order: Supersede) -> Sequence[NotificationId]:
+        """The notifications that a supersession is about: of a collapse key, the open ones that are recorded."""
         ...
 
     async def close_intents(self, n: int) -> int:

@@ -7,14 +7,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.dedup import Claim
-from waypost.domain.delivery import OpenTarget, Target
+from waypost.domain.delivery import OpenTarget, Receipt, Target
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.progress import Progress, Stale, Step, Withdrawal
+from waypost.domain.progress import Progress, Stale, Step
 from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -88,7 +89,9 @@ class WorkItem(Struct, frozen=True):
     """None is fresh work: nothing about its targets is stored yet."""
     devices: tuple[Device, ...] | None = None
     """Read already, of a bulk job's recipient: nothing about the notification itself is stored yet, and its one
-    settle gives every target an outcome."""
+    settle gives an outcome to every target but those that wait."""
+    siblings: tuple[Receipt, ...] = ()
+    """How the other targets stood when these were released: none of fresh work, nor of what was given back at once."""
 
 
 class Lease(Struct, frozen=True):
@@ -153,7 +156,8 @@ class Leases(Protocol):
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """Write receipts, due times, acknowledgement, counters and the journal row: all of it or nothing.
 
-        The first settle of a fresh item stores its whole target list. Changes compare-and-set by (notification,
+        The first settle of a fresh item stores its whole target list; a target that waits is nobody's until it is due,
+        and waits for its sibling from the settle on that settles that one. Changes compare-and-set by (notification,
         target, attempt); what loses is returned, dropped and counted. The settle that closes the last open target
         writes the notification's final status, once. A withdrawn notification's ``Again`` and ``Parked`` become
         cancelled. Settling part of an item keeps the rest of it under the lease.
@@ -178,7 +182,7 @@ class Work(Leases, Protocol):
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """Make at most *n* due entries leasable and say how many became so; never early, a crash repeats.
 
-        Due are scheduled notifications, retries, parked deliveries whose time is over, and intents past their
+        Due are scheduled notifications, retries, parked deliveries and waits whose time is over, and intents past their
         deadline (these are closed as ``unknown`` on the spot). *lifted* maps a condition to how many of the
         deliveries parked under it may come back as well, those that expire first before the others. Where there is
         more than *n*, apps take turns, and so do conditions.
@@ -189,10 +193,15 @@ class Work(Leases, Protocol):
         """Name every condition under which something open is parked, whoever owns its shard."""
         ...
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
-        """Take back what is not yet leased, atomically against ``lease``; one answer per id, in order.
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
+        """Change what was accepted, each atomically against ``lease``; one answer per item, in order.
 
-        Waiting retries and parked deliveries are cancelled; what is leased ends with its present attempt.
+        ``Withdraw`` takes back what is not yet leased: waiting retries and parked deliveries are cancelled; what is
+        leased ends with its present attempt. ``Supersede`` is the same, with what replaces it as the reason; a collapse
+        key stands for all older notifications of the user that carry it.
+        ``Confirm`` moves a settled target upwards (``unknown``, ``sent``, ``delivered``, ``opened``) with its journal
+        row and counters, also after its notification is final; what waits for that and is not leased is cancelled.
+        Late, repeated and foreign ones change nothing. All answers are durable.
         """
         ...
 

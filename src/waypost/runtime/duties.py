@@ -9,6 +9,7 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.amendment import Withdraw
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
@@ -131,7 +132,7 @@ class Duties:
         now = self._crew.clock.now()
         for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
             try:
-                await self._chores.work.withdraw(app, [notification_id], "cancelled", now)
+                await self._chores.work.amend([Withdraw(app, notification_id, "cancelled")], now)
             except Unavailable:
                 continue  # its shard moves, or the store says so itself: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others

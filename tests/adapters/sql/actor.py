@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from tests.adapters.sql.conftest import WallClock, settings_of
+from tests.amending import withdraw
 from tests.contract.bench import intent, notification, sent, targets
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.store import Store, open_store
 from waypost.adapters.sql.write_lock import WriteLock
+from waypost.domain.amendment import Withdrawn
 from waypost.domain.ids import next_ids
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.progress import Withdrawn
 from waypost.domain.time import Instant
 from waypost.ports.work import Accepted, Arrival, Settled
 from waypost.telemetry.sink import Silent
@@ -86,7 +87,7 @@ async def _withdraw(store: Store) -> list[str]:
     """Accept one and take it back."""
     made = notification(WallClock().now())
     await store.work.accept([Arrival(made)])
-    assert await store.work.withdraw(made.app, [made.id], "cancelled", made.created_at) == [Withdrawn(0)]
+    assert await withdraw(store.work, made.app, [made.id], "cancelled", made.created_at) == [Withdrawn(0)]
     return [made.id.hex()]
 
 

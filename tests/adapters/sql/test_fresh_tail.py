@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.amending import withdraw
 from tests.contract.bench import APP, OTHER_APP, notification, sent, targets
 from waypost.adapters.sql import lease
 from waypost.adapters.sql.connection import SqliteConnection, connect
@@ -100,7 +101,7 @@ async def test_what_has_ended_is_open_no_more(tmp_path: Path, open_at: OpenStore
         return await store.database.read(lambda connection: lease.open_in(connection, Lane.NORMAL))
 
     assert await are_open() == 3
-    await store.work.withdraw(APP, [made[2].id], "cancelled", now)
+    await withdraw(store.work, APP, [made[2].id], "cancelled", now)
     assert await are_open() == 2
     leased = await store.work.lease(Lane.NORMAL, 10, Instant(0))
     await store.work.settle(leased, [Settled(made[0], (sent(0, now),), targets(1)), Settled(made[1], (), targets(1))])

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
+from tests.amending import withdraw
 from tests.contract.bench import notification
 from waypost.adapters.sql import audit, backlog, bulk_views, cases, lease, pages, reading, release, views, work
 from waypost.adapters.sql.connection import SqliteConnection, connect
 from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engine import Connection
+from waypost.domain.amendment import TooLate
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
-from waypost.domain.progress import TooLate
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.ports.work import Arrival
 
@@ -131,7 +132,7 @@ async def test_what_is_read_on_the_event_loop_searches_an_index(
         await store.work.release(later(now, MINUTE_MS), 100, {"breaker:demo/apns": 1})
         await store.work.lease(lane, 100, later(now, MINUTE_MS))
         assert await store.work.depth(lane) == (2 if lane is made.lane else 0)
-    assert await store.work.withdraw(made.app, [made.id], "cancelled", now) == [TooLate(0)]
+    assert await withdraw(store.work, made.app, [made.id], "cancelled", now) == [TooLate(0)]
     store.database.loop_reader.set_trace_callback(None)
     plans = {sql: await store.database.read(partial(_steps, sql)) for sql in on_loop}
     whole = {sql: steps for sql, steps in plans.items() if any(step.startswith("SCAN") for step in steps)}

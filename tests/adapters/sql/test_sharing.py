@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.amending import withdraw
 from tests.contract.bench import notification
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.write_lock import WriteLock
+from waypost.domain.amendment import Withdrawn
 from waypost.domain.ids import SHARDS, shard_of
 from waypost.domain.notification import Lane
-from waypost.domain.progress import Withdrawn
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import Arrival, Settled
 from waypost.runtime.board import Board, WorkerState
@@ -48,7 +49,7 @@ async def test_a_shard_is_not_handed_over_while_a_withdrawal_in_it_is_written(
     await store.work.accept([Arrival(made)])
     somebody_else = WriteLock(run_dir_of_store(store.database.settings))
     with somebody_else.hold(1.0):
-        withdrawing = asyncio.create_task(store.work.withdraw(made.app, [made.id], "cancelled", WallClock().now()))
+        withdrawing = asyncio.create_task(withdraw(store.work, made.app, [made.id], "cancelled", WallClock().now()))
         await asyncio.sleep(0)
         ownership.offer(SHARDS)
         assert await ownership.hand_over() == SHARDS - 1
@@ -89,7 +90,7 @@ async def test_a_shard_that_was_lent_for_a_withdrawal_is_free_again(tmp_path: Pa
     await deciding.shards.release(list(deciding.shards.owned))
     made = notification(WallClock().now())
     await deciding.work.accept([Arrival(made)])
-    assert await deciding.work.withdraw(made.app, [made.id], "cancelled", WallClock().now()) == [Withdrawn(0)]
+    assert await withdraw(deciding.work, made.app, [made.id], "cancelled", WallClock().now()) == [Withdrawn(0)]
     assert len(await starting.shards.acquire()) == SHARDS
 
 

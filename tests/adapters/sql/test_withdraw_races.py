@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
+from tests.amending import withdraw
 from tests.contract.bench import again, notification, targets
 from waypost.adapters.sql.place import run_dir_of_store
 from waypost.adapters.sql.write_lock import WriteLock
+from waypost.domain.amendment import TooLate
 from waypost.domain.notification import Lane
-from waypost.domain.progress import TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.work import Arrival, Settled
@@ -34,7 +35,7 @@ async def test_a_retry_that_was_written_a_moment_before_is_cancelled_at_once(
         outcome = Settled(made, (again(0, now, wait_ms=HOUR_MS),), targets(1))
         settling = asyncio.create_task(store.work.settle(lease, [outcome]))
         await asyncio.sleep(0)
-        withdrawing = asyncio.create_task(store.work.withdraw(made.app, [made.id], "cancelled", now))
+        withdrawing = asyncio.create_task(withdraw(store.work, made.app, [made.id], "cancelled", now))
         await asyncio.sleep(0)
     somebody_else.close()
     assert await settling == []

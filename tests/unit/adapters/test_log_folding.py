@@ -6,13 +6,14 @@ from tests.contract.bench import again, intent, notification, parked, sent, targ
 from tests.contract.clock import START
 from waypost.adapters.kafka.folding import Folded, cancelled, fold, receipts_of, rest_of
 from waypost.adapters.kafka.messages import Task
-from waypost.domain.delivery import OpenTarget
+from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel, Guarantee
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Cancelled, Change, Unstarted
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, later
+from waypost.domain.waits import WaitsFor
 from waypost.ports.work import Settled
 
 MADE = notification(START)
@@ -39,6 +40,13 @@ def test_what_is_still_under_way_is_named_by_what_replaces_the_task() -> None:
     rest = rest_of(MADE, result.receipts)
     assert rest is not None and rest.due_at is None
     assert [target.n for target in rest.targets or ()] == [0, 2]
+
+
+def test_what_waits_is_left_to_the_store() -> None:
+    listed = (*targets(1), Target(1, DeviceId("+49"), Channel("sms"), waits=WaitsFor(0, 30)))
+    result = fold(None, Settled(MADE, (sent(0, START),), listed), None, START)
+    assert (result.receipts, result.waiting) == ({}, ())
+    assert result.decided is not None and result.decided.settled.targets == listed
 
 
 def test_retries_wait_together_by_their_time() -> None:

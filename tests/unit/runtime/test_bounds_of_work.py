@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.amending import withdraw
 from tests.unit.runtime.bench import APP, LaneBench, until
 from tests.unit.runtime.test_worker import at_work
 from waypost.domain.backlog import Full
@@ -62,5 +63,5 @@ async def test_a_lane_with_as_much_as_its_backlog_may_hold_is_full_until_there_i
         last = await bench.accept("ann")
         await until(lambda: worker.backlog.full(Lane.NORMAL, OTHER) is Full.LANE)
         assert worker.backlog.full(Lane.HIGH, OTHER) is None
-        await bench.work.withdraw(APP, [last], "cancelled", bench.clock.now())
+        await withdraw(bench.work, APP, [last], "cancelled", bench.clock.now())
         await until(lambda: worker.backlog.full(Lane.NORMAL, OTHER) is None)

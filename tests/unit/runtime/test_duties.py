@@ -18,9 +18,9 @@ from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
 from waypost.adapters.memory.work import MemoryWork
+from waypost.domain.amendment import Amended, Amendment, NotOpen, Withdraw
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
-from waypost.domain.progress import NotOpen, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.erasure import Erasure
 from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
@@ -126,10 +126,12 @@ async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(
     class Withdraws(MemoryWork):
         """Cannot withdraw some."""
 
-        async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
-            asked.extend(ids)
-            if ids[0] in faults:
-                raise faults[ids[0]]
+        async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
+            (order,) = amendments
+            assert isinstance(order, Withdraw)
+            asked.append(order.id)
+            if order.id in faults:
+                raise faults[order.id]
             return [NotOpen(None)]
 
     parts = {"bulk": Leftovers(bench.store), "work": Withdraws(bench.store, bench.clock)}

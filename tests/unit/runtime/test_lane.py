@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.adapters.memory.work import MemoryWork
@@ -141,7 +142,7 @@ async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: Lan
         fresh = await bench.accept("bob")
         await bench.settled(loop)
         assert (await bench.story(fresh)).receipts == ()
-        await bench.work.withdraw(APP, [opened], "cancelled", bench.clock.now())
+        await withdraw(bench.work, APP, [opened], "cancelled", bench.clock.now())
         bench.apns.answer = lambda delivery: Taken("id")
         bench.clock.advance(6_000)
         bench.made.gates.tick(bench.clock.monotonic())

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.device import Registration
-from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.notification import Channel, Lane
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
@@ -59,9 +60,9 @@ class Apart:
         """See Work."""
         return await self.inner.conditions()
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work."""
-        return await self.inner.withdraw(app, ids, why, now)
+        return await self.inner.amend(amendments, now)
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""

@@ -25,7 +25,7 @@ class Folded(Struct, frozen=True):
     """The outcome of one settlement."""
 
     receipts: Receipts | None
-    """What is still under way; None: it was not routed, and is not over."""
+    """What is still under way; None: it was not routed, and is not over. What waits is left to the store."""
     decided: Decided | None
     """For the ledger; None where nothing was decided."""
     waiting: tuple[Task, ...]
@@ -50,7 +50,7 @@ def fold(receipts: Receipts | None, settled: Settled, withdrawn: str | None, now
     step = settled.step_of(progress, now)
     if step.progress.receipts is None:
         return Folded(None, None, (), step.stale)
-    left = {n: each for n, each in step.progress.receipts.items() if each.is_open}
+    left = {n: each for n, each in step.progress.receipts.items() if each.is_open and each.waits is None}
     groups: dict[tuple[Instant, str | None], list[OpenTarget]] = {}
     for change in step.taken:
         after = left.get(change.n)

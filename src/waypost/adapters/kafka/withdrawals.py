@@ -12,6 +12,7 @@ from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, encode
 from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import unavailable
+from waypost.domain.amendment import Withdraw
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
 
@@ -64,9 +65,10 @@ class Withdrawals:
         """Whether a notification of *app* was taken back."""
         return (app, notification_id) in self._why or (None, notification_id) in self._why
 
-    async def take_back(self, app: AppId, ids: Sequence[NotificationId], why: str) -> None:
+    async def take_back(self, orders: Sequence[Withdraw]) -> None:
         """Tell every worker; Unavailable where that is not known to have been written."""
-        await self._producer.produce([Outgoing(self._topic, each, encode(TakenBack(each, why, app))) for each in ids])
+        told = [TakenBack(each.id, each.why, each.app) for each in orders]
+        await self._producer.produce([Outgoing(self._topic, each.id, encode(each)) for each in told])
 
     async def stop(self) -> None:
         """Read no more."""

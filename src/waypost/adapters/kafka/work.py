@@ -21,11 +21,21 @@ from waypost.adapters.kafka.holdings import Holdings
 from waypost.adapters.kafka.scribe import Order, Scribe
 from waypost.adapters.kafka.unrecorded import Unrecorded
 from waypost.adapters.kafka.withdrawals import Withdrawals
+from waypost.domain.amendment import (
+    Amended,
+    Amendment,
+    Confirm,
+    NotOpen,
+    Supersede,
+    TooLate,
+    Withdraw,
+    gathered,
+)
 from waypost.domain.backlog import Waiting
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.progress import Stale, TooLate, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.ledger import Ledger
@@ -163,17 +173,42 @@ class LogWork:
         except Unavailable:
             return on_desk
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
-        """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made."""
-        ours = set(await self._ledger.of_log(app, ids))
-        rest = [each for each in ids if each not in ours]
-        answers = dict(zip(rest, await self._stored.withdraw(app, rest, why, now), strict=True)) if rest else {}
-        unknown = {each for each in rest if _is_unknown(answers[each])}
-        ours |= {each for each in unknown if (made := self._accepting.recent.get(each)) and made.app == app}
-        ours |= await self._unrecorded.among(unknown - ours)
-        ours |= set(await self._ledger.of_log(app, list(unknown - ours)))  # recorded since they were asked for first
-        await self._withdrawn.take_back(app, [each for each in ids if each in ours], why)
-        return [TooLate(0) if each in ours else answers[each] for each in ids]
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
+        """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made.
+
+        Confirmations count once the target's settlement is recorded, and so do waits: both are the store's.
+        """
+        parts = [await self._spread(each) for each in amendments]
+        wanted = [each for part in parts for each in part]
+        ours = await self._of_log([each for each in wanted if isinstance(each, Withdraw)])
+        stored = await self._stored.amend(wanted, now) if wanted else []
+        unknown = {n: each for n, each in enumerate(wanted) if _is_unknown(stored[n]) and isinstance(each, Withdraw)}
+        ours |= await self._unknown_to_store(list(unknown.values()))
+        of_log = [each for each in wanted if isinstance(each, Withdraw) and each.id in ours]
+        await self._withdrawn.take_back(of_log)
+        answers = (
+            TooLate(0) if isinstance(each, Withdraw) and each.id in ours else stored[n] for n, each in enumerate(wanted)
+        )
+        return gathered(parts, answers)
+
+    async def _spread(self, amendment: Amendment) -> list[Withdraw | Confirm]:
+        if isinstance(amendment, Supersede):
+            return [amendment.withdraws(each) for each in await self._ledger.older(amendment)]
+        return [amendment]
+
+    async def _of_log(self, orders: Sequence[Withdraw]) -> set[NotificationId]:
+        """Those whose truth is the log, as far as they are recorded."""
+        by_app: dict[AppId, list[NotificationId]] = {}
+        for each in orders:
+            by_app.setdefault(each.app, []).append(each.id)
+        return {one for app, ids in by_app.items() for one in await self._ledger.of_log(app, ids)}
+
+    async def _unknown_to_store(self, orders: Sequence[Withdraw]) -> set[NotificationId]:
+        """Those that the log has and the store did not know, or does by now."""
+        recent = self._accepting.recent
+        ours = {each.id for each in orders if (made := recent.get(each.id)) and made.app == each.app}
+        ours |= await self._unrecorded.among({each.id for each in orders} - ours)
+        return ours | await self._of_log([each for each in orders if each.id not in ours])
 
     async def depth(self, lane: Lane) -> int:
         """See Work; counts what this process holds, and what its partitions have beyond that."""
@@ -255,5 +290,5 @@ def _of(waiting: WaitingTask) -> tuple[AppId, NotificationId]:
     return waiting.task.notification.app, waiting.task.notification.id
 
 
-def _is_unknown(answer: Withdrawal) -> bool:
-    return getattr(answer, "status", "") is None
+def _is_unknown(answer: Amended) -> bool:
+    return answer == NotOpen(None)

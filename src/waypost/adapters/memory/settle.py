@@ -52,7 +52,7 @@ def _hold_targets(store: MemoryStore, whole: Part, step: Step) -> None:
     """Let who held the notification hold each of its targets that is to be sent."""
     hold = store.holds.pop(whole, None)
     for n, receipt in (step.progress.receipts or {}).items():
-        if hold is not None and receipt.status is not DeliveryStatus.SUPPRESSED:
+        if hold is not None and receipt.waits is None and receipt.status is not DeliveryStatus.SUPPRESSED:
             store.holds[Part(whole.notification_id, n)] = hold
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from waypost.adapters.memory.store import MemoryStore, Part, Row
+from waypost.domain.amendment import Held, Withdrawal
 from waypost.domain.moves import Moved
-from waypost.domain.progress import Held, Step, Withdrawal
+from waypost.domain.progress import Step
 from waypost.domain.settlement import Change, Intent, Unstarted, Unsure
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -27,11 +28,21 @@ def take(store: MemoryStore, row: Row, step: Step, now: Instant) -> list[Moved]:
 
 def withdraw(store: MemoryStore, row: Row, why: str | None, now: Instant) -> tuple[Withdrawal, list[Moved]]:
     """Take back what no lease holds; *why* None ends what came back of what was withdrawn before."""
-    held = {part.n for part in store.held_parts(row, now)}
-    step, answer = row.progress.withdraw(why, Held(None in held, frozenset(n for n in held if n is not None)), now)
-    for change in step.taken:
-        store.ready.pop(Part(row.notification.id, change.n), None)
+    step, answer = row.progress.withdraw(why, held_of(store, row, now), now)
+    forget_ready(store, step)
     return answer, take(store, row, step, now)
+
+
+def held_of(store: MemoryStore, row: Row, now: Instant) -> Held:
+    """What of it leases hold."""
+    held = {part.n for part in store.held_parts(row, now)}
+    return Held(None in held, frozenset(n for n in held if n is not None))
+
+
+def forget_ready(store: MemoryStore, step: Step) -> None:
+    """Lease no target that *step* has ended."""
+    for change in step.taken:
+        store.ready.pop(Part(step.progress.id, change.n), None)
 
 
 def let_go(store: MemoryStore, token: int, step: Step) -> None:

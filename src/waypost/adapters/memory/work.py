@@ -6,16 +6,18 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from waypost.adapters.memory.accept import accept
+from waypost.adapters.memory.amend import amend
 from waypost.adapters.memory.bulk import waiting
 from waypost.adapters.memory.settle import settle
 from waypost.adapters.memory.steps import close_intents, withdraw
 from waypost.adapters.memory.store import LEASABLE, Hold, MemoryStore, Part, Row
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.moves import Moved
 from waypost.domain.notification import Lane
-from waypost.domain.progress import NotOpen, Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.domain.turns import in_turns, turn_after
@@ -54,7 +56,7 @@ class MemoryWork:
                 del queues[app]
             self._store.last_app[lane] = app
             self._hold(parts, Hold(token, until))
-            items.append(WorkItem(row.notification, _open_targets(row, parts)))
+            items.append(_item(row, parts))
         if lane is Lane.BULK:
             items += self._recipients(n - len(items), Hold(token, until))
         return Lease(token, lane, tuple(items))
@@ -122,18 +124,10 @@ class MemoryWork:
         receipts = (receipt for row in self._store.open.values() for receipt in row.receipts.values())
         return frozenset(receipt.parked for receipt in receipts if receipt.parked is not None)
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work."""
-        answers: list[Withdrawal] = []
         moves: list[Moved] = []
-        for notification_id in ids:
-            row = self._store.rows.get(notification_id)
-            if row is None or row.notification.app != app:
-                answers.append(NotOpen(None))
-            else:
-                answer, made = withdraw(self._store, row, why, now)
-                answers.append(answer)
-                moves += made
+        answers = [amend(self._store, each, now, moves) for each in amendments]
         self._store.record(moves)
         return answers
 
@@ -204,11 +198,13 @@ def _whose_turn(queues: Mapping[AppId, object], last: AppId | None) -> AppId:
     return min(queues, key=turn_after(last or ""))
 
 
-def _open_targets(row: Row, parts: list[Part]) -> tuple[OpenTarget, ...] | None:
-    receipts = [row.receipts[part.n] for part in parts if part.n is not None]
-    if not receipts:
-        return None
-    return tuple(_open_target(receipt) for receipt in sorted(receipts, key=lambda receipt: receipt.n))
+def _item(row: Row, parts: list[Part]) -> WorkItem:
+    numbers = {part.n for part in parts if part.n is not None}
+    if not numbers:
+        return WorkItem(row.notification, None)
+    receipts = [row.receipts[n] for n in sorted(row.receipts)]
+    targets = tuple(_open_target(each) for each in receipts if each.n in numbers)
+    return WorkItem(row.notification, targets, siblings=tuple(each for each in receipts if each.n not in numbers))
 
 
 def _open_target(receipt: Receipt) -> OpenTarget:

@@ -3,13 +3,13 @@
     notification  UPDATE by seq: due_at NULL when routed; status, reason, finished_at with the last open target
     receipt       INSERT of a whole list at its first write, REPLACE of the rows that changed afterwards
 
-Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more. What a
-change means is decided by domain/progress.
+Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more but by a
+confirmation, under the lock of their row, whoever owns its shard. What a change means is decided by domain/progress.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -39,14 +39,19 @@ _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
+_RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
 _LANES = {word.value: word for word in Lane}
+_PENDING = NotificationStatus.PENDING.value
+"""Stored statuses are this and the final ones."""
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class Case:
     """One notification in a transaction: its progress, and what of it is to be written."""
 
-    __slots__ = ("changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "seq", "shard")
+    __slots__ = (
+        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
+    )  # fmt: skip
 
     def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
         self.progress = progress
@@ -62,6 +67,8 @@ class Case:
         self.moved = False
         """The row itself must be written."""
         self.finished = False
+        self.restated = False
+        """Its final status became another one."""
 
     @property
     def id(self) -> NotificationId:
@@ -82,6 +89,8 @@ class Case:
             self._count(transaction, before.status, after.status)
             if step.finished:
                 self.finished = self.moved = True
+            elif before.is_final and not self.finished:
+                self.restated = True
 
     def mark_withdrawn(self, why: str) -> None:
         """Let no further attempt be made of what is still open."""
@@ -107,14 +116,25 @@ class Case:
 class Cases:
     """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
 
-    def __init__(self, transaction: Transaction, ids: Iterable[NotificationId], *, by_shard: bool = True) -> None:
-        """Not *by_shard*: whoever changes them knows otherwise that they are this process's."""
+    def __init__(
+        self,
+        transaction: Transaction,
+        ids: Iterable[NotificationId],
+        *,
+        by_shard: bool = True,
+        to_confirm: Collection[NotificationId] = (),
+    ) -> None:
+        """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
+
+        Of those *to_confirm* the receipts are read also where they are final.
+        """
         self._transaction = transaction
         connection = transaction.connection
         rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
         owned = transaction.owned if by_shard else None
-        of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS]
-        receipts: dict[NotificationId, dict[int, Receipt]] = {row[1]: {} for row in of_this if _is_routed(row)}
+        of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS or row[6] != _PENDING]
+        routed = [row[1] for row in of_this if row[7] is None and (row[6] == _PENDING or row[1] in to_confirm)]
+        receipts: dict[NotificationId, dict[int, Receipt]] = {one: {} for one in routed}
         for row in select_in(connection, _RECEIPTS, list(receipts)):
             receipt = receipt_of(row)
             receipts[receipt.notification_id][receipt.n] = receipt
@@ -128,6 +148,7 @@ class Cases:
         """Write everything that changed."""
         routed: list[Row] = []
         finished: list[Row] = []
+        restated: list[Row] = []
         connection = self._transaction.connection
         key = connection.dialect.row_key
         for case in self._cases.values():
@@ -136,31 +157,32 @@ class Cases:
                 reason = progress.withdrawn if progress.status is NotificationStatus.CANCELLED else None
                 row = (progress.withdrawn, progress.status, reason, self._transaction.now, getattr(case, key))
                 finished.append(row)
+            elif case.restated:
+                restated.append((progress.status, getattr(case, key)))
             elif case.moved:
                 routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())
-        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
+        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished), (_RESTATED, restated)):
             if rows:
                 connection.executemany(sql.format(key=key), rows)
 
 
 def write_receipts(connection: Connection, cases: Iterable[Case]) -> None:
-    """Write every receipt of *cases* that is new or changed."""
+    """Write every receipt of *cases* that is new or changed; one that waits is leased from here, also of the log's."""
     new: list[Row] = []
     changed: list[Row] = []
     for case in cases:
         app, receipts = case.progress.app, case.progress.receipts or {}
         if case.is_new_list:
-            new += [receipt_row(receipt, app, case.shard, case.lane) for receipt in receipts.values()]
+            new += [receipt_row(receipt, app, _shard(case, receipt), case.lane) for receipt in receipts.values()]
         else:
-            changed += [receipt_row(receipts[n], app, case.shard, case.lane) for n in case.changed]
+            changed += [receipt_row(receipts[n], app, _shard(case, receipts[n]), case.lane) for n in case.changed]
     for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
         connection.insert_all(sql, RECEIPT_VALUES, rows)
 
 
-def _is_routed(row: Row) -> bool:
-    """Whether a row that _FIND found has receipts, and open ones."""
-    return row[7] is None and row[6] == "pending"  # stored statuses are this and the final ones
+def _shard(case: Case, receipt: Receipt) -> int:
+    return case.shard if receipt.waits is None else case.shard % SHARDS
 
 
 def _case_of(row: Row, receipts: dict[int, Receipt] | None) -> Case:

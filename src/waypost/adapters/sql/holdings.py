@@ -10,10 +10,10 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from waypost.domain.amendment import Held
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.ids import AppId, NotificationId, shard_of
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.progress import Held
 from waypost.domain.settlement import Intent, Unstarted
 from waypost.ports.work import Settled, WorkItem
 
@@ -56,7 +56,7 @@ class Holdings:
 
     @contextmanager
     def watching(self) -> Iterator[set[NotificationId]]:
-        """Tell, while a read is under way, what it is too old for: let go of, or with a withdrawal begun or ended."""
+        """Tell, while a read is under way, what it is too old for: let go of, or with an amendment begun or ended."""
         self._touched = set()
         try:
             yield self._touched
@@ -134,7 +134,7 @@ class Holdings:
             left: WorkItem | None = item if None in ready else None
         else:
             targets = tuple(target for target in item.open_targets if target.n in ready)
-            left = WorkItem(item.notification, targets) if targets else None
+            left = WorkItem(item.notification, targets, siblings=item.siblings) if targets else None
         ready.difference_update(_parts(item))
         if not ready:
             self._ready.pop(notification_id, None)
@@ -208,11 +208,16 @@ class Holdings:
 
     # Withdrawals
 
-    def block(self, notification_id: NotificationId) -> None:
-        """Keep it from being leased while its withdrawal is written; what was released of it is forgotten."""
+    def block(self, notification_id: NotificationId) -> bool:
+        """Keep it from being leased while its amendment is written; what was released of it is forgotten.
+
+        True where that was the whole of it, which no release finds again.
+        """
+        was_ready_whole = None in self._ready.get(notification_id, ())
         self._blocked[notification_id] += 1
         self._touch(notification_id)
         self.forget_ready(notification_id)
+        return was_ready_whole
 
     def forget_ready(self, notification_id: NotificationId) -> None:
         """What was released of it is not leased."""
@@ -222,7 +227,7 @@ class Holdings:
                 fresh.discard(notification_id)
 
     def unblock(self, notification_id: NotificationId) -> None:
-        """Its withdrawal is written, or failed; a read that began before that may still show it as it was."""
+        """Its amendment is written, or failed; a read that began before that may still show it as it was."""
         self._touch(notification_id)
         self._blocked[notification_id] -= 1
         if not self._blocked[notification_id]:
@@ -248,7 +253,7 @@ def _hold_targets(held: _Held, token: int, settled: Settled) -> None:
     """The first write stored the list: who held the whole holds each target that can be sent to."""
     held.whole = None
     for target in settled.targets or ():
-        if target.channel is not None and target.suppressed is None:
+        if target.channel is not None and target.suppressed is None and target.waits is None:
             held.targets[target.n] = _HeldTarget(token, OpenTarget(target.n, target.device_id, target.channel, 0))
 
 

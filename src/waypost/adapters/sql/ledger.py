@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from waypost.adapters.sql.accept import Arrivals
+from waypost.adapters.sql.amend import older
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.dedup import Slices, replace
@@ -18,6 +19,7 @@ from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_o
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.amendment import Supersede
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
@@ -63,6 +65,10 @@ class SqlLedger:
 
         found = map(notification_of, await self._database.read(query))
         return {each.id: each for each in found if each.app == app}
+
+    async def older(self, order: Supersede) -> Sequence[NotificationId]:
+        """See Ledger."""
+        return await self._database.read(lambda connection: older(connection, order))
 
     async def close_intents(self, n: int) -> int:
         """See Ledger; some seconds after their deadline."""

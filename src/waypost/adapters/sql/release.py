@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from waypost.adapters.sql.amend import TakeBack
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
 from waypost.adapters.sql.rows import (
@@ -29,7 +30,6 @@ from waypost.adapters.sql.rows import (
     receipt_of,
     select_in,
 )
-from waypost.adapters.sql.withdraw import TakeBack
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -242,8 +242,7 @@ def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]
     receipts: dict[NotificationId, list[Receipt]] = {}
     routed = [one for one, parts in found.items() if parts != {None}]
     for row in select_in(connection, _RECEIPTS, routed):
-        if row[1] in found[row[0]]:
-            receipts.setdefault(row[0], []).append(receipt_of(row))
+        receipts.setdefault(row[0], []).append(receipt_of(row))
     items: dict[NotificationId, WorkItem] = {}
     for row in select_in(connection, _NOTIFICATIONS, list(found)):
         notification = notification_of(row)
@@ -251,13 +250,15 @@ def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]
             due.withdrawn.append(TakeBack(notification.app, notification.id, row[NOTIFICATION_WIDTH]))
         if row[NOTIFICATION_WIDTH] is None and None in found[notification.id]:
             items[notification.id] = WorkItem(notification, None)
-        of_this = sorted(receipts.get(notification.id, ()), key=lambda receipt: receipt.n)
+        all_of_it = sorted(receipts.get(notification.id, ()), key=lambda receipt: receipt.n)
+        of_this = [each for each in all_of_it if each.n in found[notification.id]]
         over = tuple(_unsure(receipt) for receipt in of_this if receipt.is_intent)
         if over:
             due.intents.append(Settled(notification, over))
         waiting = tuple(_open_target(receipt) for receipt in of_this if not receipt.is_intent)
         if waiting and row[NOTIFICATION_WIDTH] is None:
-            items[notification.id] = WorkItem(notification, waiting)
+            siblings = tuple(each for each in all_of_it if each.n not in found[notification.id])
+            items[notification.id] = WorkItem(notification, waiting, siblings=siblings)
     due.items = [items[one] for one in found if one in items]
     due.entries = _entries(due.items)
     return due

@@ -13,6 +13,7 @@ from waypost.domain.ids import DeviceId, shard_of
 from waypost.domain.notification import UNREADABLE, Content, Guarantee, Kind, Lane, Notification, Urgency
 from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus
+from waypost.domain.waits import Wait
 
 NOTIFICATION = (
     "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
@@ -25,10 +26,10 @@ WITH_CONTENT = "notification LEFT JOIN content ON content.seq = coalesce(notific
 
 RECEIPT = (
     "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked, provider_id, code,"
-    " failure_class, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts"
+    " failure_class, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, waits"
 )
 """The columns that ``receipt_of`` reads and, followed by app, shard and lane, ``receipt_row`` writes."""
-RECEIPT_WIDTH = 20
+RECEIPT_WIDTH = 21
 
 RECEIPT_VALUES = f"({','.join('?' * (RECEIPT_WIDTH + 3))})"
 INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES "  # noqa: S608 - columns
@@ -44,6 +45,7 @@ _DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
 _encode = msgspec.msgpack.Encoder().encode
 _content = msgspec.msgpack.Decoder(Content).decode
 _attempts = msgspec.msgpack.Decoder(tuple[Attempt, ...]).decode
+_wait = msgspec.msgpack.Decoder(Wait).decode
 _device_ids = msgspec.json.Decoder(tuple[DeviceId, ...]).decode
 _variables = msgspec.msgpack.Decoder(dict[str, str]).decode
 _NO_CONTENT = Content()
@@ -132,6 +134,7 @@ def receipt_of(row: Row) -> Receipt:
         row[17],
         row[18],
         () if row[19] is None else _attempts(row[19]),
+        None if row[20] is None else _wait(row[20]),
     )
 
 
@@ -158,6 +161,7 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
         receipt.sent_at,
         receipt.resolved_at,
         _encode(receipt.attempts) if receipt.attempts else None,
+        None if receipt.waits is None else _encode(receipt.waits),
         app,
         shard,
         lane,

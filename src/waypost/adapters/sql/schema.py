@@ -69,7 +69,9 @@ receipt = Table(
     Column("attempt", Integer, nullable=False),
     Column("retries", Integer, nullable=False),
     Column("throttles", Integer, nullable=False),
-    Column("due_at", Integer),  # set while open; an ``unknown`` with a due time is an intent
+    Column(
+        "due_at", Integer
+    ),  # set while open, unless its sibling is not settled yet; an ``unknown`` with a due time is an intent
     Column("parked", Text),
     Column("provider_id", Text),
     Column("code", Text),
@@ -82,6 +84,7 @@ receipt = Table(
     Column("resolved_at", Integer),
     Column("attempts", BLOB),  # msgpack of tuple[domain.delivery.Attempt, ...]; NULL: none
     Column("lane", Text),  # its notification's; NULL where the first attempt ended it
+    Column("waits", BLOB),  # msgpack of domain.waits.Wait; NULL: it waits for nothing
     Index("receipt_due", "lane", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_parked", "parked", "due_at", "shard", sqlite_where=text("parked IS NOT NULL")),

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.amend import CLOSE, TakeBack
+from waypost.adapters.sql.amendments import Amendments
 from waypost.adapters.sql.backlog import backlog
 from waypost.adapters.sql.bulk_pieces import Pieces, running_jobs
 from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
@@ -23,12 +25,11 @@ from waypost.adapters.sql.release import Due, Room, Wanted, find_due, parked_und
 from waypost.adapters.sql.settle import INTEND, SETTLE, SettleResult
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.transaction import Transaction
-from waypost.adapters.sql.withdraw import CLOSE, TakeBack
-from waypost.adapters.sql.withdrawal import Withdrawals
+from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
@@ -60,7 +61,7 @@ class SqlWork:
         self._tail = database.engine.tail()
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_slice_h, note)
-        self._withdrawals = Withdrawals(database, shards, peers, self._holdings, self._look_again)
+        self._amendments = Amendments(database, shards, peers, self._holdings, self._look_again)
         self._tokens = itertools.count(_NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
         self._last_due: dict[Lane, AppId] = {}
@@ -127,9 +128,9 @@ class SqlWork:
         """See Work."""
         return await self._database.read(parked_under)
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work."""
-        return await self._withdrawals.withdraw(app, ids, why)
+        return await self._amendments.amend(amendments)
 
     async def depth(self, lane: Lane) -> int:
         """See Work; counts the shards of this process, and from 10,000 up what is open in the lane altogether."""
@@ -169,7 +170,7 @@ class SqlWork:
 
     def busy_shards(self) -> set[int]:
         """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
-        return self._holdings.busy_shards() | self._withdrawals.busy_shards() | self._pieces.busy_shards()
+        return self._holdings.busy_shards() | self._amendments.busy_shards() | self._pieces.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
         """Lease nothing more of *shards*, so that they become free to be handed over."""

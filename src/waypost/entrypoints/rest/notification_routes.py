@@ -10,9 +10,9 @@ from litestar import Response, get, post
 from litestar.params import QueryParameter, RawBody
 from msgspec import Struct
 
+from waypost.domain.amendment import NotOpen, TooLate, Withdrawn
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import UserId, format_id
-from waypost.domain.progress import NotOpen, TooLate, Withdrawn
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word

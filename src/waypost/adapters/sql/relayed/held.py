@@ -20,6 +20,7 @@ from waypost.adapters.sql.relayed.outbox import WHOLE
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.delivery import Target
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
@@ -74,11 +75,15 @@ class Held:
         return [each.seq for each in entries if each.n not in self._parts.get((member, each.notification_id), ())]
 
 
+def _can_be_sent(target: Target) -> bool:
+    return target.channel is not None and target.suppressed is None and target.waits is None
+
+
 def _left(parts: set[int], settled: Settled) -> set[int]:
     """What is under way of *parts*, changed in place."""
     if WHOLE in parts and settled.targets is not None:
         parts.remove(WHOLE)
-        parts.update(each.n for each in settled.targets if each.channel is not None and each.suppressed is None)
+        parts.update(each.n for each in settled.targets if _can_be_sent(each))
     parts.difference_update(change.n for change in settled.changes if not isinstance(change.settlement, Intent))
     if settled.given_back or settled.verdict is not None:
         parts.clear()

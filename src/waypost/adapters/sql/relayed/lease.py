@@ -15,12 +15,12 @@ from typing import cast
 
 from msgspec import Struct
 
+from waypost.adapters.sql.amend import TakeBack, take_back
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.relayed.outbox import WHOLE, end, is_member
 from waypost.adapters.sql.release import Due, load
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.adapters.sql.withdraw import TakeBack, take_back
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant

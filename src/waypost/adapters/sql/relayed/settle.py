@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from waypost.adapters.sql.amend import TakeBack, take_back
 from waypost.adapters.sql.cases import Case, Cases
 from waypost.adapters.sql.relayed.outbox import AT_ONCE, WHOLE, Entry, Outbox, is_member
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.adapters.sql.withdraw import TakeBack, take_back
+from waypost.domain.amendment import Held
 from waypost.domain.ids import NotificationId
-from waypost.domain.progress import Held, Stale
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Intent, Unstarted
 from waypost.domain.time import Instant
 from waypost.ports.work import Settled
@@ -82,6 +83,8 @@ class _Books:
             held.pop(WHOLE).end()
             for n, receipt in progress.receipts.items():
                 change = changes.get(n)
+                if change is None and receipt.waits is not None:
+                    continue  # nobody's until it is due
                 if receipt.is_open and (change is None or isinstance(change.settlement, Intent | Unstarted)):
                     is_back = settled.given_back if change is None else isinstance(change.settlement, Unstarted)
                     self._outbox.add(case.id, n, progress.app, case.lane, None if is_back else member)

@@ -14,22 +14,23 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 
 from waypost.adapters.sql.accept import accept_kind
+from waypost.adapters.sql.amendments import spread
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.lease import open_in
+from waypost.adapters.sql.relayed.amend import AMEND
 from waypost.adapters.sql.relayed.held import Held as HeldParts
 from waypost.adapters.sql.relayed.lease import LEASE, Leased, Part, Wanted, first_open
 from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.relayed.relaying import Relay, said_in
 from waypost.adapters.sql.relayed.release import RELEASE, Timer, is_something_due
 from waypost.adapters.sql.relayed.settle import SETTLE, Report
-from waypost.adapters.sql.relayed.withdraw import WITHDRAW, Recall
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.work import SqlWork
+from waypost.domain.amendment import Amended, Amendment, gathered
 from waypost.domain.backlog import Waiting
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.progress import Stale, Withdrawal
+from waypost.domain.progress import Stale
 from waypost.domain.settlement import Unstarted
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.broker import Broker, Held
@@ -142,10 +143,12 @@ class RelayedWork:
         """See Work."""
         return await self._stored.conditions()
 
-    async def withdraw(self, app: AppId, ids: Sequence[NotificationId], why: str, now: Instant) -> list[Withdrawal]:
+    async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work; whoever is asked decides."""
-        recall = Recall(app, tuple(ids), why)
-        return await asyncio.shield(self._database.commits.submit(WITHDRAW, recall, len(ids)))
+        parts = await spread(self._database, amendments)
+        orders = [each for part in parts for each in part]
+        answers = await asyncio.shield(self._database.commits.submit(AMEND, orders, len(orders))) if orders else []
+        return gathered(parts, answers)
 
     async def depth(self, lane: Lane) -> int:
         """See Work; of the whole store."""

@@ -1,0 +1,25 @@
+"""What a target waits for before it is sent.
+
+Revision ID: 0014
+Revises: 0012
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0014"
+down_revision = "0012"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column; the version before writes and reads rows without it."""
+    op.add_column("receipt", sa.Column("waits", sa.LargeBinary(), nullable=True))
+
+
+def downgrade() -> None:
+    """Not offered."""
+    raise NotImplementedError("restore a backup instead")

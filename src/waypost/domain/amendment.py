@@ -1,0 +1,126 @@
+"""Amendments: what is changed of a notification from outside, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId, UserId, format_id
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import Instant
+
+CONFIRMING = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
+"""What a provider, a device or a user can confirm."""
+
+
+class Withdraw(Struct, frozen=True, tag=True):
+    """Take back what is not yet leased of a notification."""
+
+    app: AppId
+    id: NotificationId
+    why: str
+
+
+class Confirm(Struct, frozen=True, tag=True):
+    """Note that target number *target* was taken, delivered or opened."""
+
+    app: AppId
+    id: NotificationId
+    target: int
+    status: DeliveryStatus
+    at: Instant
+
+
+class Collapse(Struct, frozen=True, tag=True):
+    """All of a user's notifications with one collapse key."""
+
+    user_id: UserId
+    key: str
+
+
+class Supersede(Struct, frozen=True, tag=True):
+    """Take back what is unsent of an older notification, or of all older ones of a collapse key: *by* replaces it."""
+
+    app: AppId
+    of: NotificationId | Collapse
+    by: NotificationId
+
+    def withdraws(self, notification_id: NotificationId) -> Withdraw:
+        """Say it as the withdrawal that it is for one of them."""
+        return Withdraw(self.app, notification_id, f"superseded by {format_id(self.by)}")
+
+
+Amendment = Withdraw | Confirm | Supersede
+
+
+class Withdrawn(Struct, frozen=True, tag=True):
+    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
+
+    cancelled: int
+    handed_over: int = 0
+
+
+class TooLate(Struct, frozen=True, tag=True):
+    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
+
+    handed_over: int
+
+
+class NotOpen(Struct, frozen=True, tag=True):
+    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
+
+    status: NotificationStatus | None
+
+
+Withdrawal = Withdrawn | TooLate | NotOpen
+
+
+class Confirmed(Struct, frozen=True, tag=True):
+    """The target stands at *status* from now on."""
+
+    status: DeliveryStatus
+
+
+class NotConfirmed(Struct, frozen=True, tag=True):
+    """Nothing changed: the target stands at *status* and does not go from there to what was said.
+
+    It stands there or beyond already, it ended otherwise, or its outcome is not known yet (``pending``, or an
+    ``unknown`` that is still open: say it again later). None: this app has no such target, or not yet.
+    """
+
+    status: DeliveryStatus | None
+
+
+Confirmation = Confirmed | NotConfirmed
+Amended = Withdrawal | Confirmation
+
+
+class Held(Struct, frozen=True):
+    """What workers have leased of a notification while it is amended."""
+
+    whole: bool = False
+    targets: frozenset[int] = frozenset()
+
+
+def unknown_to(amendment: Withdraw | Confirm) -> Withdrawal | Confirmation:
+    """Answer for a notification that the app does not have."""
+    return NotConfirmed(None) if isinstance(amendment, Confirm) else NotOpen(None)
+
+
+def together(answers: Sequence[Amended]) -> Amended:
+    """One answer for all that a collapse key stood for; the one answer of anything else."""
+    if len(answers) == 1:
+        return answers[0]
+    counted = [each for each in answers if isinstance(each, TooLate | Withdrawn)]
+    handed_over = sum(each.handed_over for each in counted)
+    if any(isinstance(each, TooLate) for each in counted):
+        return TooLate(handed_over)
+    cancelled = sum(each.cancelled for each in counted if isinstance(each, Withdrawn))
+    return Withdrawn(cancelled, handed_over) if counted else NotOpen(None)
+
+
+def gathered(parts: Sequence[Sequence[Withdraw | Confirm]], answers: Iterable[Amended]) -> list[Amended]:
+    """One answer for each of the amendments that stood for these."""
+    each = iter(answers)
+    return [together([next(each) for _ in part]) for part in parts]
