@@ -10,6 +10,7 @@ from tests.contract.bulk_scenarios import BULK
 from tests.contract.clock import START
 from tests.contract.erasure_scenarios import ERASING
 from tests.contract.kills import Scenario, finish, known, nothing, sound
+from tests.contract.wait_scenarios import WAITING
 from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
@@ -23,7 +24,7 @@ WHY = "cancelled by the caller"
 DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
 DEADLINE_MS = 10 * MINUTE_MS
 
-SCENARIOS: dict[str, Scenario] = BULK | ERASING
+SCENARIOS: dict[str, Scenario] = BULK | ERASING | WAITING
 
 
 async def _accepted(bench: Bench) -> None:

@@ -19,6 +19,7 @@ from tests.contract.bench import (
 )
 from tests.contract.bulk_bench import created, job, leased, record, registered, walked
 from tests.contract.stores import StoreUnderTest
+from tests.contract.wait_scenarios import FALLBACK, WAIT_MS
 from waypost.domain.amendment import Collapse, Confirm, Confirmed, NotConfirmed, NotOpen, Supersede, TooLate, Withdrawn
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId, format_id
@@ -27,14 +28,12 @@ from waypost.domain.notification import Channel, Content, Lane, Notification
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
-from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsFor, WaitsUntil
+from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsUntil
 from waypost.ports.work import Lease, Settled, WorkItem
 
 pytestmark = pytest.mark.asyncio
 
 D, N = DeliveryStatus, NotificationStatus
-WAIT_MS = 30 * SECOND_MS
-FALLBACK = (*targets(1), Target(1, DeviceId("+4912345"), Channel("sms"), waits=WaitsFor(0, 30)))
 
 
 async def with_fallback(bench: Bench, *changes: Change) -> Notification:

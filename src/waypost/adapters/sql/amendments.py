@@ -48,8 +48,22 @@ _ROUNDS = 3
 _Wanted = Mapping[int, Withdraw | Confirm]
 """What is to be done, by number: one notification may be amended several times."""
 _Given = dict[int, Amended]
-_Shards = dict[int, int | None]
-"""The shards of what is to be done, as stored; None where whoever is asked decides."""
+
+
+class _Place(Struct, frozen=True):
+    """Where a notification is."""
+
+    shard: int
+    """Of the log's, the one that its user would be in: by that its waits are leased."""
+    is_final: bool
+
+    @property
+    def owner(self) -> int | None:
+        """The shard whose owner decides; None where whoever is asked does."""
+        return None if self.is_final else self.shard
+
+
+_Places = Mapping[int, _Place]
 
 
 class _Question(Struct, frozen=True, array_like=True):
@@ -114,36 +128,36 @@ class Amendments:
         answers: _Given = {}
         for _ in range(_ROUNDS):
             left = {n: each for n, each in wanted.items() if n not in answers}
-            shard_of = await self._shards_of(left)
-            answers |= {n: unknown_to(each) for n, each in left.items() if n not in shard_of}
-            answers |= await self._answers_for(left, shard_of)
+            places = await self._places_of(left)
+            answers |= {n: unknown_to(each) for n, each in left.items() if n not in places}
+            answers |= await self._answers_for(left, places)
             if len(answers) == len(wanted):
                 return gathered(parts, (answers[n] for n in wanted))
         raise Unavailable("the notification is moving from one worker to another")
 
-    async def _answers_for(self, wanted: _Wanted, shard_of: _Shards) -> _Given:
+    async def _answers_for(self, wanted: _Wanted, places: _Places) -> _Given:
         """Decide at once what is this process's or nobody's, then ask for the rest; not what changed owners meanwhile.
 
         Between looking at what is owned and the order there is no pause, and from the order on the shards stay.
         """
         owned = self._shards.owned
-        asked_for = {owner for shard in shard_of.values() if (owner := _owner(shard)) is not None}
+        asked_for = {place.shard for place in places.values() if not place.is_final}
         borrowed = await self._shards.borrow(asked_for - owned)
         try:
             decidable: frozenset[int | None] = self._shards.owned | borrowed.shards | {None}
-            here = {n: shard for n, shard in shard_of.items() if _owner(shard) in decidable}
+            here = {n: place for n, place in places.items() if place.owner in decidable}
             answers = await self._decide(wanted, here)
         finally:
             await borrowed.give_back()
-        elsewhere = {n: wanted[n] for n, shard in shard_of.items() if _owner(shard) not in decidable}
+        elsewhere = {n: wanted[n] for n, place in places.items() if place.owner not in decidable}
         return answers | (await self._ask(elsewhere) if elsewhere else {})
 
-    async def _shards_of(self, wanted: _Wanted) -> _Shards:
-        """The shards of those that their app has: what is another's is not kept from being leased."""
+    async def _places_of(self, wanted: _Wanted) -> _Places:
+        """The places of those that their app has: what is another's is not kept from being leased."""
         ids = list(dict.fromkeys(each.id for each in wanted.values()))
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
-        found: dict[tuple[NotificationId, AppId], int | None] = {
-            (row[0], row[2]): row[1] if row[3] == "pending" else None for row in rows
+        found: dict[tuple[NotificationId, AppId], _Place] = {
+            (row[0], row[2]): _Place(row[1] % SHARDS, row[3] != "pending") for row in rows
         }
         return {n: found[key] for n, each in wanted.items() if (key := (each.id, each.app)) in found}
 
@@ -151,18 +165,18 @@ class Amendments:
         """The shards of which an amendment is being written."""
         return set(self._deciding)
 
-    async def _decide(self, wanted: _Wanted, shard_of: _Shards) -> _Given:
+    async def _decide(self, wanted: _Wanted, places: _Places) -> _Given:
         """Write what is decided; until then nothing of it is leased, and its shards stay.
 
         No answer for what the transaction did not find: another process's by now, or cleared away.
         """
-        if not shard_of:
+        if not places:
             return {}
-        deciding = {n: wanted[n] for n in shard_of}
+        deciding = {n: wanted[n] for n in places}
         orders = [order_of(each, self._holdings.held_of(each.id)) for each in deciding.values()]
         future = self._database.commits.submit(AMEND, orders, len(orders))
         forgotten = [each for each in deciding.values() if self._holdings.block(each.id)]
-        shards = Counter(owner for shard in shard_of.values() if (owner := _owner(shard)) is not None)
+        shards = Counter(place.shard for place in places.values())
         self._deciding.update(shards)
         future.add_done_callback(partial(self._decided, list(deciding.values()), shards))
         if any(isinstance(each, Confirm) for each in forgotten):
@@ -222,8 +236,8 @@ class Amendments:
     async def _reply(self, question: _Question) -> None:
         try:
             wanted = dict(question.wanted)
-            shard_of = await self._shards_of(wanted)
-            mine = {n: shard for n, shard in shard_of.items() if _owner(shard) in self._shards.owned}
+            places = await self._places_of(wanted)
+            mine = {n: place for n, place in places.items() if place.shard in self._shards.owned}
             if not mine:
                 return
             answers = await self._decide(wanted, mine)
@@ -242,8 +256,3 @@ class Amendments:
         asked.missing -= asked.answers.keys()
         if not asked.missing and not asked.complete.done():
             asked.complete.set_result(None)
-
-
-def _owner(shard: int | None) -> int | None:
-    """The shard whose owner decides: of the log's, the one that its user would be in, by which its waits are leased."""
-    return None if shard is None else shard % SHARDS
