@@ -9,6 +9,8 @@ settlements as transactions, replacements, retry topics, intents. What is handed
 | an intent becomes ``unknown`` at its deadline | 15 s after it, when the recorder has nothing more to read |
 | a content duplicate leaves a record | it is answered, and leaves none |
 | ``withdraw`` says what was taken back | ``TooLate``: nobody knows yet whether a worker has begun |
+| a confirmation counts | once the settlement that it follows is recorded |
+| a collapse key stands for all older notifications | those that are recorded |
 | a batch is accepted whole or not at all | what of it is the store's and what the log's, each for itself |
 """
 
