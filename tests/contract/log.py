@@ -250,9 +250,8 @@ class Attentive:
         return await self._work.settle(lease, settled)
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
-        """See Work; what waits for a sibling is released by what is recorded."""
+        """See Work."""
         await self._under_test.caught_up()
-        await self._under_test.recorded()
         return await self._work.release(now, n, lifted)
 
     async def conditions(self) -> frozenset[str]:

@@ -180,12 +180,16 @@ class LogWork:
         """
         parts = [await self._spread(each) for each in amendments]
         wanted = [each for part in parts for each in part]
-        ours = await self._of_log([each for each in wanted if isinstance(each, Withdraw)])
+        orders = [each for each in wanted if isinstance(each, Withdraw)]
+        ours = await self._of_log(orders)
+        await self._withdrawn.take_back(
+            [each for each in orders if each.id in ours]
+        )  # first: the store follows the log
         stored = await self._stored.amend(wanted, now) if wanted else []
-        unknown = {n: each for n, each in enumerate(wanted) if _is_unknown(stored[n]) and isinstance(each, Withdraw)}
-        ours |= await self._unknown_to_store(list(unknown.values()))
-        of_log = [each for each in wanted if isinstance(each, Withdraw) and each.id in ours]
-        await self._withdrawn.take_back(of_log)
+        unknown = [each for n, each in enumerate(wanted) if _is_unknown(stored[n]) and isinstance(each, Withdraw)]
+        late = await self._unknown_to_store(unknown) - ours
+        await self._withdrawn.take_back([each for each in orders if each.id in late])
+        ours |= late
         answers = (
             TooLate(0) if isinstance(each, Withdraw) and each.id in ours else stored[n] for n, each in enumerate(wanted)
         )

@@ -82,7 +82,7 @@ def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[Answers]:
     """Answer each order; None for what is not there, or another process's by now (Cases)."""
     orders = [order for op in ops for order in op]
     cases = Cases(transaction, (order.id for order in orders), to_confirm=to_confirm(orders))
-    found = [[(cases.get(order.id), order) for order in op] for op in ops]
+    found = [[(_mine(transaction, cases.get(order.id)), order) for order in op] for op in ops]
     answers = [[None if case is None else carry_out(transaction, case, order) for case, order in op] for op in found]
     cases.write()
     return answers
@@ -114,6 +114,13 @@ def take_back(transaction: Transaction, case: Case | None, order: TakeBack) -> W
         case.due_at = transaction.now
         case.moved = True
     return answer
+
+
+def _mine(transaction: Transaction, case: Case | None) -> Case | None:
+    """The case, unless it is the log's and waits in a shard that is another process's by now."""
+    if case is None or case.shard < SHARDS or case.progress.is_final or transaction.owned is None:
+        return case
+    return case if case.shard % SHARDS in transaction.owned else None
 
 
 def _held(case: Case, order: Order) -> Held:
