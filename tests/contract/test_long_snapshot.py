@@ -130,7 +130,7 @@ async def test_the_outbox_is_read_from_where_work_begins(stack: RelayedUnderTest
         def once() -> None:
             now, since = stack.clock.now(), work._since.get(Lane.NORMAL, Instant(1))
             transaction = Transaction(connection, now, lambda _: None)
-            timer = Timer(now, 10, work._shards.owned, (), work._clean_among)
+            timer = Timer(now, 10, work._shards.owned, (), work._clean_among, work._due_from.at or Instant(0))
             assert CLAIM.run(transaction, [Claim(member, 10, relay._floor.at)]) == [[]]
             assert LEASE.run(transaction, [Wanted(member, Lane.NORMAL, (), now, 10, since=since)]) == [()]
             assert first_open(connection, Lane.NORMAL, since) is None
@@ -179,6 +179,20 @@ async def test_a_write_transaction_that_was_forgotten_stops_neither_work_nor_rep
         assert len(await journal.read(0, 10)) == 3
     await late
     assert len(await journal.read(0, 10)) == 5
+
+
+async def test_reports_wait_for_a_transaction_of_the_version_before(
+    opened: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """It shares no lock, but says whose it is: what it writes late comes before what is on record already."""
+    (worker,) = await opened.open_workers(1)
+    bench, journal = Bench(opened, worker), SqlJournal(opened._opened.database)
+    await bench.accepted(user="before")
+    with psycopg.connect(emptied_postgres, application_name="waypost") as of_before:
+        of_before.execute("INSERT INTO journal (at, moves) VALUES (1, '\\x90')")
+        await bench.accepted(user="after")
+        assert len(await journal.read(0, 10)) == 1
+    assert [len(row.moves) for row in await journal.read(0, 10)] == [1, 0, 1]
 
 
 async def test_whose_transaction_is_open_for_long_is_said_once(

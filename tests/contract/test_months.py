@@ -11,11 +11,13 @@ import pytest_asyncio
 from tests.contract.bench import Bench, sent
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_retention import made_now
+from tests.unit.adapters.noted import Noted
 from waypost.adapters.sql.postgres.months import drop_months
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.ports.work import Arrival
+from waypost.telemetry import Event, Metric
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
@@ -44,7 +46,7 @@ def months(url: str) -> set[str]:
 def drop(url: str, before: Instant) -> int:
     """What the sweep does once a day."""
     with psycopg.connect(url, autocommit=True) as connection:
-        return drop_months(connection, before)
+        return drop_months(connection, before).tables
 
 
 async def is_known(bench: Bench, made: Notification) -> bool:
@@ -113,3 +115,46 @@ async def test_what_a_crash_left_detached_is_dropped_and_what_an_operator_detach
         connection.execute("ALTER TABLE content_2027_01 RENAME TO doomed_content_2027_01")
     assert drop(postgres_url, bench.now) == 1
     assert {"receipt_2027_01", "notification_2027_01"} <= months(postgres_url)
+
+
+async def test_months_are_made_ahead_as_the_clock_goes_over_their_ends(bench: Bench, postgres_url: str) -> None:
+    """Day after day, across the end of a year: whatever is accepted has a table of its own month."""
+    noted = told(bench)
+    for _ in range(13):
+        bench.clock.advance(30 * DAY_MS)
+        await bench.store.retention.drop_whole(later(bench.now, -60 * DAY_MS))
+        await bench.routed(made_now(bench, "ann"), Sent("id"))
+    rest = "SELECT EXISTS (TABLE notification_rest), EXISTS (TABLE receipt_rest)"  # content goes by the server's clock
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        assert connection.execute(rest).fetchone() == (False, False)
+    assert noted.fields_of(Event.STORE_MONTHS) == []
+
+
+async def test_a_month_that_cannot_be_made_is_told(bench: Bench) -> None:
+    """Nobody swept for months, and what was accepted meanwhile lies in the rest."""
+    noted = told(bench)
+    bench.clock.advance(100 * DAY_MS)
+    await bench.accept(Arrival(made_now(bench, "ann")))
+    await bench.store.retention.drop_whole(later(bench.now, -300 * DAY_MS))
+    (fields,) = noted.fields_of(Event.STORE_MONTHS)
+    assert (fields["missing"], fields["undropped"]) == ("notification_2027_04", "")
+    assert noted.gauges[Metric.MONTHS_MISSING] == 1
+
+
+async def test_a_month_that_cannot_be_dropped_is_told(bench: Bench, postgres_url: str) -> None:
+    noted = told(bench)
+    await january(bench)
+    bench.clock.advance(MARCH)
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT count(*) FROM notification")
+        await bench.store.retention.drop_whole(later(bench.now, -30 * DAY_MS))
+    (fields,) = noted.fields_of(Event.STORE_MONTHS)
+    assert fields["undropped"] == "notification_2027_01 receipt_2027_01"
+
+
+def told(bench: Bench) -> Noted:
+    """What is said from now on."""
+    noted = Noted()
+    assert isinstance(bench.store, SqlUnderTest)
+    bench.store._opened.database.telemetry = noted
+    return noted

@@ -51,6 +51,7 @@ class Event(Enum):
     STORE_BROKEN = ("store.broken", Level.ERROR)
     STORE_RECOVERED = ("store.recovered", Level.INFO)
     STORE_HELD_BACK = ("store.held_back", Level.WARNING)
+    STORE_MONTHS = ("store.months", Level.WARNING)
     CREDENTIAL_DENIED = ("credential.denied", Level.ERROR)
     CREDENTIAL_ENDING = ("credential.ending", Level.WARNING)
     CREDENTIAL_RELOADED = ("credential.reloaded", Level.INFO)

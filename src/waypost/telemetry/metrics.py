@@ -86,6 +86,18 @@ class Metric(Enum):
         (),
         "Age of the oldest transaction that is open on the database server",
     )
+    MONTHS_MISSING = (
+        "waypost_months_missing",
+        MetricKind.GAUGE,
+        (),
+        "Tables of this month or of those ahead that are not there",
+    )
+    MONTHS_UNDROPPED = (
+        "waypost_months_undropped",
+        MetricKind.GAUGE,
+        (),
+        "Tables of months that are over and could not be dropped",
+    )
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     SCOPES = (

@@ -7,6 +7,7 @@ to its first NUL, so that NULs are written as two other characters; an LWT that 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import acsylla
@@ -14,7 +15,7 @@ from acsylla.errors import CassException
 from msgspec import Struct
 
 from waypost.adapters.cassandra.settings import CassandraSettings, Consistency
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import ConfigurationError, Unavailable
 
 CONNECT_TIMEOUT_S = 2.0
 DDL_TIMEOUT_S = 30.0
@@ -50,6 +51,9 @@ class Cluster:
             constant_reconnect_delay_ms=RECONNECT_MS,
             load_balance_dc_aware=settings.data_center,
             log_level="disabled",
+            ssl_enabled=settings.tls,
+            ssl_trusted_cert=_authorities(settings) if settings.tls else None,
+            ssl_verify_flags=acsylla.SSLVerifyFlags.PEER_IDENTITY,
         )
 
     async def connect(self) -> Session:
@@ -123,6 +127,15 @@ class Session:
 
 def _level(name: str) -> Any:
     return acsylla.Consistency[name]
+
+
+def _authorities(settings: CassandraSettings) -> str:
+    if settings.ca_file is None:
+        raise ConfigurationError("cassandra.ca_file", "tls needs the authorities that sign the nodes' certificates")
+    try:
+        return Path(settings.ca_file).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError("cassandra.ca_file", "cannot be read as certificates in PEM") from None
 
 
 def _unavailable(away: Exception) -> Unavailable:

@@ -40,6 +40,10 @@ class CassandraSettings(Struct, frozen=True, kw_only=True):
     """Where the cluster asks for one, with `password`."""
     password: str | None = None
     """A secret: `${NAME}` or `file:PATH`."""
+    tls: bool = False
+    """Whether to speak TLS to the nodes, each of which proves its address."""
+    ca_file: str | None = None
+    """The authorities, as PEM, that sign the nodes' certificates; `tls` needs them."""
     read_consistency: Consistency = Consistency.LOCAL_ONE
     """Of the look-ups: one replica survives all others, a quorum never answers with what was just replaced."""
     write_consistency: Consistency = Consistency.LOCAL_QUORUM

@@ -105,6 +105,14 @@ class Case:
         self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
         self.changed.add(n)
 
+    def is_written(self, now: Instant) -> None:
+        """Let nothing be due before this transaction began: nobody looks for it there any more (due_from.py)."""
+        receipts = self.progress.receipts or {}
+        for n in receipts if self.is_new_list else self.changed:
+            due_at = receipts[n].due_at
+            if due_at is not None and due_at < now:
+                self.put_off(n, now)
+
     def _count(
         self, transaction: Transaction, before: NotificationStatus | None, after: NotificationStatus | None
     ) -> None:
@@ -152,6 +160,7 @@ class Cases:
         connection = self._transaction.connection
         key = connection.dialect.row_key
         for case in self._cases.values():
+            case.is_written(self._transaction.now)
             progress = case.progress
             if case.finished:
                 reason = progress.withdrawn if progress.status is NotificationStatus.CANCELLED else None

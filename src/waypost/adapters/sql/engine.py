@@ -120,6 +120,15 @@ class Connection(Protocol):
         ...
 
 
+class Months(Struct, frozen=True):
+    """Tables by month that are not as they should be."""
+
+    missing: tuple[str, ...] = ()
+    """Of this month, or of those ahead: their rows go with all others that have no table."""
+    undropped: tuple[str, ...] = ()
+    """Over, with nothing to keep, and in somebody's use."""
+
+
 class Busy(Exception):
     """Somebody else held the store for too long."""
 
@@ -293,7 +302,7 @@ class Engine(Protocol):
         """Bring it to today's schema; the revisions before and after. Blocking."""
         ...
 
-    def keep_up(self, now: Instant, before: Instant) -> None:
+    def keep_up(self, now: Instant, before: Instant) -> Months:
         """Make what will be needed as time goes on; drop what can be dropped whole and is over *before*. Blocking."""
         ...
 

@@ -10,20 +10,17 @@ import msgspec
 from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.held_back import HeldBack
+from waypost.adapters.sql.reached import reach, reached
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.moves import Moved
 from waypost.ports.journal import JournalRow
 from waypost.telemetry import Event
 
 _READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
-_POSITION = "SELECT position FROM reader WHERE name = ?"
-_ADVANCE = (
-    "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
-)
-_DROP = """\
-DELETE FROM journal
-WHERE position IN (SELECT position FROM journal WHERE position < ? ORDER BY position LIMIT ?)
-"""
+_READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
+_DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
+_DROPPED = "journal dropped"
+"""The place up to which nothing is left; nothing comes in behind what every reader has passed."""
 
 _HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 _DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
@@ -60,8 +57,7 @@ class SqlJournal:
 
     async def position(self, reader: str) -> int:
         """See Journal."""
-        row = await self._database.read(lambda connection: connection.execute(_POSITION, (reader,)).fetchone())
-        return 0 if row is None else int(row[0])
+        return await self._database.read(lambda connection: reached(connection, reader))
 
     async def advance(self, reader: str, position: int) -> None:
         """See Journal."""
@@ -89,12 +85,22 @@ def _read(connection: Connection, after: int, n: int) -> list[Row]:
 
 
 def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:
-    transaction.connection.executemany(_ADVANCE, positions)
+    for reader, position in positions:
+        reach(transaction.connection, reader, position)
     return [None] * len(positions)
 
 
 def _drop(transaction: Transaction, orders: Sequence[tuple[int, int]]) -> list[int]:
-    return [transaction.connection.execute(_DROP, order).rowcount for order in orders]
+    return [_drop_page(transaction.connection, before, n) for before, n in orders]
+
+
+def _drop_page(connection: Connection, before: int, n: int) -> int:
+    after = reached(connection, _DROPPED)
+    rows = connection.execute(_READ_BY_ALL, (after, before, n)).fetchall()
+    if rows:
+        connection.execute(_DROP, (after, rows[-1][0]))
+        reach(connection, _DROPPED, rows[-1][0])
+    return len(rows)
 
 
 def _forget(transaction: Transaction, ops: Sequence[tuple[int, int]]) -> list[None]:

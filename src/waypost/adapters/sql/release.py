@@ -77,16 +77,14 @@ SELECT parked FROM found WHERE parked IS NOT NULL
 
 _APPS_OF = """\
 WITH RECURSIVE found (app) AS (
-    SELECT min(app) FROM {table} INDEXED BY {table}_due_of_app WHERE lane = ? AND {is_open}
+    SELECT min(app) FROM counter
     UNION ALL
-    SELECT (SELECT min({table}.app) FROM {table} INDEXED BY {table}_due_of_app
-        WHERE lane = ? AND {table}.app > found.app AND {is_open})
-    FROM found WHERE app IS NOT NULL
+    SELECT (SELECT min(counter.app) FROM counter WHERE counter.app > found.app) FROM found WHERE app IS NOT NULL
 )
 SELECT app FROM found WHERE app IS NOT NULL AND EXISTS (SELECT 1 FROM {table} INDEXED BY {table}_due_of_app
-    WHERE lane = ? AND {table}.app = found.app AND {is_open} AND due_at <= ?)
+    WHERE lane = ? AND {table}.app = found.app AND {is_open} AND due_at >= ? AND due_at <= ?)
 """
-"""One step down the index for each app that has anything in the lane, and a look whether something of it is due."""
+"""One step down the index of the counters for each app, which all have, and a look whether something of it is due."""
 _APPS_DUE = (
     _APPS_OF.format(table="notification", is_open="due_at > 0"),
     _APPS_OF.format(table="receipt", is_open="due_at IS NOT NULL"),
@@ -94,8 +92,8 @@ _APPS_DUE = (
 APPS_A_TURN = 50
 """So many apps are looked at in one release where there is too much due; the next ones in the next."""
 
-_FIRST_ROW = (-1, -1, -1)
-_FIRST_TARGET = (-1, -1, b"", -1)
+_BEFORE_ROWS = (-1, -1)
+_BEFORE_TARGETS = (-1, b"", -1)
 
 _Key = tuple[NotificationId, int | None]
 IsTaken = Callable[[NotificationId, int | None], bool]
@@ -127,6 +125,8 @@ class Wanted(Struct, frozen=True):
     rooms: Mapping[Lane, Room]
     lifted: Mapping[str, int]
     is_taken: IsTaken
+    since: Instant = Instant(0)
+    """Nothing open is due before."""
 
 
 class Due(Struct):
@@ -191,7 +191,7 @@ class _Search:
         keys = list(islice(self._of_lane(lane), n))
         if self._left <= 0 or len(keys) < n:
             return keys
-        apps = apps_due(self._connection, lane, self._wanted.now, room.last)
+        apps = apps_due(self._connection, lane, self._wanted.now, room.last, self._wanted.since)
         if len(apps) <= 1:
             return keys
         share, turn = max(1, room.most // len(apps)), apps[: min(APPS_A_TURN, self._left)]
@@ -202,16 +202,16 @@ class _Search:
 
     def _of_lane(self, lane: Lane) -> Iterator[_Key]:
         asked = (lane, self._wanted.now)
-        yield from self._free((key[3], None) for key in self._pages(_WHOLE, asked, _FIRST_ROW))
-        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, asked, _FIRST_TARGET))
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE, asked, _BEFORE_ROWS))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, asked, _BEFORE_TARGETS))
 
     def _of_app(self, lane: Lane, app: AppId) -> Iterator[_Key]:
         asked = (lane, app, self._wanted.now)
-        yield from self._free((key[3], None) for key in self._pages(_WHOLE_OF_APP, asked, _FIRST_ROW))
-        yield from self._free((key[2], key[3]) for key in self._pages(_DUE_OF_APP, asked, _FIRST_TARGET))
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE_OF_APP, asked, _BEFORE_ROWS))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE_OF_APP, asked, _BEFORE_TARGETS))
 
     def _parked(self, condition: str) -> Iterator[_Key]:
-        return self._free((key[2], key[3]) for key in self._pages(_LIFTED, (condition,), _FIRST_TARGET))
+        return self._free((key[2], key[3]) for key in self._pages(_LIFTED, (condition,), _BEFORE_TARGETS))
 
     def _free(self, keys: Iterable[_Key]) -> Iterator[_Key]:
         """Those that nobody has, and that are not found yet."""
@@ -219,20 +219,21 @@ class _Search:
             if part not in self.found.get(notification_id, ()) and not self._wanted.is_taken(notification_id, part):
                 yield notification_id, part
 
-    def _pages(self, sql: str, asked: tuple[Any, ...], first: tuple[Any, ...]) -> Iterator[Any]:
-        """The keys of an index after *first*, page by page."""
-        key, sql = first, sql.format(shards=self._shards)
+    def _pages(self, sql: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Any]:
+        """The keys of an index from where work begins, page by page; *before* all of that moment."""
+        key: tuple[Any, ...] = (self._wanted.since, *before)
+        width, sql = len(key), sql.format(shards=self._shards)
         while True:
             rows = self._connection.execute(sql, (*asked, *key, _PAGE)).fetchall()
             yield from rows
             if len(rows) < _PAGE:
                 return
-            key = rows[-1][: len(first)]
+            key = rows[-1][:width]
 
 
-def apps_due(connection: Connection, lane: Lane, now: Instant, last: AppId) -> list[AppId]:
-    """The apps with something due in *lane*, whoever has it, in turn after *last*."""
-    found = {row[0] for sql in _APPS_DUE for row in connection.execute(sql, (lane, lane, lane, now)).fetchall()}
+def apps_due(connection: Connection, lane: Lane, now: Instant, last: AppId, since: Instant) -> list[AppId]:
+    """The apps with something due in *lane* between *since* and *now*, whoever has it, in turn after *last*."""
+    found = {row[0] for sql in _APPS_DUE for row in connection.execute(sql, (lane, since, now)).fetchall()}
     return sorted(found, key=turn_after(last))
 
 

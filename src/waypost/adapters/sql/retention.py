@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.engine import Months
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import first_id_at
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant
 from waypost.ports.clock import Clock
+from waypost.telemetry import Event, Metric
 
 _LEFT = """\
 DELETE FROM mark WHERE notification_id IN (
@@ -60,12 +62,21 @@ class SqlRetention:
         """
         engine = self._database.engine
         if before // DAY_MS != self._day:
-            await asyncio.to_thread(engine.keep_up, self._clock.now(), before)
+            self._tell(await asyncio.to_thread(engine.keep_up, self._clock.now(), before))
             while await self._database.commits.submit(_DROP_MARKS, _Page(before, _PAGE), _PAGE) == _PAGE:
                 pass
             await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
             self._day = before // DAY_MS
         return engine.by_pages(before)
+
+    def _tell(self, months: Months) -> None:
+        """Say which tables by month are not as they should be."""
+        telemetry = self._database.telemetry
+        telemetry.gauge(Metric.MONTHS_MISSING, len(months.missing))
+        telemetry.gauge(Metric.MONTHS_UNDROPPED, len(months.undropped))
+        if months.missing or months.undropped:
+            missing, undropped = " ".join(months.missing), " ".join(months.undropped)
+            telemetry.event(Event.STORE_MONTHS, missing=missing, undropped=undropped)
 
     async def drop_before(self, before: Instant, n: int) -> int:
         """See Retention."""

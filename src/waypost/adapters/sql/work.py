@@ -18,6 +18,7 @@ from waypost.adapters.sql.backlog import backlog
 from waypost.adapters.sql.bulk_pieces import Pieces, running_jobs
 from waypost.adapters.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.due_from import DueFrom
 from waypost.adapters.sql.engine import Locks
 from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.lease import open_in
@@ -45,6 +46,8 @@ _READY_LIMIT = 2_000
 
 Where an app fills it, each other still has its share, so it may be several times as many with very many apps.
 """
+_RECORDER = 0
+"""Who has this shard puts on record what holds for all."""
 _NO_LEASE = 0
 _NO_VERSION = -1
 
@@ -59,6 +62,7 @@ class SqlWork:
         self._holdings = Holdings()
         self._pieces = Pieces(database, with_devices=with_devices)
         self._tail = database.engine.tail()
+        self._due_from = DueFrom(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_slice_h, note)
         self._amendments = Amendments(database, shards, peers, self._holdings, self._look_again)
@@ -113,7 +117,8 @@ class SqlWork:
             self._follow_shards()
             if not self._leasing:
                 return 0
-            wanted = Wanted(self._leasing, now, n, self._rooms(), lifted, self._holdings.is_taken)
+            since = await self._due_from.place(now, records=_RECORDER in self._leasing)
+            wanted = Wanted(self._leasing, now, n, self._rooms(), lifted, self._holdings.is_taken, since)
             with self._holdings.watching() as touched:
                 due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
             self._last_due |= due.last

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from waypost.adapters.sql.faults import refusal
 from waypost.adapters.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of, of_primary
+from waypost.domain.errors import Unavailable
 
 OLDEST = 15_00_00
 """The oldest version that the tests run on, as in server_version_num."""
@@ -103,7 +104,16 @@ def look(url: str) -> Found:
                 said["synchronous_standby_names"] != "",
             )
     except psycopg.Error as error:
-        raise refusal(fault_of(error)) from error
+        raise _named(error) from error
+
+
+def _named(error: psycopg.Error) -> Unavailable:
+    """The refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
+    refused = refusal(fault_of(error))
+    if error.sqlstate is not None or not isinstance(error, psycopg.OperationalError):
+        return refused
+    reason = str(error).strip().splitlines()[-1].rpartition("failed: ")[2]
+    return Unavailable(f"{refused}: {reason}", refused.code)
 
 
 def _keeps_sessions(one: psycopg.Connection, other: psycopg.Connection) -> bool:

@@ -47,6 +47,8 @@ _TIMEOUTS: dict[str, Any] = {
 }
 
 
+_NAME = "waypost"
+"""What the server is told of whose a connection is, as by every version."""
 WRITING = 0x5759_7003
 """The advisory lock that every transaction of Waypost's that writes shares."""
 _END = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
@@ -54,6 +56,7 @@ _LOCKS = """\
 SELECT pid, CAST(transactionid AS text) FROM pg_locks WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock'
 UNION ALL SELECT pid, NULL FROM pg_locks WHERE locktype = 'advisory' AND objid = CAST(? AS bigint)
     AND classid = 0 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+UNION ALL SELECT pid, NULL FROM pg_stat_activity WHERE application_name = ? AND datname = current_database()
 """
 
 
@@ -95,7 +98,7 @@ def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -
         autocommit=True,
         prepare_threshold=1,
         cursor_factory=psycopg.RawCursor,
-        application_name="waypost",
+        application_name=_NAME,
         options=" ".join(f"-c {name}={value}" for name, value in options.items()),
         **_TIMEOUTS,
     )
@@ -233,10 +236,10 @@ class PostgresConnection:
         """See Connection: the first transaction of Waypost's that is open; what others have open does not matter.
 
         Whoever writes for Waypost holds WRITING before the server gives it a number. One that had its number when the
-        end was asked for, and holds nothing afterwards, has ended.
+        end was asked for, and holds nothing afterwards, has ended. Versions that know no WRITING give their name.
         """
         ((end,),) = self.execute(_END).fetchall()
-        rows = self.execute(_LOCKS, (WRITING,)).fetchall()
+        rows = self.execute(_LOCKS, (WRITING, _NAME)).fetchall()
         writers = {pid for pid, number in rows if number is None}
         numbers = (end + _as_signed(int(number) - end) for pid, number in rows if number is not None and pid in writers)
         return int(min(numbers, default=end))

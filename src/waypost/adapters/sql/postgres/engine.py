@@ -10,7 +10,7 @@ from psycopg import sql
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from waypost.adapters.sql.engine import Joined
+from waypost.adapters.sql.engine import Joined, Months
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.migrations import is_known
 from waypost.adapters.sql.postgres import partitions
@@ -76,13 +76,14 @@ class PostgresEngine:
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 
-    def keep_up(self, now: Instant, before: Instant) -> None:
+    def keep_up(self, now: Instant, before: Instant) -> Months:
         """See Engine: months ahead, and months that are over; notes of writers that are gone."""
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 partitions.ensure(connection, now)
-                drop_months(connection, before)
+                undropped = drop_months(connection, before).undropped
                 connection.execute(_FORGOTTEN)
+                return Months(partitions.missing(connection, now), undropped)
         except psycopg.Error as error:
             raise refusal(fault_of(error)) from error
 

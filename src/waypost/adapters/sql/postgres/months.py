@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import errors, sql
 
 from waypost.adapters.sql.postgres.partitions import (
@@ -42,23 +43,33 @@ _NEEDED = (
 )
 
 
-def drop_months(connection: Connection, before: Instant) -> int:
-    """Drop every month that was over *before* and of which nothing is kept; how many tables that was.
+class Dropped(Struct, frozen=True):
+    """What became of months that are over."""
+
+    tables: int
+    """So many went."""
+    undropped: tuple[str, ...]
+    """Those that somebody used for so long that they wait for another time."""
+
+
+def drop_months(connection: Connection, before: Instant) -> Dropped:
+    """Drop every month that was over *before* and of which nothing is kept.
 
     A notification is kept that is open or was finished later; content also for notifications of the month after its
     own (the clocks of workers and server differ) and for bulk jobs.
     """
     connection.execute(_LOOK_TIMEOUT)
+    undropped: list[str] = []
     for month in _past(connection, BY_ID[0], before):
         if _keeps_nothing(connection, month, before):
-            _detach(connection, month, BY_ID)
+            undropped += _detach(connection, month, BY_ID)
     for month in _past(connection, BY_NUMBER, before):
         if not _is_content_needed(connection, month):
-            _detach(connection, month, (BY_NUMBER,))
+            undropped += _detach(connection, month, (BY_NUMBER,))
     doomed = [row[0] for row in connection.execute(_DOOMED).fetchall()]
     for name in doomed:
         connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
-    return len(doomed)
+    return Dropped(len(doomed), tuple(undropped))
 
 
 def _past(connection: Connection, table: str, before: Instant) -> list[datetime]:
@@ -84,8 +95,8 @@ def _is_content_needed(connection: Connection, month: datetime) -> bool:
     return connection.execute(statement).fetchone() is not None
 
 
-def _detach(connection: Connection, month: datetime, tables: Sequence[str]) -> None:
-    """Not where a lock would have to be waited for, or something was opened again since the look: another time."""
+def _detach(connection: Connection, month: datetime, tables: Sequence[str]) -> list[str]:
+    """Not where a lock would have to be waited for, whose names it gives, or something was opened again meanwhile."""
     try:
         with connection.transaction():
             connection.execute(LOCK_TIMEOUT)
@@ -99,7 +110,8 @@ def _detach(connection: Connection, month: datetime, tables: Sequence[str]) -> N
                 rename = sql.SQL("ALTER TABLE {} RENAME TO {}")
                 connection.execute(rename.format(_part(table, month), _part(f"doomed_{table}", month)))
     except errors.LockNotAvailable:
-        pass
+        return [f"{table}_{month:%Y_%m}" for table in tables]
+    return []
 
 
 def _is_open(connection: Connection, month: datetime) -> bool:

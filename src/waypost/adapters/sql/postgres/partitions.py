@@ -25,6 +25,7 @@ LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
 """Whoever comes after a statement that waits for such a lock waits for it, too: no longer than this."""
 _MADE_ALREADY = (errors.DuplicateTable, errors.UniqueViolation)
 """By another process at the same moment; the second is what its name in the catalogue says."""
+_ATTACHED = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relispartition AND relname = ANY(%s)"
 _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
 
 
@@ -46,6 +47,13 @@ def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> 
                     _make(connection, table, f"{table}_{name}", low, high)
                     made += 1
     return made
+
+
+def missing(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> tuple[str, ...]:
+    """Those of the month of *now* and the months ahead that no row can go to."""
+    names = [f"{table}_{name}" for name, *_ in _months(now) for table in (*BY_ID, BY_NUMBER)]
+    attached = {row[0] for row in connection.execute(_ATTACHED, (names,)).fetchall()}
+    return tuple(name for name in names if name not in attached)
 
 
 def _make(

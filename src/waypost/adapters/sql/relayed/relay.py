@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from waypost.adapters.sql.reached import reach, reached
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.ids import AppId, NotificationId, UserId
@@ -27,9 +28,12 @@ _CLAIM = (
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
 _UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
 _OVER = (
-    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE done_at < ? ORDER BY seq LIMIT ?"
-    " FOR UPDATE SKIP LOCKED))"
+    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE seq > ? AND done_at < ?"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq"
 )
+_FIRST = "SELECT min(seq) FROM outbox WHERE seq > ?"
+_TIDIED = "outbox dropped"
+"""The place up to which no entry is left: what has a number below was in a transaction that is long over."""
 
 
 class Claim(Struct, frozen=True):
@@ -79,7 +83,17 @@ def _unclaim(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[Non
 
 
 def _drop(transaction: Transaction, ops: Sequence[Over]) -> list[int]:
-    return [transaction.connection.execute(_OVER, (over.before, over.n)).rowcount for over in ops]
+    return [_drop_page(transaction, over) for over in ops]
+
+
+def _drop_page(transaction: Transaction, over: Over) -> int:
+    connection = transaction.connection
+    after = reached(connection, _TIDIED)
+    gone = [row[0] for row in connection.execute(_OVER, (after, over.before, over.n)).fetchall()]
+    if gone:
+        (first,) = connection.execute(_FIRST, (after,)).fetchone()
+        reach(connection, _TIDIED, max(gone) if first is None else first - 1)
+    return len(gone)
 
 
 CLAIM: Kind[Claim, list[Claimed]] = Kind("claim", _claim, durable=False)

@@ -25,34 +25,51 @@ from waypost.domain.time import Instant, later
 
 _LANES = ", ".join(f"'{lane}'" for lane in Lane)
 _TARGET = "SELECT 1 FROM outbox WHERE notification_id = receipt.notification_id AND n = receipt.n AND done_at IS NULL"
-_WITHOUT_ENTRY = f" AND NOT EXISTS ({_TARGET})"
-_NOT_HELD = f" AND NOT EXISTS ({_TARGET} AND holder IN (SELECT id FROM member))"  # noqa: S608 - conditions of ours
+# OFFSET 0 keeps these apart: joined freely, a small table is read from end to end, with all that is gone from it.
+_WITHOUT_ENTRY = f" AND NOT EXISTS ({_TARGET} OFFSET 0)"
+_NOT_HELD = f" AND NOT EXISTS ({_TARGET} AND holder IN (SELECT id FROM member) OFFSET 0)"  # noqa: S608 - conditions of ours
 _WHOLE_WITHOUT_ENTRY = (
-    " AND NOT EXISTS (SELECT 1 FROM outbox WHERE notification_id = notification.id AND n = -1 AND done_at IS NULL)"
+    " AND NOT EXISTS (SELECT 1 FROM outbox WHERE notification_id = notification.id AND n = -1 AND done_at IS NULL"
+    " OFFSET 0)"
 )
 _DEAD = (
     f"lane IN ({_LANES}) AND holder IS NOT NULL AND done_at IS NULL"  # noqa: S608 - conditions of ours
     " AND holder NOT IN (SELECT id FROM member)"
 )
-_LOOK = f"""\
-SELECT EXISTS (SELECT 1 FROM notification WHERE lane IN ({_LANES}) AND due_at > 0 AND due_at <= ?1
-        {{shards}}{_WHOLE_WITHOUT_ENTRY})
-    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at > 0 AND due_at <= ?1
-        AND status = 'pending'{{shards}}{_WITHOUT_ENTRY})
-    OR EXISTS (SELECT 1 FROM receipt WHERE lane IN ({_LANES}) AND due_at IS NOT NULL AND due_at <= ?1
-        AND status = 'unknown'{{shards}}{_NOT_HELD})
-    OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 FROM outbox WHERE {_DEAD})
-"""  # noqa: S608 - conditions of ours
+_DUE_IN_LANE = (
+    "EXISTS (SELECT 1 FROM (VALUES {lanes}) AS each (lane) CROSS JOIN LATERAL"
+    " (SELECT 1 FROM {table} WHERE lane = each.lane AND {due} AND due_at <= ?1 AND due_at >= ?3{{shards}}{free}"
+    " ORDER BY {key} LIMIT 1) AS first)"
+)
+"""By the index of a lane, which the order asks for: that of an app would be read from end to end."""
+_LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 FROM outbox WHERE {})".format(  # noqa: S608 - conditions of ours
+    *(
+        _DUE_IN_LANE.format(
+            lanes=", ".join(f"('{lane}')" for lane in Lane),
+            table=table,
+            due=due,
+            free=free,
+            key=f"due_at, shard, {key}",
+        )
+        for table, due, free, key in (
+            ("notification", "due_at > 0", _WHOLE_WITHOUT_ENTRY, "seq"),
+            ("receipt", "due_at > 0 AND status = 'pending'", _WITHOUT_ENTRY, "notification_id, n"),
+            ("receipt", "due_at IS NOT NULL AND status = 'unknown'", _NOT_HELD, "notification_id, n"),
+        )
+    ),
+    _DEAD,
+)
 
 _ADD = "INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at) SELECT "
 _ONCE = " LIMIT ? ON CONFLICT (notification_id, n) WHERE done_at IS NULL DO NOTHING"
 _WHOLE = (
-    f"{_ADD}id, -1, app, lane, ?, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ?{{shards}}"
-    f"{_WHOLE_WITHOUT_ENTRY} ORDER BY due_at, shard, seq{_ONCE}"
+    f"{_ADD}id, -1, app, lane, ?, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ?"
+    f" AND due_at >= ?{{shards}}{_WHOLE_WITHOUT_ENTRY} ORDER BY due_at, shard, seq{_ONCE}"
 )
 _DUE = (
     f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ?"
-    f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
+    f" AND due_at >= ? AND status = 'pending'{{shards}}{_WITHOUT_ENTRY}"
+    f" ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
 _OF_APP = tuple(sql.replace("lane = ?", "lane = ? AND app = ?") for sql in (_WHOLE, _DUE))
 _LIFTED = (
@@ -60,7 +77,7 @@ _LIFTED = (
     f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
 _INTENTS = (
-    "SELECT notification_id, n FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"  # noqa: S608 - conditions of ours
+    "SELECT notification_id, n FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND due_at >= ?"  # noqa: S608 - conditions of ours
     f" AND status = 'unknown'{{shards}}{_NOT_HELD} ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _MEMBERS = "SELECT id FROM member"
@@ -79,6 +96,8 @@ class Timer(Struct, frozen=True):
     """Conditions, and how many parked under each may come back."""
     clean_among: frozenset[int] = frozenset()
     """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
+    since: Instant = Instant(0)
+    """Nothing open is due before."""
 
 
 class Released(Struct, frozen=True):
@@ -91,9 +110,9 @@ class Released(Struct, frozen=True):
 def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
     """Whether a transaction is worth it, and who the members were before that was asked."""
     members = _members(connection)
-    sql = _LOOK.replace("{shards}", in_shards(timer.shards))
+    sql = _LOOK.replace("{shards}", f" AND due_at >= ?3{in_shards(timer.shards)}")
     changed = int(members != timer.clean_among)
-    return bool(timer.lifted) or bool(connection.execute(sql, (timer.now, changed)).fetchone()[0]), members
+    return bool(timer.lifted) or bool(connection.execute(sql, (timer.now, changed, timer.since)).fetchone()[0]), members
 
 
 def _members(connection: Connection) -> frozenset[int]:
@@ -127,17 +146,17 @@ def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | in
 def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
     """At most *n* of what is due in *lane*."""
     left = n
-    apps = apps_due(transaction.connection, lane, timer.now, AppId(""))
+    apps = apps_due(transaction.connection, lane, timer.now, AppId(""), timer.since)
     begin = timer.now // _TURN_MS % len(apps) if apps else 0
     turn = [*apps[begin:], *apps[:begin]][:APPS_A_TURN] if len(apps) > 1 else []
     share = max(1, n // len(turn)) if turn else 0
     for app in turn:
         of_app = min(share, left)
         for sql in _OF_APP:
-            made = _add(transaction, timer, sql, (lane._value_, app, timer.now, of_app))
+            made = _add(transaction, timer, sql, (lane._value_, app, timer.now, timer.since, of_app))
             left, of_app = left - made, of_app - made
     for sql in (_WHOLE, _DUE):
-        left -= _add(transaction, timer, sql, (lane._value_, timer.now, left))
+        left -= _add(transaction, timer, sql, (lane._value_, timer.now, timer.since, left))
     return n - left
 
 
@@ -159,7 +178,7 @@ def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
 def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
     """Nobody will report of these any more."""
     sql = _INTENTS.replace("{shards}", in_shards(timer.shards))
-    rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.n)).fetchall()
+    rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.since, timer.n)).fetchall()
     if not rows:
         return
     found: dict[NotificationId, set[int | None]] = {}

@@ -16,6 +16,7 @@ from functools import partial
 from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.amendments import spread
 from waypost.adapters.sql.database import Database
+from waypost.adapters.sql.due_from import DueFrom
 from waypost.adapters.sql.lease import open_in
 from waypost.adapters.sql.relayed.amend import AMEND
 from waypost.adapters.sql.relayed.held import Held as HeldParts
@@ -49,6 +50,8 @@ _LOOK_S = 1.0
 """How often a lane that the broker keeps busy is looked through for what it lost."""
 _LATE_MS = 30 * SECOND_MS
 """An entry may be found so long after it was due: for clocks that differ, and commits that took long."""
+_RECORDER = 0
+"""Who has this shard puts on record what holds for all."""
 _EVER = Instant((1 << 62) - 1)
 
 
@@ -77,6 +80,7 @@ class RelayedWork:
         """Nothing that was due before waits for anybody: a read need not begin at what has long been done."""
         self._clean_among: frozenset[int] = frozenset()
         """The members when nothing was left of those who were gone before."""
+        self._due_from = DueFrom(store.database)
         self._is_broker_away = False
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -123,9 +127,10 @@ class RelayedWork:
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work; of the shards that this process owns."""
-        timer = Timer(now, n, self._shards.owned, tuple(lifted.items()), self._clean_among)
-        if not timer.shards:
+        if not self._shards.owned:
             return 0
+        since = await self._due_from.place(now, records=_RECORDER in self._shards.owned)
+        timer = Timer(now, n, self._shards.owned, tuple(lifted.items()), self._clean_among, since)
         due, members = await self._database.read_to_lease(lambda connection: is_something_due(connection, timer))
         if not due:
             self._clean_among = members
