@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, by_content, by_key, notification
 from tests.contract.promised import promise
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import CallerId
 from waypost.domain.moves import NotificationMoved
 from waypost.domain.notification import Lane
@@ -288,3 +289,13 @@ async def test_the_balance_counts_every_record_once(bench: Bench) -> None:
         NotificationStatus.CANCELLED: 1,
     }
     assert dict(await bench.store.views.balance(OTHER_APP)) == {}
+
+
+@promise(Promise.ACCEPTS_WHOLE_BATCHES)
+async def test_a_batch_with_something_very_large_is_accepted_whole_or_not_at_all(bench: Bench) -> None:
+    made = [notification(bench.now), notification(bench.now, body="x" * 2_000_000)]
+    try:
+        accepted = await bench.accept(*made) == [Accepted(each.id) for each in made]
+    except Unavailable:
+        accepted = False
+    assert len(await bench.store.views.statuses(APP, [each.id for each in made])) == (2 if accepted else 0)
