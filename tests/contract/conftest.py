@@ -19,7 +19,9 @@ from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
 from tests.contract.bench import Bench
 from tests.contract.clock import START
-from tests.contract.log import LogTopics, LogUnderTest
+from tests.contract.log import LogUnderTest
+from tests.contract.log import settings_of as log_settings_of
+from tests.contract.log_clients import LogTopics
 from tests.contract.promised import CARRIED, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
 from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
@@ -123,7 +125,8 @@ def _on(engine: str, needed: frozenset[Promise]) -> Any:
 @pytest.fixture(scope="session")
 def log_topics(kafka_bootstrap: str) -> Iterator[LogTopics]:
     """Topics of this process for all tests of the log."""
-    topics = LogTopics(kafka_bootstrap, f"contract-{uuid.uuid4().hex[:12]}.")
+    prefix = f"contract-{uuid.uuid4().hex[:12]}."
+    topics = LogTopics(log_settings_of(kafka_bootstrap, prefix, prefix))
     yield topics
     topics.close()
 

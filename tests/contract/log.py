@@ -20,7 +20,6 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do not say what it exports
@@ -28,14 +27,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
     OffsetSpec,
 )
 
-from tests.contract.log_producers import Producers
+from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.kafka import consumer, producer, transactions, withdrawals
 from waypost.adapters.kafka.consumer import Place
 from waypost.adapters.kafka.log import Behind, Log
 from waypost.adapters.kafka.messages import decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.adapters.kafka.topics import Topics
 from waypost.domain.backlog import Waiting
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -51,20 +49,7 @@ from waypost.telemetry.sink import Silent
 PARTITIONS = 2
 _LOOK_S = 0.005
 _ANSWER_S = 20.0
-_END_S = 0.02
-_HURRIED = {"fetch.wait.max.ms": 20, "heartbeat.interval.ms": 200}
-
-
-def hurried(settings: dict[str, Any]) -> Consumer:
-    """A consumer that hears sooner of the end of a partition, and of members that come and go."""
-    return Consumer({**settings, **_HURRIED})
-
-
-_POLL, _CONSUMER, _PRODUCER = "_POLL_S", "Consumer", "Producer"
-for each in (consumer, producer, withdrawals):
-    setattr(each, _POLL, _END_S)  # how late a thread notices that it is to end
-for each in (consumer, withdrawals):
-    setattr(each, _CONSUMER, hurried)
+_COORDINATOR_S = 2.0
 
 
 def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
@@ -89,41 +74,12 @@ async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, in
         return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
 
 
-class LogTopics:
-    """The topics of all tests of a process, and clients that are connected once: each test begins where they end."""
-
-    def __init__(self, bootstrap: str, prefix: str) -> None:
-        self.bootstrap = bootstrap
-        self.prefix = prefix
-        settings = settings_of(bootstrap, prefix, prefix)
-        prepare(settings, Topics(settings))
-        self.admin = AdminClient(settings.client())
-        self.reader = Consumer(
-            {
-                **settings.client(),
-                "group.id": settings.group,
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 5,
-                "log_level": 2,
-            }
-        )
-        self._producers = Producers()
-        setattr(transactions, _PRODUCER, self._producers)
-
-    def close(self) -> None:
-        """Let go of the clients."""
-        setattr(transactions, _PRODUCER, Producer)
-        self._producers.stop()
-        self.reader.close()
-
-
 class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
     def __init__(self, database: Path, topics: LogTopics) -> None:
         super().__init__(f"sqlite:///{database}")
-        self._kafka = settings_of(topics.bootstrap, topics.prefix, f"{topics.prefix}{uuid.uuid4().hex}")
+        self._kafka = msgspec.structs.replace(topics.settings, group=f"{topics.settings.prefix}{uuid.uuid4().hex}")
         self.topics = Topics(self._kafka)
         self._logs: dict[int, Log] = {}
         self._forgotten: list[Log] = []
@@ -259,11 +215,11 @@ class LogUnderTest(SqlUnderTest):
         asked = ConsumerGroupTopicPartitions(self._kafka.group, offsets)
         while True:
             try:
-                for answer in self._admin.alter_consumer_group_offsets([asked]).values():
-                    await asyncio.wrap_future(answer)
+                (answer,) = self._admin.alter_consumer_group_offsets([asked], request_timeout=_COORDINATOR_S).values()
+                await asyncio.wrap_future(answer)
                 return
             except KafkaException as failed:
-                if not failed.args[0].retriable():
+                if not failed.args[0].retriable() and failed.args[0].code() != KafkaError._TIMED_OUT:
                     raise
             await asyncio.sleep(_LOOK_S)  # a coordinator that is being loaded tells nobody when it is
 

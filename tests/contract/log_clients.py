@@ -1,4 +1,7 @@
-"""Transactional producers that the cluster knows before they are needed: introducing one takes up to half a second."""
+"""Clients of the log's tests, real ones that wait less: connected once, introduced ahead, told sooner.
+
+Introducing a transactional producer to the cluster takes up to half a second, of each of two hundred tests.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,17 @@ from contextlib import suppress
 from queue import Empty, Queue
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
+from waypost.adapters.kafka import consumer, producer, transactions, withdrawals
+from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.kafka.topics import Topics, prepare
+
+_END_S = 0.02
+_HURRIED = {"fetch.wait.max.ms": 20, "heartbeat.interval.ms": 200}
+_POLL, _CONSUMER, _PRODUCER = "_POLL_S", "Consumer", "Producer"
 _AHEAD = 4
 _AT_ONCE = 3
 
@@ -66,3 +78,40 @@ class Producers:
             with suppress(KafkaException):  # a cluster that just starts: whoever gets it introduces it
                 producer.init_transactions(10)
             self._ready.put((name, producer))
+
+
+def hurried(settings: Mapping[str, Any]) -> Consumer:
+    """A consumer that hears sooner of the end of a partition, and of members that come and go."""
+    return Consumer({**settings, **_HURRIED})
+
+
+class LogTopics:
+    """The topics of all tests of a process, and clients that are connected once: each test begins where they end."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self.settings = settings
+        prepare(settings, Topics(settings))
+        self.admin = AdminClient(settings.client())
+        self.reader = Consumer(
+            {
+                **settings.client(),
+                "group.id": settings.group,
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 5,
+                "log_level": 2,
+            }
+        )
+        self._producers = Producers()
+        self._hurry = pytest.MonkeyPatch()
+        self._hurry.setattr(transactions, _PRODUCER, self._producers)
+        for module in (consumer, withdrawals):
+            self._hurry.setattr(module, _CONSUMER, hurried)
+        for module in (consumer, producer, withdrawals):
+            self._hurry.setattr(module, _POLL, _END_S)  # how late a thread notices that it is to end
+
+    def close(self) -> None:
+        """Let go of the clients."""
+        self._hurry.undo()
+        self._producers.stop()
+        self.reader.close()
