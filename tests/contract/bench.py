@@ -18,8 +18,9 @@ from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settl
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.bulk import Bulk
+from waypost.ports.promises import Promise
 from waypost.ports.views import Story
-from waypost.ports.work import Acceptance, Accepted, Arrival, Lease, Replay, Settled, Work, WorkItem
+from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Lease, Replay, Settled, Work, WorkItem
 
 APP = AppId("demo")
 OTHER_APP = AppId("other")
@@ -183,6 +184,10 @@ class Bench:
         changes = [Change(n, 1, what, self.now, tried(self.now, "x")) for n, what in enumerate(settlements)]
         assert await self.settle_first(lease, item, len(changes), *changes) == []
 
+    def duplicate(self, of: Notification, made: Notification) -> Duplicate:
+        """The answer to a duplicate by content, with its record where one is left."""
+        return Duplicate(of.id, made.id if Promise.RECORDS_DUPLICATES in self.worker.promises else None)
+
     async def withdraw(self, made: Notification, why: str = "cancelled by the caller") -> Withdrawal:
         """Withdraw one notification."""
         answer = (await withdraw(self.worker, made.app, [made.id], why, self.now))[0]
@@ -217,5 +222,10 @@ class Bench:
         return Bench(self.store, (await self.store.open_workers(1))[0])
 
     async def leasable(self, lane: Lane = Lane.NORMAL) -> Sequence[NotificationId]:
-        """Whose work could be leased now, found by leasing it."""
-        return [item.notification.id for item in (await self.take(lane=lane)).items]
+        """Whose work could be leased now, found by leasing it; where it is kept in two places, lease after lease."""
+        items: list[WorkItem] = []
+        more = (await self.take(lane=lane)).items
+        while more:
+            items += more
+            more = (await self.lease(lane=lane)).items
+        return [item.notification.id for item in items]

@@ -21,15 +21,15 @@ from tests.contract.bench import Bench
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.contract.log import settings_of as log_settings_of
-from tests.contract.log_suites import ON_LOG
+from tests.contract.log_clients import LogTopics
+from tests.contract.promised import CARRIED, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
 from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
-from waypost.adapters.kafka.topics import Topics
-from waypost.adapters.kafka.topics import prepare as prepare_topics
 from waypost.adapters.sql.database import prepare
+from waypost.ports.promises import Promise
 
 
 @pytest.fixture(scope="session")
@@ -102,44 +102,40 @@ def emptied_postgres(postgres_database: str, empty_postgres: Callable[[], None])
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each suite on every engine, those of Work also on the log, but for what differs there.
+    """Run each test of ``Work`` on every engine; where one lacks what the test needs, it must fail there.
 
-    What differs between stores alone is tried on the relayed stack where there is time.
+    The suites of other ports run on every store; those of what is carried are tried where there is time.
     """
     if "store" in metafunc.fixturenames:
-        carried = (
-            [pytest.mark.engines] if metafunc.function.__name__ in ON_LOG else [pytest.mark.engines, pytest.mark.long]
-        )
-        engines: list[Any] = [
-            "memory",
-            "sqlite",
-            pytest.param("postgres", marks=pytest.mark.engines),
-            pytest.param("relayed", marks=carried),
-            pytest.param("handed over", marks=carried),
-        ]
-        if metafunc.function.__name__ in ON_LOG:
-            engines += [
-                pytest.param("log", marks=pytest.mark.engines),
-                pytest.param("relayed+kafka", marks=(pytest.mark.engines, pytest.mark.long)),
-            ]
-        metafunc.parametrize("store", engines, indirect=True)
+        needed = needed_by(metafunc)
+        engines = ENGINES if needed else STORES
+        metafunc.parametrize("store", [_on(engine, needed) for engine in engines], indirect=True)
+
+
+def _on(engine: str, needed: frozenset[Promise]) -> Any:
+    """One engine for a test, with what is to be known of it."""
+    marks: list[pytest.MarkDecorator] = [] if engine in IN_MEMORY_OR_FILE else [pytest.mark.engines]
+    if engine == "relayed+kafka" or (not needed and engine in CARRIED):
+        marks.append(pytest.mark.long)
+    if lacked := needed - ENGINES[engine]:
+        marks.append(pytest.mark.xfail(reason=f"lacks {', '.join(sorted(lacked))}", raises=AssertionError))
+    return pytest.param(engine, marks=marks)
 
 
 @pytest.fixture(scope="session")
-def log_prefix(kafka_bootstrap: str) -> str:
-    """Topics of this process for all tests of the log: each begins where the one before ended."""
+def log_topics(kafka_bootstrap: str) -> Iterator[LogTopics]:
+    """Topics of this process for all tests of the log."""
     prefix = f"contract-{uuid.uuid4().hex[:12]}."
-    settings = log_settings_of(kafka_bootstrap, prefix, prefix)
-    prepare_topics(settings, Topics(settings))
-    return prefix
+    topics = LogTopics(log_settings_of(kafka_bootstrap, prefix, prefix))
+    yield topics
+    topics.close()
 
 
 @pytest_asyncio.fixture
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path) -> AsyncIterator[StoreUnderTest]:
     """An empty store of each engine."""
     if request.param == "log":
-        kafka = request.getfixturevalue("kafka_bootstrap"), request.getfixturevalue("log_prefix")
-        async with empty_log(tmp_path, empty_database, *kafka) as under_test:
+        async with empty_log(tmp_path, empty_database, request.getfixturevalue("log_topics")) as under_test:
             yield under_test
         return
     async with empty_store(request.param, tmp_path, request, empty_database) as opened:
@@ -147,11 +143,9 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_database: 
 
 
 @pytest_asyncio.fixture
-async def log_store(
-    tmp_path: Path, empty_database: Path, kafka_bootstrap: str, log_prefix: str
-) -> AsyncIterator[LogUnderTest]:
+async def log_store(tmp_path: Path, empty_database: Path, log_topics: LogTopics) -> AsyncIterator[LogUnderTest]:
     """An empty log, for what is its alone."""
-    async with empty_log(tmp_path, empty_database, kafka_bootstrap, log_prefix) as under_test:
+    async with empty_log(tmp_path, empty_database, log_topics) as under_test:
         yield under_test
 
 
@@ -165,9 +159,9 @@ async def ledger_store(
 
 
 @asynccontextmanager
-async def empty_log(folder: Path, empty_database: Path, bootstrap: str, prefix: str) -> AsyncIterator[LogUnderTest]:
+async def empty_log(folder: Path, empty_database: Path, topics: LogTopics) -> AsyncIterator[LogUnderTest]:
     """A group that begins at the end of the topics, and an empty ledger."""
-    under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), bootstrap, prefix)
+    under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), topics)
     await under_test.open()
     yield under_test
     await under_test.close()

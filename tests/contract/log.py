@@ -8,32 +8,41 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do not say what it exports
     AdminClient,
     OffsetSpec,
 )
 
+from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.log import Behind, Log, open_log
+from waypost.adapters.kafka.log import Behind, Log
 from waypost.adapters.kafka.messages import decided_in, task_in
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics
-from waypost.domain.amendment import Amended, Amendment
+from waypost.domain.amendment import Amended, Amendment, Withdraw
 from waypost.domain.backlog import Waiting
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.journal import Journal
 from waypost.ports.ledger import Arrived, LogEntry
+from waypost.ports.promises import Promise
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.telemetry.sink import Silent
@@ -41,6 +50,7 @@ from waypost.telemetry.sink import Silent
 PARTITIONS = 2
 _LOOK_S = 0.005
 _ANSWER_S = 20.0
+_COORDINATOR_S = 2.0
 
 
 def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
@@ -68,31 +78,21 @@ async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, in
 class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
-    def __init__(self, database: Path, bootstrap: str, prefix: str) -> None:
+    def __init__(self, database: Path, topics: LogTopics) -> None:
         super().__init__(f"sqlite:///{database}")
-        self._kafka = settings_of(bootstrap, prefix, f"{prefix}{uuid.uuid4().hex}")
+        self._kafka = msgspec.structs.replace(topics.settings, group=f"{topics.settings.prefix}{uuid.uuid4().hex}")
         self.topics = Topics(self._kafka)
         self._logs: dict[int, Log] = {}
         self._forgotten: list[Log] = []
-        self._reader = Consumer(
-            {
-                **self._kafka.client(),
-                "group.id": self._kafka.group,
-                "enable.partition.eof": True,
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 5,
-                "log_level": 2,
-            }
-        )
-        self._admin = AdminClient(self._kafka.client())
+        self._reader = topics.reader
+        self._admin = topics.admin
         self._recorded: dict[Place, int] = {}
 
     async def open(self) -> None:
         """Begin where the topics end."""
         await super().open()
         work = await self.ends(self.topics.work)
-        at = [TopicPartition(place.topic, place.partition, end) for place, end in work.items()]
-        await asyncio.to_thread(self._begin_at, at)
+        await self._begin_at([TopicPartition(place.topic, place.partition, end) for place, end in work.items()])
         self._recorded = await self.ends([*self.topics.lanes, self.topics.records])
         self._reader.assign([TopicPartition(each.topic, each.partition, at) for each, at in self._recorded.items()])
 
@@ -102,8 +102,10 @@ class LogUnderTest(SqlUnderTest):
         for stored in await super().open_workers(count):
             store = self._workers[id(stored)]
             behind = Behind(stored, store.ledger, store.views, store.holds)
-            log = await open_log(self._kafka, behind, peers=self._party.join(), clock=self.clock, telemetry=Silent())
-            worker = Attentive(log.work, self)
+            peers, telemetry = self._party.join(), Silent()
+            log = Log(self._kafka, behind, peers=peers, clock=self.clock, telemetry=telemetry, delivers=True)
+            await log.start()
+            worker = Attentive(log, self)
             self._logs[id(worker)] = log
             self._workers[id(worker)] = self._workers.pop(id(stored))
             workers.append(worker)
@@ -149,10 +151,10 @@ class LogUnderTest(SqlUnderTest):
 
     async def close(self) -> None:
         """See StoreUnderTest."""
-        for log in (*self._logs.values(), *self._forgotten):
+        logs = (*self._logs.values(), *self._forgotten)
+        for log in logs:
             log._holdings.lost(list(log._holdings._parts))
-            await log.stop()
-        await asyncio.to_thread(self._reader.close)
+        await asyncio.gather(*(log.stop() for log in logs))
         await super().close()
 
     async def ends(self, topics: Sequence[str]) -> dict[Place, int]:
@@ -181,8 +183,17 @@ class LogUnderTest(SqlUnderTest):
             while self._is_moving() or any(self._positions().get(place, -1) < end for place, end in ends.items()):  # noqa: ASYNC110 - no hook in the product
                 await asyncio.sleep(_LOOK_S)
 
+    async def heard(self, taken_back: Sequence[tuple[AppId, NotificationId]]) -> None:
+        """Return when every worker knows that these were taken back."""
+        async with asyncio.timeout(_ANSWER_S):
+            while not all(log._withdrawn.has(*each) for log in self._logs.values() for each in taken_back):  # noqa: ASYNC110 - no hook in the product
+                await asyncio.sleep(_LOOK_S)
+
     async def recorded(self) -> None:
-        """Record all that is in the log by now."""
+        """Record all that is in the log by now, and what is being written to it: the end of what was taken back."""
+        async with asyncio.timeout(_ANSWER_S):
+            while any(scribe.waiting_since_s is not None for log in self._logs.values() for scribe in log._scribes):  # noqa: ASYNC110 - no hook in the product
+                await asyncio.sleep(_LOOK_S)
         ends = await self.ends(list({place.topic for place in self._recorded}))
         while any(self._recorded[place] < end for place, end in ends.items()):
             entries: list[LogEntry] = []
@@ -200,16 +211,18 @@ class LogUnderTest(SqlUnderTest):
                     entries.append(Arrived(task.notification))
             await self._opened.ledger.record(entries)
 
-    def _begin_at(self, offsets: list[TopicPartition]) -> None:
+    async def _begin_at(self, offsets: list[TopicPartition]) -> None:
         """Let the group begin there; its coordinator may just have started, and then says so for a while."""
+        asked = ConsumerGroupTopicPartitions(self._kafka.group, offsets)
         while True:
             try:
-                self._reader.commit(offsets=offsets, asynchronous=False)
+                (answer,) = self._admin.alter_consumer_group_offsets([asked], request_timeout=_COORDINATOR_S).values()
+                await asyncio.wrap_future(answer)
                 return
             except KafkaException as failed:
-                if failed.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                if not failed.args[0].retriable() and failed.args[0].code() != KafkaError._TIMED_OUT:
                     raise
-            time.sleep(_LOOK_S)  # a coordinator that is being loaded tells nobody when it is
+            await asyncio.sleep(_LOOK_S)  # a coordinator that is being loaded tells nobody when it is
 
     def _is_moving(self) -> bool:
         """Whether partitions are about to go from one worker to another."""
@@ -225,9 +238,23 @@ class LogUnderTest(SqlUnderTest):
 class Attentive:
     """A worker that has received what there is before it is asked."""
 
-    def __init__(self, work: Work, under_test: LogUnderTest) -> None:
-        self._work = work
+    def __init__(self, log: Log, under_test: LogUnderTest) -> None:
+        self._work = log.work
         self._under_test = under_test
+        self._told: list[tuple[AppId, NotificationId]] = []
+        """Of what it took back on the log: what all workers are to hear of."""
+        take_back = log._withdrawn.take_back
+
+        async def noted(orders: Sequence[Withdraw]) -> None:
+            self._told += [(each.app, each.id) for each in orders]
+            await take_back(orders)
+
+        setattr(log._withdrawn, take_back.__name__, noted)
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """See Work."""
+        return self._work.promises
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """See Work; a replay is decided by what is recorded."""
@@ -260,9 +287,11 @@ class Attentive:
         return await self._work.conditions()
 
     async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
-        """See Work."""
+        """See Work; what is taken back on the log is heard of by all before the test goes on."""
         await self._under_test.recorded()
-        return await self._work.amend(amendments, now)
+        answers = await self._work.amend(amendments, now)
+        await self._under_test.heard(self._told)
+        return answers
 
     async def depth(self, lane: Lane) -> int:
         """See Work."""

@@ -33,6 +33,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.broker import Broker
+from waypost.ports.promises import Promise
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.telemetry.sink import Silent
@@ -204,6 +205,11 @@ class Relayed:
         self.work = work
         self.routes = routes
         self._under_test = under_test
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """See Work."""
+        return self.work.promises
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """See Work."""

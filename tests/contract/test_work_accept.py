@@ -6,14 +6,17 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, by_content, by_key, notification
+from tests.contract.promised import promise
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import CallerId
 from waypost.domain.moves import NotificationMoved
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Accepted, Arrival, Conflicting, Duplicate
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.ACCEPTS_DURABLY)]
 
 
 async def test_an_accepted_notification_can_be_read_and_leased_at_once(bench: Bench) -> None:
@@ -38,18 +41,21 @@ async def test_an_empty_batch_is_answered_with_nothing(bench: Bench) -> None:
     assert await bench.accept() == []
 
 
+@promise(Promise.ACCEPTS_ONCE)
 async def test_a_known_id_is_accepted_but_not_new(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.accept(made) == [Accepted(made.id, new=False)]
     assert await bench.leasable() == [made.id]
 
 
+@promise(Promise.ACCEPTS_ONCE)
 async def test_the_same_id_twice_in_one_batch_is_one_notification(bench: Bench) -> None:
     made = notification(bench.now)
     assert await bench.accept(made, made) == [Accepted(made.id), Accepted(made.id, new=False)]
     assert await bench.leasable() == [made.id]
 
 
+@promise(Promise.ACCEPTS_ONCE, Promise.CANCELS)
 async def test_a_known_id_is_not_sent_again_after_it_is_final(bench: Bench) -> None:
     made = await bench.accepted()
     await bench.withdraw(made)
@@ -58,6 +64,7 @@ async def test_a_known_id_is_not_sent_again_after_it_is_final(bench: Bench) -> N
     assert await bench.status(made) is NotificationStatus.CANCELLED
 
 
+@promise(Promise.ACCEPTS_ONCE, Promise.FINDS_REPEATS)
 async def test_a_repeat_by_id_with_its_claims_is_not_its_own_duplicate(bench: Bench) -> None:
     made = notification(bench.now)
     arrival = Arrival(made, (by_key(made, "k"), by_content(made)))
@@ -65,37 +72,42 @@ async def test_a_repeat_by_id_with_its_claims_is_not_its_own_duplicate(bench: Be
     assert await bench.accept(arrival) == [Accepted(made.id, new=False)]
 
 
+@promise(Promise.RECORDS_DUPLICATES)
 async def test_equal_content_in_its_window_is_a_duplicate_that_leaves_a_record(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)))
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
     record = (await bench.story(second)).record
     assert (record.status, record.duplicate_of) == (NotificationStatus.DEDUPLICATED, first.id)
     assert (await bench.story(first)).duplicates == (second.id,)
     assert await bench.leasable() == [first.id]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_second_of_two_equal_items_of_one_batch_is_the_firsts_duplicate(bench: Bench) -> None:
     first, second, third = (notification(bench.now, body="same") for _ in range(3))
     answers = await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, second, third)))
-    assert answers == [Accepted(first.id), Duplicate(first.id, second.id), Duplicate(first.id, third.id)]
+    assert answers == [Accepted(first.id), bench.duplicate(first, second), bench.duplicate(first, third)]
     assert await bench.leasable() == [first.id]
 
 
+@promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_own_repeat_gets_the_same_answer(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)))
     arrival = Arrival(second, (by_content(second),))
-    assert await bench.accept(arrival) == await bench.accept(arrival) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(arrival) == await bench.accept(arrival) == [bench.duplicate(first, second)]
     assert (await bench.story(first)).duplicates == (second.id,)
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_equal_content_without_a_claim_is_no_duplicate(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)))
     assert await bench.accept(second) == [Accepted(second.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_equal_content_from_another_caller_is_another_notification(bench: Bench) -> None:
     """Requirements S1-79."""
     first = notification(bench.now, body="same")
@@ -104,6 +116,7 @@ async def test_equal_content_from_another_caller_is_another_notification(bench: 
     assert answers == [Accepted(first.id), Accepted(second.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_equal_content_is_new_when_the_window_is_over(bench: Bench) -> None:
     first = notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first, window_ms=MINUTE_MS),)))
@@ -112,9 +125,10 @@ async def test_equal_content_is_new_when_the_window_is_over(bench: Bench) -> Non
     assert await bench.accept(Arrival(second, (by_content(second, MINUTE_MS),))) == [Accepted(second.id)]
     third = notification(bench.now, body="same")
     answers = await bench.accept(Arrival(third, (by_content(third, MINUTE_MS),)))
-    assert answers == [Duplicate(second.id, third.id)], "the window starts again with the second"
+    assert answers == [bench.duplicate(second, third)], "the window starts again with the second"
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_a_duplicate_does_not_prolong_the_window(bench: Bench) -> None:
     first = notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first, HOUR_MS),)))
@@ -126,6 +140,7 @@ async def test_a_duplicate_does_not_prolong_the_window(bench: Bench) -> None:
     assert await bench.accept(Arrival(third, (by_content(third),))) == [Accepted(third.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 @pytest.mark.parametrize("age_h", [7, 13, 23])
 async def test_a_key_counts_for_all_of_its_window(bench: Bench, age_h: int) -> None:
     first = notification(bench.now, body="same")
@@ -135,16 +150,18 @@ async def test_a_key_counts_for_all_of_its_window(bench: Bench, age_h: int) -> N
         other = notification(bench.now)
         await bench.accept(Arrival(other, (by_content(other, DAY_MS), by_key(other, str(other.id)))))
     second = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_content_of_a_finished_notification_still_counts(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)))
     await bench.withdraw(first)
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_a_forced_expiry_lets_the_next_equal_request_through(bench: Bench) -> None:
     """Requirements S1-81."""
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
@@ -154,6 +171,7 @@ async def test_a_forced_expiry_lets_the_next_equal_request_through(bench: Bench)
     assert await bench.accept(Arrival(second, (by_content(second),))) == [Accepted(second.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_same_idempotency_key_and_body_answers_the_first_id_and_leaves_nothing(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_key(first, "k"),)))
@@ -162,6 +180,7 @@ async def test_the_same_idempotency_key_and_body_answers_the_first_id_and_leaves
     assert (await bench.story(first)).duplicates == ()
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_same_idempotency_key_with_another_body_is_a_conflict(bench: Bench) -> None:
     first, second = notification(bench.now), notification(bench.now)
     await bench.accept(Arrival(first, (by_key(first, "k"),)))
@@ -170,12 +189,14 @@ async def test_the_same_idempotency_key_with_another_body_is_a_conflict(bench: B
     assert await bench.leasable() == [first.id]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_a_conflict_within_one_batch(bench: Bench) -> None:
     first, second, third = (notification(bench.now) for _ in range(3))
     answers = await bench.accept(Arrival(first, (by_key(first, "k"),)), Arrival(second, (by_key(second, "k"),)), third)
     assert answers == [Accepted(first.id), Conflicting(first.id), Accepted(third.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_an_idempotency_key_counts_before_a_content_key(bench: Bench) -> None:
     by_its_key = notification(bench.now, body="keyed")
     by_its_text = notification(bench.now, body="same")
@@ -188,18 +209,20 @@ async def test_an_idempotency_key_counts_before_a_content_key(bench: Bench) -> N
     assert await bench.store.views.story(APP, both.id) is None
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_idempotency_key_of_a_content_duplicate_stands_for_the_first(bench: Bench) -> None:
     """A repeat that comes when the content's window is over gets the answer of its first time."""
     first, second, late, other = (notification(bench.now, body=body) for body in ("same", "same", "same", "other"))
     await bench.accept(Arrival(first, (by_content(first, MINUTE_MS),)))
     repeated = Arrival(second, (by_key(second, "k"), by_content(second, MINUTE_MS)))
-    assert await bench.accept(repeated) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(repeated) == [bench.duplicate(first, second)]
     bench.clock.advance(HOUR_MS)
     assert await bench.accept(Arrival(late, (by_key(late, "k"), by_content(late)))) == [Duplicate(first.id)]
     assert await bench.accept(Arrival(other, (by_key(other, "k"),))) == [Conflicting(first.id)]
     assert await bench.leasable() == [first.id]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_an_idempotency_key_outlives_the_ttl(bench: Bench) -> None:
     first = notification(bench.now, body="same", ttl_ms=MINUTE_MS)
     await bench.accept(Arrival(first, (by_key(first, "k"),)))
@@ -208,12 +231,14 @@ async def test_an_idempotency_key_outlives_the_ttl(bench: Bench) -> None:
     assert await bench.accept(Arrival(second, (by_key(second, "k"),))) == [Duplicate(first.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_same_key_in_another_app_is_another_key(bench: Bench) -> None:
     first, second = notification(bench.now), notification(bench.now, app=OTHER_APP)
     answers = await bench.accept(Arrival(first, (by_key(first, "k"),)), Arrival(second, (by_key(second, "k"),)))
     assert answers == [Accepted(first.id), Accepted(second.id)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_the_caller_of_a_conflict_may_use_its_content_later(bench: Bench) -> None:
     """What a refused item would have claimed is not claimed."""
     first, refused, later_on = (
@@ -226,6 +251,7 @@ async def test_the_caller_of_a_conflict_may_use_its_content_later(bench: Bench) 
     assert await bench.accept(Arrival(later_on, (by_content(later_on),))) == [Accepted(later_on.id)]
 
 
+@promise(Promise.KEEPS_TIME)
 async def test_what_is_scheduled_waits(bench: Bench) -> None:
     made = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
     assert await bench.status(made) is NotificationStatus.SCHEDULED
@@ -238,6 +264,7 @@ async def test_each_lane_has_its_own_queue(bench: Bench) -> None:
         assert await bench.leasable(lane) == [its_own.id]
 
 
+@promise(Promise.JOURNALS, Promise.RECORDS_DUPLICATES)
 async def test_the_journal_tells_of_each_new_record_once(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
@@ -249,6 +276,7 @@ async def test_the_journal_tells_of_each_new_record_once(bench: Bench) -> None:
     ]
 
 
+@promise(Promise.COUNTS, Promise.RECORDS_DUPLICATES)
 async def test_the_balance_counts_every_record_once(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
@@ -261,3 +289,13 @@ async def test_the_balance_counts_every_record_once(bench: Bench) -> None:
         NotificationStatus.CANCELLED: 1,
     }
     assert dict(await bench.store.views.balance(OTHER_APP)) == {}
+
+
+@promise(Promise.ACCEPTS_WHOLE_BATCHES)
+async def test_a_batch_with_something_very_large_is_accepted_whole_or_not_at_all(bench: Bench) -> None:
+    made = [notification(bench.now), notification(bench.now, body="x" * 2_000_000)]
+    try:
+        accepted = await bench.accept(*made) == [Accepted(each.id) for each in made]
+    except Unavailable:
+        accepted = False
+    assert len(await bench.store.views.statuses(APP, [each.id for each in made])) == (2 if accepted else 0)

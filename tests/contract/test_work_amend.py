@@ -18,6 +18,7 @@ from tests.contract.bench import (
     tried,
 )
 from tests.contract.bulk_bench import created, job, leased, record, registered, walked
+from tests.contract.promised import promise
 from tests.contract.stores import StoreUnderTest
 from tests.contract.wait_scenarios import FALLBACK, WAIT_MS
 from waypost.domain.amendment import Collapse, Confirm, Confirmed, NotConfirmed, NotOpen, Supersede, TooLate, Withdrawn
@@ -29,6 +30,7 @@ from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
 from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsUntil
+from waypost.ports.promises import Promise
 from waypost.ports.work import Lease, Settled, WorkItem
 
 pytestmark = pytest.mark.asyncio
@@ -54,6 +56,7 @@ async def stands(bench: Bench, made: Notification) -> list[DeliveryStatus]:
 # Upwards only, also after the end, and harmless otherwise.
 
 
+@promise(Promise.CONFIRMS)
 async def test_a_confirmation_moves_receipt_status_journal_and_counters_together(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -73,6 +76,7 @@ async def test_a_confirmation_moves_receipt_status_journal_and_counters_together
     assert {status: n for status, n in (await bench.store.views.balance()).items() if n} == {N.DELIVERED: 1}
 
 
+@promise(Promise.CONFIRMS)
 async def test_what_is_late_repeated_or_foreign_changes_nothing(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.confirm(made, 0) == NotConfirmed(None)
@@ -91,6 +95,7 @@ async def test_what_is_late_repeated_or_foreign_changes_nothing(bench: Bench) ->
     assert await bench.moves() == moves
 
 
+@promise(Promise.CONFIRMS, Promise.ANSWERS_CANCELS)
 async def test_several_of_one_call_are_answered_in_order(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -103,6 +108,7 @@ async def test_several_of_one_call_are_answered_in_order(bench: Bench) -> None:
     assert await stands(bench, made) == [D.OPENED, D.DELIVERED]
 
 
+@promise(Promise.CONFIRMS)
 async def test_what_is_confirmed_while_it_is_ready_fresh_is_still_leased(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -114,6 +120,7 @@ async def test_what_is_confirmed_while_it_is_ready_fresh_is_still_leased(bench: 
 # What waits is nobody's before its time, on any worker, and comes exactly once.
 
 
+@promise(Promise.WAITS)
 async def test_a_target_waits_until_its_time(bench: Bench) -> None:
     made = await bench.accepted()
     lease, _ = await bench.take_one()
@@ -125,6 +132,7 @@ async def test_a_target_waits_until_its_time(bench: Bench) -> None:
     await _sends_fallback(bench, made)
 
 
+@promise(Promise.WAITS)
 async def test_a_target_is_sent_when_its_sibling_was_not_confirmed_in_time(bench: Bench) -> None:
     made = await with_fallback(bench)
     bench.clock.advance(WAIT_MS - 1)
@@ -136,6 +144,7 @@ async def test_a_target_is_sent_when_its_sibling_was_not_confirmed_in_time(bench
     assert (await stands(bench, made), await bench.status(made)) == ([D.SENT, D.SENT], N.SENT)
 
 
+@promise(Promise.WAITS)
 async def test_a_confirmed_sibling_ends_the_wait(bench: Bench) -> None:
     made = await with_fallback(bench)
     assert await bench.confirm(made, 0) == Confirmed(D.DELIVERED)
@@ -146,6 +155,7 @@ async def test_a_confirmed_sibling_ends_the_wait(bench: Bench) -> None:
     assert await bench.leasable() == []
 
 
+@promise(Promise.WAITS)
 async def test_the_wait_begins_with_the_settlement_and_outlives_the_worker(bench: Bench) -> None:
     made = await with_fallback(bench, again(0, bench.now, wait_ms=HOUR_MS))
     bench.clock.advance(HOUR_MS)
@@ -159,6 +169,7 @@ async def test_the_wait_begins_with_the_settlement_and_outlives_the_worker(bench
     await _sends_fallback(second, made)
 
 
+@promise(Promise.WAITS)
 async def test_a_failed_sibling_is_not_waited_for(bench: Bench) -> None:
     dead = Dead("400", "bad", FailureClass.TERMINAL, letter=False)
     made = await with_fallback(bench, Change(0, 1, dead, bench.now, tried(bench.now, "refused")))
@@ -167,6 +178,7 @@ async def test_a_failed_sibling_is_not_waited_for(bench: Bench) -> None:
     assert (await stands(bench, made), await bench.status(made)) == ([D.FAILED, D.SENT], N.PARTIAL)
 
 
+@promise(Promise.WAITS)
 async def test_what_is_released_and_not_leased_is_cancelled(bench: Bench) -> None:
     made = await with_fallback(bench)
     bench.clock.advance(WAIT_MS)
@@ -176,6 +188,7 @@ async def test_what_is_released_and_not_leased_is_cancelled(bench: Bench) -> Non
     assert await stands(bench, made) == [D.DELIVERED, D.CANCELLED]
 
 
+@promise(Promise.WAITS)
 async def test_what_is_leased_goes_on_and_is_not_tried_again(bench: Bench) -> None:
     made, other = await with_fallback(bench), await with_fallback(bench)
     bench.clock.advance(WAIT_MS)
@@ -188,6 +201,7 @@ async def test_what_is_leased_goes_on_and_is_not_tried_again(bench: Bench) -> No
     assert {await bench.status(each) for each in (made, other)} == {N.DELIVERED}
 
 
+@promise(Promise.WAITS)
 async def test_withdrawn_a_waiting_target_is_never_sent(bench: Bench) -> None:
     made = await with_fallback(bench)
     await bench.withdraw(made)
@@ -196,6 +210,7 @@ async def test_withdrawn_a_waiting_target_is_never_sent(bench: Bench) -> None:
     assert (await stands(bench, made), await bench.status(made)) == ([D.SENT, D.CANCELLED], N.SENT)
 
 
+@promise(Promise.WAITS)
 async def test_whichever_worker_is_asked_one_of_both_happens(store: StoreUnderTest) -> None:
     benches = [Bench(store, worker) for worker in await store.open_workers(2)]
     made = [notification(store.clock.now(), user=f"u{n}") for n in range(8)]
@@ -234,6 +249,7 @@ async def _sends_fallback(bench: Bench, made: Notification) -> None:
 # What is unsent of the older one goes, and says by what.
 
 
+@promise(Promise.SUPERSEDES)
 async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Bench) -> None:
     made, by = await bench.accepted(), notification(bench.now)
     answer = await bench.worker.amend([Supersede(made.app, made.id, by.id)], bench.now)
@@ -243,6 +259,7 @@ async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Benc
     assert await bench.leasable() == []
 
 
+@promise(Promise.SUPERSEDES)
 async def test_a_collapse_key_stands_for_all_older_ones_of_its_user(bench: Bench) -> None:
     old = [_collapsing(bench, "ann", "score"), _collapsing(bench, "ann", "score")]
     others = [_collapsing(bench, "ann", "weather"), _collapsing(bench, "bob", "score"), notification(bench.now)]
@@ -255,6 +272,7 @@ async def test_a_collapse_key_stands_for_all_older_ones_of_its_user(bench: Bench
     assert sorted(await bench.leasable()) == sorted(each.id for each in (*others, by))
 
 
+@promise(Promise.SUPERSEDES)
 async def test_what_is_leased_ends_with_its_attempt(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -268,6 +286,7 @@ def _collapsing(bench: Bench, user: str, key: str) -> Notification:
     return msgspec.structs.replace(made, content=Content(title="Order", body=format_id(made.id), collapse_key=key))
 
 
+@promise(Promise.WAITS)
 async def test_a_bulk_recipient_may_have_a_target_that_waits(bench: Bench) -> None:
     await registered(bench, "ann", "bob")
     made = await created(bench, job())

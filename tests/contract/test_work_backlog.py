@@ -6,10 +6,12 @@ import pytest
 
 from tests.contract.bench import APP as DEMO
 from tests.contract.bench import OTHER_APP, RETRY_MS, Bench, again, notification, parked, sent
+from tests.contract.promised import promise
 from waypost.domain.notification import Lane
 from waypost.domain.time import later
+from waypost.ports.promises import Promise
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.COUNTS)]
 
 
 async def test_each_app_and_lane_is_counted_for_itself(bench: Bench) -> None:

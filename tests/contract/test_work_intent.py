@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import RETRY_MS, TOKEN_HASH, Bench, again, intent, parked, sent, targets
+from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS
 from waypost.domain.delivery import FailureClass, OpenTarget
 from waypost.domain.ids import DeviceId
@@ -14,9 +15,10 @@ from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Unstarted, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Lease, Settled, WorkItem
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.SENDS_AT_MOST_ONCE)]
 
 DEADLINE_MS = 2 * LEASE_MS
 
@@ -99,6 +101,7 @@ async def test_after_a_crash_an_intent_is_never_sent_again(bench: Bench) -> None
     assert await second.leasable() == []
 
 
+@promise(Promise.ENDS_IN_DOUBT_IN_TIME)
 async def test_after_a_crash_an_intent_is_unknown_from_its_deadline(bench: Bench) -> None:
     made, _, _ = await _intended(bench)
     second = await bench.crash()
@@ -114,6 +117,7 @@ async def test_after_a_crash_an_intent_is_unknown_from_its_deadline(bench: Bench
     assert (receipt.status, receipt.due_at, receipt.attempt) == (DeliveryStatus.UNKNOWN, None, 1)
 
 
+@promise(Promise.ENDS_IN_DOUBT_IN_TIME, Promise.JOURNALS)
 async def test_only_the_deadline_of_an_intent_makes_it_unknown_in_the_journal(bench: Bench) -> None:
     """An intent is not an outcome: nobody is told `unknown` before it is."""
     made, _, _ = await _intended(bench)
@@ -128,6 +132,7 @@ async def test_only_the_deadline_of_an_intent_makes_it_unknown_in_the_journal(be
     assert {move.notification_id for move in told} == {made.id}
 
 
+@promise(Promise.ENDS_IN_DOUBT_IN_TIME)
 async def test_the_other_targets_of_a_crashed_intent_are_sent(bench: Bench) -> None:
     made = await bench.accepted(guarantee=Guarantee.AT_MOST_ONCE)
     lease, item = await bench.take_one()
@@ -148,6 +153,7 @@ async def test_before_the_intent_a_crash_sends_again(bench: Bench) -> None:
     assert await (await bench.crash()).leasable() == [made.id]
 
 
+@promise(Promise.ENDS_IN_DOUBT_IN_TIME)
 async def test_a_late_outcome_after_the_deadline_is_stale(bench: Bench) -> None:
     made, lease, item = await _intended(bench)
     second = await bench.crash()

@@ -8,14 +8,16 @@ from collections import Counter
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, intent, notification, sent
+from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS, StoreUnderTest
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.LEASES_ONCE)]
 
 
 async def test_an_empty_queue_leases_nothing_and_does_not_wait(bench: Bench) -> None:
@@ -39,12 +41,14 @@ async def test_leases_have_tokens_of_their_own(bench: Bench) -> None:
     assert (await bench.lease()).token != (await bench.lease()).token
 
 
+@promise(Promise.KEEPS_ORDER)
 async def test_fresh_items_of_a_user_come_in_accept_order(bench: Bench) -> None:
     made = [await bench.accepted(user="ann") for _ in range(5)]
     found = [item.notification.id for n in (2, 3) for item in (await bench.lease(n)).items]
     assert found == [one.id for one in made]
 
 
+@promise(Promise.KEEPS_ORDER)
 async def test_a_waiting_retry_does_not_hold_later_messages(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()
@@ -53,6 +57,7 @@ async def test_a_waiting_retry_does_not_hold_later_messages(bench: Bench) -> Non
     assert await bench.leasable() == [second.id]
 
 
+@promise(Promise.TAKES_TURNS)
 async def test_apps_take_turns_within_a_lease(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now, user=f"u{n}") for n in range(40)))
     await bench.accept(*(notification(bench.now, user=f"u{n}", app=OTHER_APP) for n in range(5)))
@@ -60,6 +65,7 @@ async def test_apps_take_turns_within_a_lease(bench: Bench) -> None:
     assert Counter(item.notification.app for item in lease.items) == {APP: 5, OTHER_APP: 5}
 
 
+@promise(Promise.TAKES_TURNS)
 async def test_apps_take_turns_between_leases(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now, user=f"u{n}") for n in range(40)))
     await bench.accept(*(notification(bench.now, user=f"u{n}", app=OTHER_APP) for n in range(5)))
@@ -67,6 +73,7 @@ async def test_apps_take_turns_between_leases(bench: Bench) -> None:
     assert Counter(lease.items[0].notification.app for lease in leases) == {APP: 5, OTHER_APP: 5}
 
 
+@promise(Promise.TAKES_TURNS)
 async def test_an_app_alone_gets_all_there_is(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now, user=f"u{n}", app=OTHER_APP) for n in range(7)))
     assert len((await bench.lease(7)).items) == 7
@@ -86,6 +93,7 @@ async def test_what_a_dead_worker_held_is_leased_again(bench: Bench) -> None:
     assert await (await bench.crash()).leasable() == [made.id]
 
 
+@promise(Promise.KEEPS_ORDER)
 async def test_a_dead_workers_items_come_back_in_accept_order(bench: Bench) -> None:
     made = [await bench.accepted() for _ in range(4)]
     await bench.lease(3)
@@ -191,6 +199,7 @@ async def test_concurrent_accepts_and_leases_of_two_workers_lose_and_repeat_noth
     assert dict(await store.views.balance()) == {NotificationStatus.NO_TARGETS: 200}
 
 
+@promise(Promise.COUNTS)
 async def test_depth_is_what_could_be_leased_now(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now, user=f"u{n}") for n in range(3)))
     await bench.accepted(scheduled_at=later(bench.now, RETRY_MS))
@@ -202,6 +211,7 @@ async def test_depth_is_what_could_be_leased_now(bench: Bench) -> None:
     assert await bench.worker.depth(Lane.NORMAL) == 3
 
 
+@promise(Promise.COUNTS)
 async def test_depth_counts_released_retries(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, parked, sent, targets, tried
+from tests.contract.promised import promise
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
@@ -17,9 +18,10 @@ from waypost.domain.settlement import (
 )
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.SETTLES_WHOLE)]
 
 DEAD = Dead("BadTopic", "bad topic", FailureClass.TERMINAL, letter=True)
 
@@ -74,6 +76,7 @@ async def test_a_change_of_a_final_notification_is_stale(bench: Bench) -> None:
     assert await bench.status(made) is NotificationStatus.SENT
 
 
+@promise(Promise.JOURNALS)
 async def test_the_journal_tells_of_each_change_and_of_the_end_once(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -91,6 +94,7 @@ async def test_the_journal_tells_of_each_change_and_of_the_end_once(bench: Bench
     assert [(move.notification_id, move.after) for move in finished] == [(made.id, NotificationStatus.PARTIAL)]
 
 
+@promise(Promise.JOURNALS)
 async def test_the_journal_tells_of_every_attempt_made(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()
@@ -105,6 +109,7 @@ async def test_the_journal_tells_of_every_attempt_made(bench: Bench) -> None:
     ]
 
 
+@promise(Promise.JOURNALS)
 async def test_parking_leaves_no_trace_in_the_journal(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -113,6 +118,7 @@ async def test_parking_leaves_no_trace_in_the_journal(bench: Bench) -> None:
     assert await bench.moves() == before
 
 
+@promise(Promise.JOURNALS)
 async def test_a_stale_change_leaves_no_trace_in_the_journal(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()

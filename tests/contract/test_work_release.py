@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, parked, sent
+from tests.contract.promised import promise
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.KEEPS_TIME)]
 
 APNS = "breaker:demo/apns"
 FCM = "breaker:demo/fcm"
@@ -222,6 +224,7 @@ async def test_what_is_leased_is_not_released(bench: Bench) -> None:
     assert await _leased(bench) == []
 
 
+@promise(Promise.TAKES_TURNS)
 @pytest.mark.parametrize("kind", ["scheduled", "a retry", "parked"])
 async def test_apps_take_turns_in_what_is_due(bench: Bench, kind: str) -> None:
     """Six of one app come before one of another: with room for three, the other is among them."""
@@ -246,6 +249,7 @@ async def test_apps_take_turns_in_what_is_due(bench: Bench, kind: str) -> None:
     assert await bench.worker.release(bench.now, 100, lifted) == 4
 
 
+@promise(Promise.TAKES_TURNS)
 async def test_more_apps_than_there_is_room_for_have_their_turn_one_after_the_other(bench: Bench) -> None:
     for app in (APP, OTHER_APP):
         for _ in range(3):

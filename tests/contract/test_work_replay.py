@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import OTHER_APP, Bench, by_content, new_id, notification, sent
+from tests.contract.promised import promise
 from waypost.domain.delivery import FailureClass
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Notification
@@ -12,9 +13,10 @@ from waypost.domain.settlement import Again, Dead, Expired, Forget, Sent, Settle
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.pipeline.route import poisoned
-from waypost.ports.work import Accepted, Arrival, Duplicate, NotReplayable, Replay, Settled
+from waypost.ports.promises import Promise
+from waypost.ports.work import Accepted, Arrival, NotReplayable, Replay, Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.REPLAYS)]
 
 DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
 
@@ -157,25 +159,28 @@ async def test_where_nothing_failed_there_is_nothing_to_replay(bench: Bench, set
     assert await bench.accept(_replay(made, bench.now)) == [NotReplayable(known=True)]
 
 
+@promise(Promise.CANCELS)
 async def test_what_was_withdrawn_before_it_was_routed_is_not_replayable(bench: Bench) -> None:
     made = await bench.accepted()
     await bench.withdraw(made)
     assert await bench.accept(_replay(made, bench.now)) == [NotReplayable(known=True)]
 
 
+@promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_record_is_not_replayable(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
     assert await bench.accept(_replay(second, bench.now)) == [NotReplayable(known=True)]
 
 
+@promise(Promise.FINDS_REPEATS)
 async def test_a_replay_neither_needs_nor_ends_a_dedup_window(bench: Bench) -> None:
     """What is being sent again is still what was said; ended by force, the next one is new beside it."""
     first, second, third = (notification(bench.now, body="same") for _ in range(3))
     await bench.accept(Arrival(first, (by_content(first),)))
     await bench.routed(first, DEAD)
     assert await bench.accept(_replay(first, bench.now)) == [Accepted(first.id)]
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
     assert await bench.store.dedup.forget([by_content(first).key]) == 1
     assert await bench.accept(Arrival(third, (by_content(third),))) == [Accepted(third.id)]
     assert sorted(await bench.leasable()) == [first.id, third.id]
@@ -211,6 +216,7 @@ async def test_many_rounds(bench: Bench) -> None:
     assert (record.status, record.round) == (NotificationStatus.SENT, 4)
 
 
+@promise(Promise.JOURNALS)
 async def test_the_journal_tells_of_the_new_round_and_of_one_end_in_each(bench: Bench) -> None:
     made = notification(bench.now)
     await bench.routed(made, DEAD)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, notification, parked, sent, targets, tried
+from tests.contract.promised import promise
 from waypost.domain.delivery import FailureClass, OpenTarget, Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Channel
@@ -22,9 +23,10 @@ from waypost.domain.settlement import (
 )
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.SETTLES_WHOLE)]
 
 DEAD = Dead("BadTopic", "bad topic", FailureClass.TERMINAL, letter=True)
 

@@ -20,6 +20,7 @@ from tests.contract.bench import (
     sent,
     targets,
 )
+from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS, StoreUnderTest
 from waypost.domain.amendment import NotOpen, TooLate, Withdrawn
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
@@ -27,13 +28,15 @@ from waypost.domain.notification import Guarantee
 from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, later
+from waypost.ports.promises import Promise
 from waypost.ports.work import Arrival, Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, promise(Promise.CANCELS)]
 
 WHY = "cancelled by the caller"
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_what_is_not_leased_is_never_sent(bench: Bench) -> None:
     made = await bench.accepted()
     assert isinstance(await bench.withdraw(made), Withdrawn)
@@ -69,18 +72,21 @@ async def test_what_is_final_stays_as_it_is(bench: Bench) -> None:
     assert await bench.status(made) is NotificationStatus.SENT
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_a_second_withdrawal_finds_nothing_open(bench: Bench) -> None:
     made = await bench.accepted()
     await bench.withdraw(made)
     assert await bench.withdraw(made) == NotOpen(NotificationStatus.CANCELLED)
 
 
+@promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_record_is_not_open(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
     assert await bench.withdraw(second) == NotOpen(NotificationStatus.DEDUPLICATED)
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_one_answer_per_id_in_order(bench: Bench) -> None:
     waiting, leased = await bench.accepted(user="a"), await bench.accepted(user="b")
     lease = await bench.lease()
@@ -99,6 +105,7 @@ async def test_what_is_leased_is_too_late_and_its_outcome_counts(bench: Bench) -
     assert await bench.status(made) is NotificationStatus.SENT
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_a_leased_target_counts_as_handed_over(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -106,6 +113,7 @@ async def test_a_leased_target_counts_as_handed_over(bench: Bench) -> None:
     assert await bench.withdraw(made) == TooLate(handed_over=3)
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_waiting_retries_are_cancelled(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -118,6 +126,7 @@ async def test_waiting_retries_are_cancelled(bench: Bench) -> None:
     assert await bench.status(made) is NotificationStatus.SENT, "what is cancelled is left out"
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_a_released_retry_that_nobody_leased_is_cancelled(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -130,6 +139,7 @@ async def test_a_released_retry_that_nobody_leased_is_cancelled(bench: Bench) ->
     assert await bench.status(made) is NotificationStatus.CANCELLED
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_parked_deliveries_are_cancelled(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -152,6 +162,7 @@ async def test_no_attempt_after_the_present_one(bench: Bench) -> None:
     assert await bench.leasable() == []
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_a_withdrawn_items_waiting_targets_end_though_another_is_leased(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -206,6 +217,7 @@ async def test_withdrawn_targets_whose_worker_dies_are_cancelled(bench: Bench) -
     assert await second.status(made) is NotificationStatus.SENT
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_an_intent_of_a_dead_worker_outlives_the_withdrawal(bench: Bench) -> None:
     """It may be at the provider already: only its deadline ends it."""
     made = await bench.accepted(guarantee=Guarantee.AT_MOST_ONCE)
@@ -219,6 +231,7 @@ async def test_an_intent_of_a_dead_worker_outlives_the_withdrawal(bench: Bench) 
     assert await second.status(made) is NotificationStatus.UNKNOWN
 
 
+@promise(Promise.JOURNALS)
 async def test_the_journal_tells_of_cancelled_targets_and_of_the_end(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -235,6 +248,7 @@ async def test_the_journal_tells_of_cancelled_targets_and_of_the_end(bench: Benc
     )
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_a_withdrawal_at_the_same_moment_as_a_lease_has_one_winner(store: StoreUnderTest) -> None:
     one, other = [Bench(store, worker) for worker in await store.open_workers(2)]
     made = [await one.accepted(user=f"u{n}") for n in range(40)]

@@ -29,6 +29,7 @@ from waypost.cli.groups import LazyGroup
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
         "check-config": "waypost.cli.checking:check_config",
+        "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",

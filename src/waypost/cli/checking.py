@@ -26,6 +26,7 @@ class Found(Struct, frozen=True):
     workers: int
     store: str
     log: str | None
+    lacks: dict[str, str]
     http2: str
     reached: list[Reached]
     limits: dict[str, str]
@@ -67,6 +68,7 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
 def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
     from waypost.bootstrap.credentials import ends_of
     from waypost.bootstrap.doors import server_tls
+    from waypost.bootstrap.promises import lacks_of
     from waypost.bootstrap.senders import http2_kernel
     from waypost.domain.time import isoformat
     from waypost.runtime.clock import SystemClock
@@ -86,6 +88,7 @@ def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
         workers=config.workers,
         store=engine,
         log=log,
+        lacks={str(promise): instead for promise, instead in lacks_of(config.stack).items()},
         http2=kernel,
         reached=reached,
         limits=limits,
@@ -105,6 +108,7 @@ def _print_for_programs(found: Found) -> None:
             "http2": found.http2,
             **{server.name: server.what for server in found.reached},
             **log,
+            "lacks": found.lacks,
             "workers": found.workers,
             "limits": found.limits,
             "credentials": found.credentials,
@@ -121,6 +125,8 @@ def _print_for_people(found: Found) -> None:
     out.print(f"store          {found.store}, opened")
     if found.log is not None:
         out.print(f"log            {found.log}")
+    for promise, instead in found.lacks.items():
+        out.print(f"lacks          {promise}: {plain(instead)}")
     for server in found.reached:
         out.print(f"{server.name:<14} {plain(server.what)}")
     out.print(f"http2          {found.http2}")

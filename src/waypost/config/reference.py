@@ -176,19 +176,22 @@ def _meaning(kind: type[Struct], each: FieldInfo) -> str:
     for meta in get_args(annotated)[1:] if get_origin(annotated) is Annotated else ():
         if meta.description:
             return str(meta.description)
-    return _texts_under_fields(kind).get(each.name, "").replace("``", "`")
+    return texts_under_names(kind).get(each.name, "").replace("``", "`")
 
 
 @cache
-def _texts_under_fields(kind: type[Struct]) -> dict[str, str]:
-    """Those of what it is derived from included."""
+def texts_under_names(kind: type) -> dict[str, str]:
+    """Read the texts under the fields of a struct, or the members of an enum, those of its base included."""
     base = kind.__base__
-    texts = {} if base is None or base is Struct else dict(_texts_under_fields(base))
+    texts = dict(texts_under_names(base)) if base is not None and base.__module__.startswith("waypost.") else {}
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(tree, ast.ClassDef)
     for field, text in zip(tree.body, tree.body[1:], strict=False):
         match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(words))):
+            case (
+                (ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)])),
+                ast.Expr(value=ast.Constant(value=str(words))),
+            ):
                 texts[name] = " ".join(words.split())
             case _:
                 pass

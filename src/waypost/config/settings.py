@@ -21,6 +21,7 @@ from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
 from waypost.telemetry.events import Level
@@ -185,6 +186,8 @@ class Config(Struct, frozen=True, kw_only=True):
     stack: Stack = Stack.EMBEDDED
     """What holds accepted work: the store, also (`relayed`) where a broker carries it, or (`log`) Kafka, with the store
     as its ledger."""
+    requires: tuple[Promise, ...] = ()
+    """Promises that you rely on: a stack that lacks one is refused; docs/stacks.md says what each means."""
     broker: Literal["redis", "kafka"] = "redis"
     """What carries the work where `stack` is `relayed`."""
     handoff: Handoff = Handoff.MEMORY

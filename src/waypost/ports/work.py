@@ -19,6 +19,7 @@ from waypost.domain.progress import Progress, Stale, Step
 from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
+from waypost.ports.promises import Promise
 
 
 class Arrival(Struct, frozen=True):
@@ -167,6 +168,11 @@ class Leases(Protocol):
 
 class Work(Leases, Protocol):
     """Queue, timer, receipts and keys of one stack."""
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """Name what is kept of all that is promised: everything, unless the adapter says what it lacks."""
+        ...
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """Make each item's keys, record and queue (or timer) entry visible together, or none of them.

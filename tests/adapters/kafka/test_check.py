@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from waypost.adapters.kafka.promises import INSTEAD
 from waypost.bootstrap.reach import reach
 from waypost.bootstrap.registry import load
+from waypost.cli import waypost
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 
@@ -48,3 +52,12 @@ async def test_topics_are_made_and_few_copies_are_told_and_not_refused(
     assert found["kafka"].what == (
         "Kafka, 1 broker, 6 topics, 1 copy: while its broker is away, work is leased from the outbox"
     )
+
+
+def test_what_the_stack_lacks_is_told(tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str) -> None:
+    kafka = f"kafka: {{bootstrap: '{kafka_bootstrap}', prefix: {kafka_prefix}, replication: 1, trial: true}}\n"
+    config(tmp_path, f"store: sqlite:///{tmp_path}/w.db\nstack: log\n{kafka}")
+    command = ["check-config", "--config", str(tmp_path / "waypost.yaml")]
+    said = json.loads(CliRunner().invoke(waypost, [*command, "--json"]).output)
+    assert said["lacks"] == {str(each): text for each, text in INSTEAD.items()}
+    assert "lacks          records_duplicates: " in CliRunner().invoke(waypost, command).output

@@ -18,6 +18,7 @@ from waypost.domain.notification import Channel, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.promises import Promise
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.routing import RouteLoop
@@ -31,6 +32,11 @@ class Apart:
     def __init__(self, work: Work, *, fresh: bool) -> None:
         self.inner = work
         self._fresh = fresh
+
+    @property
+    def promises(self) -> frozenset[Promise]:
+        """See Work."""
+        return self.inner.promises
 
     async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
         """See Work."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -65,11 +65,16 @@ class Accepting:
             if isinstance(answer, bytes)
         ]
         known = await self._known(arrivals, going)
-        new = [each for each in going if each.notification.id not in known]
-        failed = await self._produce(new)
+        new: dict[NotificationId, Arrival] = {}
+        for each in going:
+            if each.notification.id not in known:
+                new.setdefault(each.notification.id, each)
+        failed = await self._produce(list(new.values()))
         await self._confirm([each for each in going if each.notification.id not in failed])
-        fresh = {each.notification.id for each in new}
-        return some_written([_answer(each, fresh, failed) for each in held])
+        fresh = set(new)
+        return some_written(
+            [_answer(each.notification.id, answer, fresh, failed) for each, answer in zip(arrivals, held, strict=True)]
+        )
 
     async def _produce(self, new: Sequence[Arrival]) -> dict[NotificationId, Unavailable]:
         """Write them, and remember what is written; those that are not known to be, and why."""
@@ -135,12 +140,23 @@ def some_written(answers: list[Acceptance]) -> list[Acceptance]:
     return answers
 
 
-def _answer(held: Held, fresh: Set[NotificationId], failed: Mapping[NotificationId, Unavailable]) -> Acceptance:
-    """Answer one arrival; the duplicate of one that is not known to be written is not known to be, either."""
+def _answer(
+    own: NotificationId, held: Held, fresh: set[NotificationId], failed: Mapping[NotificationId, Unavailable]
+) -> Acceptance:
+    """Answer one arrival, of which *own* is the id, and take it out of what is *fresh*.
+
+    The duplicate of one that is not known to be written is not known to be, either; a repeat is not its own duplicate.
+    """
     named = held.first_id if isinstance(held, Duplicate) else held
     if isinstance(named, bytes) and (why := failed.get(NotificationId(named))) is not None:
         return Unwritten(why)
-    return Accepted(NotificationId(held), NotificationId(held) in fresh) if isinstance(held, bytes) else held
+    if isinstance(held, Duplicate) and held.first_id == own:
+        held = own
+    if not isinstance(held, bytes):
+        return held
+    is_new = held in fresh
+    fresh.discard(NotificationId(held))
+    return Accepted(NotificationId(held), is_new)
 
 
 def _named(notification: Notification, given: bytes) -> Notification:

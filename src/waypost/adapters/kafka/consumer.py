@@ -227,6 +227,8 @@ class GroupConsumer:
         self._owner.received(batch)
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._stopping:
+            return  # nothing is begun; and who asks for offsets while it leaves may be answered never
         self._turn += 1
         begun = [structs.replace(each, turn=self._turn) for each in beginnings(consumer, partitions)]
         self._turns = {**self._turns, **{each.place: each.turn for each in begun}}

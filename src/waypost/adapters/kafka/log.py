@@ -108,15 +108,18 @@ class Log:
         """Join the workers; Unavailable where the cluster cannot be reached."""
         self._open.push_async_callback(self._producer.stop)
         self._open.push_async_callback(self._withdrawn.stop)
-        await self._withdrawn.start()
+        scribes = self._scribes if self._delivers else []
+        for scribe in scribes:
+            self._open.push_async_callback(scribe.stop)
+        starting = self._withdrawn.start(), *(scribe.start() for scribe in scribes)
+        for failed in await asyncio.gather(*starting, return_exceptions=True):
+            if failed is not None:
+                raise failed
         if self._delivers:
-            await self._join()
+            self._join()
         self._open.push_async_callback(self.records.stop)
 
-    async def _join(self) -> None:
-        for scribe in self._scribes:
-            self._open.push_async_callback(scribe.stop)
-            await scribe.start()
+    def _join(self) -> None:
         self._open.push_async_callback(self._rereading.stop)
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()

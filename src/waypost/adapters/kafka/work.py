@@ -18,6 +18,7 @@ from waypost.adapters.kafka.desk import Entry, Shelved
 from waypost.adapters.kafka.desk import Waiting as WaitingTask
 from waypost.adapters.kafka.folding import cancelled, open_target
 from waypost.adapters.kafka.holdings import Holdings
+from waypost.adapters.kafka.promises import KEPT
 from waypost.adapters.kafka.scribe import Order, Scribe
 from waypost.adapters.kafka.unrecorded import Unrecorded
 from waypost.adapters.kafka.withdrawals import Withdrawals
@@ -54,6 +55,8 @@ class Stored(Struct, frozen=True):
 
 class LogWork:
     """The work of the partitions that this process has; it accepts for all of them."""
+
+    promises = KEPT
 
     def __init__(
         self,

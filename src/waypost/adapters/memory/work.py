@@ -22,11 +22,14 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.clock import Clock
+from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 
 class MemoryWork:
     """One worker's view of a store; leases end by the store's clock and are taken over by whoever asks next."""
+
+    promises = EVERY_PROMISE
 
     def __init__(self, store: MemoryStore, clock: Clock) -> None:
         self._store = store

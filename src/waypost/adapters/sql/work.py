@@ -35,6 +35,7 @@ from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
 from waypost.ports.peers import Peers
+from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 WORK_TOPIC = "work"
@@ -54,6 +55,8 @@ _NO_VERSION = -1
 
 class SqlWork:
     """The work of the shards that this process owns; it accepts for all of them."""
+
+    promises = EVERY_PROMISE
 
     def __init__(self, database: Database, shards: Locks, peers: Peers | None, *, with_devices: bool) -> None:
         self._database = database

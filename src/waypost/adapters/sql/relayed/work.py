@@ -36,6 +36,7 @@ from waypost.domain.settlement import Unstarted
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.broker import Broker, Held
 from waypost.ports.clock import Clock
+from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, WorkItem
 
 _DEPTH_COUNTED = 10_000
@@ -57,6 +58,8 @@ _EVER = Instant((1 << 62) - 1)
 
 class RelayedWork:
     """See Work; recipients of bulk jobs are leased from the store alone, by who owns their shard."""
+
+    promises = EVERY_PROMISE
 
     def __init__(
         self, store: Store, broker: Broker, relay: Relay, clock: Clock, held: HeldParts, part: Part = Part.ANY

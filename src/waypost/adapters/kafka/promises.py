@@ -1,0 +1,17 @@
+"""What the log lacks; read without the client of Kafka, which is an extra."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from waypost.ports.promises import EVERY_PROMISE, Promise
+
+INSTEAD: Final[Mapping[Promise, str]] = {
+    Promise.ACCEPTS_WHOLE_BATCHES: "each item is answered for itself: what was not written is refused with 503",
+    Promise.RECORDS_DUPLICATES: "it is answered with the first one's id, and leaves no record",
+    Promise.ENDS_IN_DOUBT_IN_TIME: "it ends 15 s after its deadline",
+    Promise.ANSWERS_CANCELS: "the answer is `cancelling`: a worker may have begun, and nobody knows yet",
+}
+"""What happens instead, by the promise that is lacked."""
+KEPT: Final = EVERY_PROMISE - INSTEAD.keys()
