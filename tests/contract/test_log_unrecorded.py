@@ -16,6 +16,7 @@ from waypost.domain.ids import first_id_at
 from waypost.domain.progress import NotOpen, TooLate
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
+from waypost.ports.ledger import Completed
 from waypost.runtime.peers import NoPeers
 from waypost.telemetry import Silent
 
@@ -61,7 +62,8 @@ async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was
     log_store: LogUnderTest, elsewhere: Log
 ) -> None:
     ledger = log_store._opened.ledger
-    await ledger.complete(START)
+    await ledger.begin({}, ["lane/0"])
+    await ledger.complete(Completed(["lane/0"], START))
     before, later_on = first_id_at(later(START, -1)), first_id_at(later(START, DAY_MS))
     stories = [await elsewhere.views.story(APP, each) for each in (before, first_id_at(START), later_on)]
     assert [story is not None for story in stories] == [False, True, False]
