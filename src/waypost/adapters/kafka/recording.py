@@ -164,6 +164,7 @@ class KafkaRecords:
         begun = {each.place: positions[_part(each.place)] for each in known}
         await self._in_thread(lambda: self._consumer.assign(_partitions(begun)))
         self._given, self._recorded, self._passed = [], begun, dict(begun)
+        self._telemetry.event(Event.RECORDING_SHARED, count=len(begun))
 
     def _ask_where(self, given: list[TopicPartition]) -> tuple[list[Committed], list[Place]]:
         """Where the group was in what is *given*, and all partitions that there are."""
