@@ -22,6 +22,7 @@ from benchmarks.deliveries import notification
 from benchmarks.stores import spent_s, up
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres
+from scripts.services.service import Service
 from waypost.adapters.kafka.messages import Record, Task, encode, key_of
 from waypost.adapters.kafka.recording import KafkaRecords
 from waypost.adapters.kafka.settings import KafkaSettings
@@ -83,7 +84,7 @@ def run() -> list[Row]:
     return found
 
 
-def _round(postgres: Postgres, kafka: Kafka, name: str, count: int) -> tuple[float, float, float]:
+def _round(postgres: Service, kafka: Service, name: str, count: int) -> tuple[float, float, float]:
     """Recorded a second; microseconds of CPU a notification, of the recorders and of both servers."""
     with connected(postgres.url) as connection:
         connection.execute(f"CREATE DATABASE {name}")
