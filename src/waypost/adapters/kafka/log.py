@@ -122,6 +122,7 @@ class Log:
             self._open.push_async_callback(scribe.stop)
             await scribe.start()
         self._open.push_async_callback(self._rereading.stop)
+        self._open.push_async_callback(self._holdings.stop)
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
 
