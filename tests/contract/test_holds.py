@@ -19,7 +19,7 @@ from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
 from waypost.domain.notification import Notification
-from waypost.domain.time import DAY_MS, later
+from waypost.domain.time import DAY_MS, SECOND_MS, later
 from waypost.ports.dedup import Dedup
 from waypost.ports.holds import HOLD_MS, Held, Holds
 from waypost.ports.ledger import Arrived
@@ -86,7 +86,7 @@ class RedisHoldsUnderTest:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.holds = RedisHolds(wire, "")
-        self.dedup = ForgetfulDedup(NoKeys(), self.holds)
+        self.dedup = ForgetfulDedup(NoKeys(), NoKeys().forget, self.holds)
 
     async def holds_end(self) -> None:
         """Those that are held, were until now."""
@@ -251,8 +251,38 @@ async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: Sql
         assert await hold(RedisHolds(wire, ""), keyed(again(first))) == Duplicate(first.id), "Redis knows it again"
         await wire.execute([("FLUSHDB",)])
         assert await hold(holds, keyed(said("d"))) == Conflicting(first.id)
-        assert await ForgetfulDedup(store.dedup, holds).forget([by_content(other).key]) == 1
+        assert await ForgetfulDedup(store.dedup, store.ledger.forget, holds).forget([by_content(other).key]) == 1
         second = again(other)
         assert await hold(holds, plain(second)) == second.id, "its window was ended"
+    finally:
+        await wire.stop()
+
+
+@pytest.mark.engines
+async def test_what_was_forgotten_before_it_was_recorded_stays_forgotten(
+    ledger_store: SqlUnderTest, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next equal request is new, whenever the recorder writes down what is in the log."""
+    monkeypatch.setattr("tests.contract.bench._floor", 0)  # ids of the time that the store has
+    wire = Wire(RedisSettings(url=redis_url, timeout_s=10), Silent())
+    await wire.start()
+    try:
+        store = ledger_store._opened
+        holds = RedisHolds(wire, "", store.dedup.claimed)
+        first, kept = said("a"), said("b")
+        for each in (keyed(first), keyed(kept, "another")):
+            await hold(holds, each)
+            await confirm(holds, each)
+        keys = [claim.key for claim in keyed(first).claims]
+        assert await ForgetfulDedup(store.dedup, store.ledger.forget, holds).forget(keys) == 2
+        await store.ledger.record([Arrived(first, keyed(first).claims), Arrived(kept, keyed(kept, "another").claims)])
+        ledger_store.clock.advance(SECOND_MS)
+        second = msgspec.structs.replace(first, id=new_id(ledger_store.clock.now()))
+        assert await hold(holds, keyed(second)) == second.id
+        await confirm(holds, keyed(second))
+        await store.ledger.record([Arrived(second, keyed(second).claims), Arrived(first, keyed(first).claims)])
+        await wire.execute([("FLUSHDB",)])
+        assert await hold(holds, keyed(again(second))) == Duplicate(second.id), "what was said since is known"
+        assert await hold(holds, plain(again(kept))) == Duplicate(kept.id)
     finally:
         await wire.stop()

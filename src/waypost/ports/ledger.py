@@ -78,6 +78,10 @@ class Ledger(Protocol):
         """
         ...
 
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """End the windows of *keys* now, also of what is in the log and not recorded yet; how many were recorded."""
+        ...
+
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> Mapping[NotificationId, Notification]:
         """Those of *ids* that the app has, that are not final, and whose truth is the log."""
         ...

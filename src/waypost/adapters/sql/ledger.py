@@ -15,10 +15,11 @@ from operator import attrgetter
 
 from msgspec import Struct
 
+from waypost.adapters.sql import dedup
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.dedup import Slices, replace
+from waypost.adapters.sql.dedup import Slices
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
@@ -49,6 +50,7 @@ _COMPLETE = "recorded until "
 _BEGIN = "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 _WHERE = "SELECT name, position FROM reader WHERE name IN ({keys})"
 _STEP = "UPDATE reader SET position = ? WHERE name = ? AND position = ?"
+_HOLD = f"UPDATE reader SET position = position WHERE substr(name, 1, {len(_AT)}) = '{_AT}'"  # noqa: S608 - a constant
 _WATCHED = f"SELECT name FROM reader WHERE substr(name, 1, {len(_COMPLETE)}) = '{_COMPLETE}'"  # noqa: S608 - a constant
 _UNWATCH = "DELETE FROM reader WHERE name = ?"
 _PASS = "UPDATE reader SET position = ? WHERE name = ? AND position < ?"  # noqa: S105 - no password
@@ -82,6 +84,9 @@ class SqlLedger:
         self._record: Kind[_Recording, None] = Kind(
             "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
         )
+        self._forget: Kind[Sequence[bytes], int] = Kind(
+            "forget", lambda transaction, ops: [_forget(transaction, op, slice_h) for op in ops], durable=True
+        )
 
     async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
         """See Ledger."""
@@ -95,6 +100,10 @@ class SqlLedger:
         except _Elsewhere:
             return False
         return True
+
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """See Ledger."""
+        return await asyncio.shield(self._database.commits.submit(self._forget, keys, len(keys)))
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Notification]:
         """See Ledger."""
@@ -157,8 +166,13 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -
     arrivals.write()
     arrived = [entry for entry in entries if isinstance(entry, Arrived)]
     claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
-    running = [(each, first_id) for each, first_id in claims if each.until > transaction.now]
-    replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
+    gone = dedup.forgotten(transaction, [each.key for each, _ in claims])
+    running = [
+        (each, first_id)
+        for each, first_id in claims
+        if each.until > transaction.now and first_id >= gone.get(each.key, first_id)
+    ]
+    dedup.replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)
@@ -170,6 +184,13 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -
     straight.write()
     cases.write()
     return [None] * len(ops)
+
+
+def _forget(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> int:
+    transaction.connection.execute(_HOLD)  # whoever records is through, or sees what is noted here
+    open_windows = dedup.forget(transaction, keys)
+    dedup.note_forgotten(transaction, keys, slice_h)
+    return open_windows
 
 
 def _step(connection: Connection, marks: Sequence[Mark]) -> None:
