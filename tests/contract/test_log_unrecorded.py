@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
 
-from tests.contract.bench import APP, OTHER_APP, Bench, notification
+from tests.contract.bench import APP, OTHER_APP, Bench, notification, sent, targets
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
 from waypost.adapters.kafka.log import Behind, Log, open_log
-from waypost.domain.ids import first_id_at
+from waypost.domain.ids import AppId, NotificationId, first_id_at
+from waypost.domain.notification import Notification
 from waypost.domain.progress import NotOpen, TooLate
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import DAY_MS, later
+from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.ports.ledger import Completed
+from waypost.ports.work import Settled
 from waypost.runtime.peers import NoPeers
 from waypost.telemetry import Silent
 
@@ -99,3 +101,28 @@ async def heard(log_store: LogUnderTest, notification_id: bytes) -> None:
         return all(any(each == notification_id for _, each in log._withdrawn._why) for log in log_store._logs.values())
 
     await until(have, "the withdrawal at the workers")
+
+
+async def test_what_is_recorded_while_it_is_cancelled_is_not_called_cancelled(
+    log_store: LogUnderTest, elsewhere: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder comes between the two looks for it: the log has it, and a worker may have begun."""
+    log_store.clock.advance(HOUR_MS)  # an id that no other test takes back
+    bench = Bench(log_store, (await log_store.open_workers(1))[0])
+    made = notification(bench.now)
+    await bench.accept(made)
+    ledger = log_store._opened.ledger
+    look = ledger.of_log
+
+    async def recorded_after(app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Notification]:
+        found = await look(app, ids)
+        monkeypatch.setattr(ledger, "of_log", look)
+        await log_store.recorded()
+        return found
+
+    monkeypatch.setattr(ledger, "of_log", recorded_after)
+    lease, _ = await bench.take_one()
+    assert await elsewhere.work.withdraw(APP, [made.id], "cancelled", bench.now) == [TooLate(0)]
+    await bench.settle(lease, Settled(made, (sent(0, bench.now),), targets(1)))
+    statuses = await log_store.views.statuses(APP, [made.id])
+    assert statuses == {made.id: NotificationStatus.SENT}

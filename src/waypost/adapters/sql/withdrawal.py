@@ -22,7 +22,7 @@ from waypost.adapters.sql.holdings import Holdings
 from waypost.adapters.sql.rows import select_in
 from waypost.adapters.sql.withdraw import CLOSE, WITHDRAW, TakeBack
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.progress import NotOpen, TooLate, Withdrawal
 from waypost.ports.peers import Peers
 
@@ -112,9 +112,12 @@ class Withdrawals:
         return answers | (await self._ask(app, elsewhere, why) if elsewhere else {})
 
     async def _shards_of(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, int]:
-        """The shards of those of *ids* that are *app*'s: what is another's is not kept from being leased."""
+        """The shards of those of *ids* that are *app*'s: what is another's is not kept from being leased.
+
+        Of what is a log's this store decides nothing: its shards are nobody's here, and a worker may have it.
+        """
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
-        return {row[0]: row[1] for row in rows if row[2] == app}
+        return {row[0]: row[1] for row in rows if row[2] == app and row[1] < SHARDS}
 
     def busy_shards(self) -> set[int]:
         """The shards of which a withdrawal is being written."""
