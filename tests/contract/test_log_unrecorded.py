@@ -102,7 +102,7 @@ async def heard(log_store: LogUnderTest, notification_id: bytes) -> None:
     """Return when the workers have heard of this withdrawal."""
 
     async def have() -> bool:
-        return all(any(each == notification_id for _, each in log._withdrawn._why) for log in log_store._logs.values())
+        return all(log._withdrawn.has(OTHER_APP, NotificationId(notification_id)) for log in log_store._logs.values())
 
     await until(have, "the withdrawal at the workers")
 
