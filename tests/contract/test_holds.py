@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,16 +14,19 @@ import pytest_asyncio
 from tests.contract.bench import by_content, by_key, new_id, notification
 from tests.contract.clock import START
 from tests.contract.conftest import empty_store
+from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
 from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds
 from waypost.adapters.redis.settings import RedisSettings
 from waypost.adapters.redis.wire import Wire
+from waypost.adapters.sql.engine import Overtaken
+from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, SECOND_MS, later
 from waypost.ports.dedup import Dedup
 from waypost.ports.holds import HOLD_MS, Held, Holds
 from waypost.ports.ledger import Arrived
-from waypost.ports.work import Arrival, Conflicting, Duplicate, InProgress
+from waypost.ports.work import Accepted, Arrival, Conflicting, Duplicate, InProgress
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -286,3 +289,45 @@ async def test_what_was_forgotten_before_it_was_recorded_stays_forgotten(
         assert await hold(holds, plain(again(kept))) == Duplicate(kept.id)
     finally:
         await wire.stop()
+
+
+@pytest.mark.engines
+async def test_a_hold_is_its_own_when_what_is_committed_with_it_is_repeated(
+    emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An accept of the same commit sees to its keys' table, and commits what there is; then another overtakes it."""
+    store = SqlUnderTest(emptied_postgres)
+    await store.open()
+    try:
+        worker = (await store.open_workers(1))[0]
+        database, holds = store._workers[id(worker)].database, store._workers[id(worker)].holds
+        gate, writer, commits = Gate(), database._writer, 0
+        commit = writer.commit
+
+        def held(_: Transaction, ops: Sequence[None]) -> Sequence[None]:
+            gate.wait()
+            return ops
+
+        def overtaken() -> None:
+            nonlocal commits
+            commits += 1
+            if commits == 2:
+                raise Overtaken
+            commit()
+
+        monkeypatch.setattr(writer, "commit", overtaken)
+        first, other = said("a"), said("b")
+        waiting = database.commits.submit(Kind("wait", held, durable=False), None)
+        await gate.reached()
+        longer = Arrival(other, (by_key(other, "another", 2 * DAY_MS),))
+        both = asyncio.gather(hold(holds, keyed(first)), worker.accept([longer]))
+        await asyncio.sleep(0)
+        gate.open()
+        await waiting
+        answer, accepted = await both
+        assert answer == first.id
+        assert accepted == [Accepted(other.id)]
+        assert commits == 3, "both were in one commit, which was repeated"
+        assert isinstance(await hold(holds, keyed(again(first))), InProgress)
+    finally:
+        await store.close()
