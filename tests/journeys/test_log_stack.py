@@ -191,8 +191,8 @@ async def test_when_a_recorder_is_killed_the_other_records_what_was_its(
             load.stop()
             await callers
             result = await balance(service, load.ledger, kills=moves(service))
-            counted = await asyncio.to_thread(_counted, postgres_url)
-            assert counted == dict(result.statuses), "something was recorded twice, or not"
+            recorded = await asyncio.to_thread(counted, postgres_url)
+            assert recorded == dict(result.statuses), "something was recorded twice, or not"
         finally:
             for each in recorders:
                 each.end()
@@ -205,7 +205,7 @@ async def _records(service: Service, count: int) -> bool:
     return bool(said) and said[-1]["count"] == count
 
 
-def _counted(url: str) -> dict[str, int]:
+def counted(url: str) -> dict[str, int]:
     """What the ledger's counters say, by status."""
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT status, sum(delta) FROM counter GROUP BY status").fetchall()
