@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
-from tests.contract.bench import notification
+from tests.contract.bench import APP, notification, sent, targets
 from tests.contract.clock import START, StoppedClock
 from tests.contract.log import settings_of
 from tests.contract.sql import SqlUnderTest
@@ -23,7 +23,8 @@ from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import SECOND_MS
 from waypost.pipeline.record import record
-from waypost.ports.ledger import Batch
+from waypost.ports.ledger import Arrived, Batch, Decided
+from waypost.ports.work import Settled
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -155,3 +156,23 @@ async def test_what_was_written_when_the_answer_was_lost_is_not_written_again(pa
     assert await ledger.record(batch.entries, batch.marks)
     await party.turn(alone)
     await party.recorded(USERS)
+
+
+async def test_what_two_record_of_the_same_notifications_at_once_is_one(party: Party) -> None:
+    """Where topics differ in partitions, what arrived and what was settled come to different recorders."""
+    other = SqlUnderTest(party.store._settings.url)
+    await other.open()
+    try:
+        for _ in range(5):
+            made = [notification(START, user=f"user-{n}") for n in range(USERS)]
+            arrived = [Arrived(each) for each in made]
+            settled = [Decided(Settled(each, (sent(0, START),), targets(1))) for each in reversed(made)]
+            written = await asyncio.gather(
+                party.store._opened.ledger.record(arrived), other._opened.ledger.record(settled)
+            )
+            assert all(written)
+            statuses = await party.store.views.statuses(APP, [each.id for each in made])
+            assert set(statuses.values()) == {NotificationStatus.SENT}
+        assert await party.store.views.balance() == {NotificationStatus.SENT: 5 * USERS}
+    finally:
+        await other.close()
