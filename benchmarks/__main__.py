@@ -27,6 +27,7 @@ from benchmarks import (
     limits,
     look_ups,
     peers,
+    recording,
     stacks,
     streams_door,
 )
@@ -47,6 +48,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "registry": look_ups.run,
     "stacks": stacks.run,
     "streams": streams_door.run,
+    "recording": recording.run,
     "grpc": grpc_door.run,
     "peers": peers.run,
 }

@@ -22,7 +22,6 @@ from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.dedup import Dedup
 from waypost.ports.holds import HOLD_MS, Held, Holds
-from waypost.ports.ledger import Arrived
 from waypost.ports.work import Arrival, Conflicting, Duplicate, InProgress
 from waypost.telemetry import Silent
 
@@ -86,7 +85,7 @@ class RedisHoldsUnderTest:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.holds = RedisHolds(wire, "")
-        self.dedup = ForgetfulDedup(NoKeys(), self.holds)
+        self.dedup = ForgetfulDedup(NoKeys(), NoKeys().forget, self.holds)
 
     async def holds_end(self) -> None:
         """Those that are held, were until now."""
@@ -233,26 +232,3 @@ async def test_nothing_is_held_for_nothing(under_test: HoldsUnderTest) -> None:
     assert await hold(under_test.holds, Arrival(first)) == first.id
     assert await under_test.holds.hold([]) == []
     await under_test.holds.confirm([])
-
-
-@pytest.mark.engines
-async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: SqlUnderTest, redis_url: str) -> None:
-    """After a failover to a replica that was behind, or whatever empties it (requirements S1-82)."""
-    wire = Wire(RedisSettings(url=redis_url, timeout_s=10), Silent())
-    await wire.start()
-    try:
-        store = ledger_store._opened
-        holds = RedisHolds(wire, "", store.dedup.claimed)
-        first, other = said("a"), said("b")
-        await store.ledger.record([Arrived(first, keyed(first).claims), Arrived(other, plain(other).claims)])
-        found = await holds.hold([keyed(again(first)), keyed(again(first)), plain(again(other)), plain(said("c"))])
-        assert found[:3] == [Duplicate(first.id), Duplicate(first.id), Duplicate(other.id)]
-        assert isinstance(found[3], bytes)
-        assert await hold(RedisHolds(wire, ""), keyed(again(first))) == Duplicate(first.id), "Redis knows it again"
-        await wire.execute([("FLUSHDB",)])
-        assert await hold(holds, keyed(said("d"))) == Conflicting(first.id)
-        assert await ForgetfulDedup(store.dedup, holds).forget([by_content(other).key]) == 1
-        second = again(other)
-        assert await hold(holds, plain(second)) == second.id, "its window was ended"
-    finally:
-        await wire.stop()

@@ -17,7 +17,7 @@ from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, later
-from waypost.ports.ledger import Arrived, Decided, LogEntry
+from waypost.ports.ledger import Arrived, Completed, Decided, LogEntry, Mark
 from waypost.ports.work import Accepted, Replay, Settled
 
 pytestmark = pytest.mark.asyncio
@@ -64,12 +64,58 @@ async def test_an_intent_without_an_outcome_ends_unknown_and_not_early(ledger_st
     careful = notification(ledger_store.clock.now(), guarantee=Guarantee.AT_MOST_ONCE)
     intended = intent(0, ledger_store.clock.now(), within_ms=SECOND_MS)
     await ledger_store._opened.ledger.record([Decided(Settled(careful, (intended,), targets(1)))])
+    ledger = ledger_store._opened.ledger
+    await ledger.begin({}, ["records/0"])
     ledger_store.clock.advance(SECOND_MS + PATIENCE_MS - 1)
-    assert await ledger_store._opened.ledger.close_intents(10) == 0
+    await ledger.complete(Completed(["records/0"], ledger_store.clock.now()))
+    assert await ledger.close_intents(10) == 0
     ledger_store.clock.advance(1)
-    assert await ledger_store._opened.ledger.close_intents(10) == 1
+    assert await ledger.close_intents(10) == 1
     statuses = await ledger_store.views.statuses(APP, [careful.id])
     assert statuses == {careful.id: NotificationStatus.UNKNOWN}
+
+
+async def test_no_intent_ends_while_a_recorder_is_behind_that_may_have_its_outcome(ledger_store: SqlUnderTest) -> None:
+    ledger, began = ledger_store._opened.ledger, ledger_store.clock.now()
+    careful = notification(began, guarantee=Guarantee.AT_MOST_ONCE)
+    due_at = later(began, SECOND_MS)
+    await ledger.begin({}, ["records/0", "records/1"])
+    await ledger.record([Decided(Settled(careful, (intent(0, began, within_ms=SECOND_MS),), targets(1)))])
+    ledger_store.clock.advance(DAY_MS)
+    await ledger.complete(Completed(["records/0"], ledger_store.clock.now()))
+    await ledger.complete(Completed(["records/1"], later(due_at, -1)))
+    assert await ledger.close_intents(10) == 0
+    await ledger.complete(Completed(["records/1"], due_at))
+    assert await ledger.close_intents(10) == 1
+
+
+async def test_a_step_is_made_once_and_by_whoever_has_the_part(ledger_store: SqlUnderTest) -> None:
+    """A recorder that lost a part to another writes nothing of what it had read there, nor of what came with it."""
+    ledger = ledger_store._opened.ledger
+    first, second, late = (notification(ledger_store.clock.now()) for _ in range(3))
+    assert await ledger.begin({"lane/0": 0, "lane/1": 7}, ["lane/0", "lane/1"]) == {"lane/0": 0, "lane/1": 7}
+    both = [Mark("lane/1", 7, 9), Mark("lane/0", 0, 5)]
+    assert await ledger.record([Arrived(first)], both)
+    assert await ledger.begin({"lane/0": 0, "lane/1": 7}, ["lane/0", "lane/1"]) == {"lane/0": 5, "lane/1": 9}
+    assert not await ledger.record([Arrived(late)], both)
+    assert not await ledger.record([Arrived(late)], [Mark("lane/0", 5, 8), Mark("lane/1", 7, 9)])
+    assert await ledger.record([Arrived(second)], [Mark("lane/0", 5, 8)])
+    assert set(await ledger_store.views.statuses(APP, [first.id, second.id, late.id])) == {first.id, second.id}
+
+
+async def test_all_is_complete_up_to_where_the_last_part_is(ledger_store: SqlUnderTest) -> None:
+    """One of which no recorder has said anything is not complete, and one that is gone is not waited for."""
+    ledger = ledger_store._opened.ledger
+    assert await ledger.complete_until() == 0
+    await ledger.begin({"lane/0": 0}, ["lane/0", "lane/1"])
+    await ledger.complete(Completed(["lane/0"], later(START, 2)))
+    assert await ledger.complete_until() == 0
+    await ledger.complete(Completed(["lane/1"], START))
+    assert await ledger.complete_until() == START
+    await ledger.complete(Completed(["lane/0", "lane/1"], later(START, 1)))
+    assert await ledger.complete_until() == later(START, 1)
+    await ledger.begin({"lane/0": 0}, ["lane/0"])
+    assert await ledger.complete_until() == later(START, 2), "nothing that was said is taken back"
 
 
 async def test_a_withdrawal_gives_its_reason(ledger_store: SqlUnderTest) -> None:

@@ -32,3 +32,23 @@ async def test_where_nothing_is_written_the_batch_is_refused_whole(log_store: Lo
     worker = (await log_store.open_workers(1))[0]
     with pytest.raises(Unavailable):
         await worker.accept([Arrival(notification(log_store.clock.now(), body=TOO_LARGE)) for _ in range(2)])
+
+
+async def test_a_scheduled_part_that_is_written_counts_where_all_that_is_the_logs_is_not(
+    log_store: LogUnderTest,
+) -> None:
+    """And the other way round: nothing that will be sent is answered as if nothing had been accepted."""
+    worker = (await log_store.open_workers(1))[0]
+    now = log_store.clock.now()
+    scheduled, large = notification(now, scheduled_at=later(now, HOUR_MS)), notification(now, body=TOO_LARGE)
+    answers = await worker.accept([Arrival(scheduled), Arrival(large)])
+    assert answers[0] == Accepted(scheduled.id)
+    assert isinstance(answers[1], Unwritten)
+
+    await log_store._workers[id(worker)].database.close()
+    soon = notification(now)
+    answers = await worker.accept([Arrival(notification(now, scheduled_at=later(now, HOUR_MS))), Arrival(soon)])
+    assert isinstance(answers[0], Unwritten)
+    assert answers[1] == Accepted(soon.id)
+    known = await log_store.views.statuses(APP, [scheduled.id, soon.id, large.id])
+    assert set(known) == {scheduled.id, soon.id}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+
 import pytest
 
 from tests.amending import withdraw
@@ -9,6 +13,9 @@ from tests.contract.bench import APP, RETRY_MS, Bench, notification
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
 from waypost.adapters.kafka import holdings
+from waypost.adapters.kafka.consumer import Place
+from waypost.adapters.kafka.desk import Shelved, Waiting
+from waypost.adapters.kafka.rereading import Found
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Again, Parked
@@ -62,6 +69,39 @@ async def test_the_retry_of_another_is_not_held_up_by_what_is_parked(log_store: 
     assert await bench.leasable() == [retried.id]
 
 
+async def test_a_partition_that_gives_nothing_again_holds_up_no_other(
+    log_store: LogUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no leader: what waits in the others comes back meanwhile, and what waits in it once there is one."""
+    bench, made = await bench_of(log_store, 8)
+    (log,) = log_store._logs.values()
+    by_partition = defaultdict(set)
+    for each in log._holdings.desk.each():
+        by_partition[each.part.place].add(_id_of(each))
+    mute, other = sorted(by_partition, key=lambda place: len(by_partition[place]))
+    elected, read = asyncio.Event(), log._rereading.read
+
+    async def leaderless(place: Place, offsets: Collection[int]) -> Found:
+        if place == mute:
+            await elected.wait()
+        return await read(place, offsets)
+
+    monkeypatch.setattr(log._rereading, "read", leaderless)
+    released = await bench.worker.release(bench.now, 100, {AWAY: 100})
+    ids = set(await bench.leasable())
+    assert len(ids) == released
+    assert by_partition[other] <= ids
+    assert ids - by_partition[other] <= by_partition[mute]
+    elected.set()
+
+    async def all_back() -> bool:
+        await bench.worker.release(bench.now, 100, {AWAY: 100})
+        ids.update(await bench.leasable())
+        return ids == {each.id for each in made}
+
+    await until(all_back, "what waits in the partition that has a leader again")
+
+
 async def test_what_is_parked_on_the_shelf_can_be_cancelled(log_store: LogUnderTest) -> None:
     bench, made = await bench_of(log_store, 3)
     ids = [each.id for each in made]
@@ -72,6 +112,10 @@ async def test_what_is_parked_on_the_shelf_can_be_cancelled(log_store: LogUnderT
         return set((await _statuses(log_store, ids)).values()) == {NotificationStatus.CANCELLED}
 
     await until(all_cancelled, "their end")
+
+
+def _id_of(waiting: Waiting) -> NotificationId:
+    return waiting.id if isinstance(waiting, Shelved) else waiting.task.notification.id
 
 
 async def _statuses(store: LogUnderTest, ids: list[NotificationId]) -> dict[NotificationId, NotificationStatus]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
 
 from tests.amending import withdraw
-from tests.contract.bench import APP, OTHER_APP, Bench, notification
+from tests.contract.bench import APP, OTHER_APP, Bench, notification, sent, targets
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
 from waypost.adapters.kafka.log import Behind, Log, open_log
 from waypost.domain.amendment import NotOpen, TooLate
-from waypost.domain.ids import first_id_at
+from waypost.domain.ids import AppId, NotificationId, first_id_at
+from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
+from waypost.ports.ledger import Completed
+from waypost.ports.work import Settled
 from waypost.runtime.peers import NoPeers
 from waypost.telemetry import Silent
 
@@ -25,7 +28,10 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 @pytest.fixture(autouse=True)
 def ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids never go back: those of tests before, whose clocks went on for days, would put these into the future."""
+    """Ids never go back: those of tests before, whose clocks went on for days, would put these into the future.
+
+    So ids come again; a test that takes some back does so in a year of its own, since all share a topic for that.
+    """
     monkeypatch.setattr("tests.contract.bench._floor", 0)
 
 
@@ -62,7 +68,8 @@ async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was
     log_store: LogUnderTest, elsewhere: Log
 ) -> None:
     ledger = log_store._opened.ledger
-    await ledger.complete(START)
+    await ledger.begin({}, ["lane/0"])
+    await ledger.complete(Completed(["lane/0"], START))
     before, later_on = first_id_at(later(START, -1)), first_id_at(later(START, DAY_MS))
     stories = [await elsewhere.views.story(APP, each) for each in (before, first_id_at(START), later_on)]
     assert [story is not None for story in stories] == [False, True, False]
@@ -73,6 +80,7 @@ async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_a
     log_store: LogUnderTest, elsewhere: Log
 ) -> None:
     """The process that accepted it may be gone, and no recorder there."""
+    log_store.clock.advance(300 * DAY_MS)
     worker = (await log_store.open_workers(1))[0]
     bench = Bench(log_store, worker)
     made = notification(bench.now)
@@ -95,6 +103,31 @@ async def heard(log_store: LogUnderTest, notification_id: bytes) -> None:
     """Return when the workers have heard of this withdrawal."""
 
     async def have() -> bool:
-        return all(any(each == notification_id for _, each in log._withdrawn._why) for log in log_store._logs.values())
+        return all(log._withdrawn.has(OTHER_APP, NotificationId(notification_id)) for log in log_store._logs.values())
 
     await until(have, "the withdrawal at the workers")
+
+
+async def test_what_is_recorded_while_it_is_cancelled_is_not_called_cancelled(
+    log_store: LogUnderTest, elsewhere: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder comes between the two looks for it: the log has it, and a worker may have begun."""
+    log_store.clock.advance(301 * DAY_MS)
+    bench = Bench(log_store, (await log_store.open_workers(1))[0])
+    made = notification(bench.now)
+    await bench.accept(made)
+    ledger = log_store._opened.ledger
+    look = ledger.of_log
+
+    async def recorded_after(app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Notification]:
+        found = await look(app, ids)
+        monkeypatch.setattr(ledger, "of_log", look)
+        await log_store.recorded()
+        return found
+
+    monkeypatch.setattr(ledger, "of_log", recorded_after)
+    lease, _ = await bench.take_one()
+    assert await withdraw(elsewhere.work, APP, [made.id], "cancelled", bench.now) == [TooLate(0)]
+    await bench.settle(lease, Settled(made, (sent(0, bench.now),), targets(1)))
+    statuses = await log_store.views.statuses(APP, [made.id])
+    assert statuses == {made.id: NotificationStatus.SENT}

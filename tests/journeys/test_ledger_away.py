@@ -56,6 +56,11 @@ async def test_requests_keep_their_202_while_the_ledger_is_away(
 
         await asyncio.to_thread(postgres_alone.start)
         await load.run(6, limit=250)
+
+        async def reads_again() -> bool:
+            return bool((await service.ask("GET", "/v1/notifications?limit=1"))[0] == 200)
+
+        await until(reads_again, "reads are answered")
         ended = Kill(began, time.time())
         result = await balance(service, load.ledger, kills=[ended])
         _, ready = await service.ask("GET", "/health/ready")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 import redis
 
@@ -19,11 +21,14 @@ from tests.survival import Survived
 from waypost.adapters.kafka.consumer import HAND_OVER_S
 from waypost.adapters.kafka.settings import KafkaSettings
 from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.domain.notification import Lane
 from waypost.runtime.leasing import EXTEND_S
 
 pytestmark = pytest.mark.asyncio
 
 KILLS = 2
+HALF = len(Lane) + 1
+"""Partitions of all that is recorded, of two each."""
 
 
 async def log_stack(bootstrap: str, prefix: str, copies: int = 1) -> dict[str, Any]:
@@ -152,6 +157,59 @@ async def test_kill_9_under_load_loses_nothing(
         result = await balance(service, load.ledger, kills=[*kills, *moves(service)])
         assert service.log("message.unreadable", "stage.failed") == []
         survived(**result.row(), kills=KILLS)
+
+
+@pytest.mark.long
+@pytest.mark.survives("a recorder killed", on="log, ledger on PostgreSQL", so="the other records all, nothing twice")
+async def test_when_a_recorder_is_killed_the_other_records_what_was_its(
+    tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, postgres_url: str, survived: Survived
+) -> None:
+    """Two processes that do nothing but record; the one that dies is not started again."""
+    log = await log_stack(kafka_bootstrap, kafka_prefix)
+    store = {"url": postgres_url, "run_dir": str(tmp_path / "run")}
+    others = ["api", "worker", "report", "expand", "sweep"]
+    async with running(tmp_path, workers=1, store=store, roles=others, **log) as service:
+        recorders = [
+            service.beside(
+                name, workers=1, store=store | {"run_dir": str(tmp_path / f"{name}.run")}, roles=["recorder"], **log
+            )
+            for name in ("first", "second")
+        ]
+        for each in recorders:
+            await each.start()
+        try:
+            for each in recorders:
+                await until(partial(_records, each, HALF), "the half of the partitions")
+            audience = Audience(service)
+            await audience.register(30)
+            load = Load(service, audience, rng)
+            callers = asyncio.create_task(load.run(8, limit=1_000_000, pause_s=0.02))
+            await load.grown(100)
+            recorders[0].end()
+            await load.grown(100)
+            await until(partial(_records, recorders[1], 2 * HALF), "the partitions of the one that was killed")
+            load.stop()
+            await callers
+            result = await balance(service, load.ledger, kills=moves(service))
+            recorded = await asyncio.to_thread(counted, postgres_url)
+            assert recorded == dict(result.statuses), "something was recorded twice, or not"
+        finally:
+            for each in recorders:
+                each.end()
+        survived(**result.row())
+
+
+async def _records(service: Service, count: int) -> bool:
+    """Whether that is what a recorder has of the partitions."""
+    said = service.log("recording.shared")
+    return bool(said) and said[-1]["count"] == count
+
+
+def counted(url: str) -> dict[str, int]:
+    """What the ledger's counters say, by status."""
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT status, sum(delta) FROM counter GROUP BY status").fetchall()
+    return {status: int(n) for status, n in rows if n}
 
 
 def moves(service: Service) -> list[Kill]:

@@ -55,7 +55,7 @@ def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, D
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     holds = RedisHolds(redis, config.redis.prefix, store.dedup.claimed)
-    return holds, ForgetfulDedup(store.dedup, holds)
+    return holds, ForgetfulDedup(store.dedup, store.ledger.forget, holds)
 
 
 async def warm_devices(devices: Devices, config: Config, app: str, users: Iterable[str]) -> tuple[int, int]:

@@ -57,8 +57,10 @@ class Carrier(Struct, frozen=True):
     """What is leased to be routed alone, where sending is apart from it."""
     listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
     """Let somebody know of work that came by itself."""
-    record: Callable[[], Awaitable[int]] | None = None
+    record: Callable[[], Awaitable[bool]] | None = None
     """Write on the ledger, where the store is not written first."""
+    shares_recording: bool = False
+    """Every process that records does so at once, instead of the one that has the role."""
     keys: Keys | None = None
     """Who may call, where the store need not be asked each time."""
     takes_requests: Callable[[], bool] = lambda: True
@@ -91,9 +93,17 @@ async def open_carrier(
         from waypost.adapters.kafka.log import Behind, open_log  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
+    is_shared = store.database.engine.is_remote
     log = await open_log(
         settings,
-        Behind(store.work, store.ledger, store.views, holds, records_claims=config.dedup is not None),
+        Behind(
+            store.work,
+            store.ledger,
+            store.views,
+            holds,
+            shares_recording=is_shared,
+            records_claims=config.dedup is not None,
+        ),
         peers=peers,
         clock=clock,
         telemetry=telemetry,
@@ -108,6 +118,7 @@ async def open_carrier(
             lambda: log.fault,
             listen=log.on_arrival,
             record=partial(record, log.records, store.ledger),
+            shares_recording=is_shared,
             keys=keys,
             takes_requests=lambda: store_fault(store) is None or keys.age_s is not None,
             says=partial(_ledger_says, store, keys),

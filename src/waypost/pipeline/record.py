@@ -7,14 +7,15 @@ from waypost.ports.ledger import Ledger, RecordedLog
 _INTENTS = 500
 
 
-async def record(log: RecordedLog, ledger: Ledger) -> int:
-    """Write down what comes next; how many entries that was."""
+async def record(log: RecordedLog, ledger: Ledger) -> bool:
+    """Write down what comes next; whether there was something."""
     batch = await log.read()
-    if batch:
-        await ledger.record(batch)
-        await log.advance()
-    else:  # nothing said otherwise up to now
+    if not batch.marks:  # nothing said otherwise up to now
         await ledger.close_intents(_INTENTS)
-    if (until := await log.passed()) is not None:
-        await ledger.complete(until)
-    return len(batch)
+    elif await ledger.record(batch.entries, batch.marks):
+        await log.advance()
+    else:
+        await log.begin_again()
+    if (completed := await log.passed()) is not None:
+        await ledger.complete(completed)
+    return bool(batch.marks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -34,16 +34,53 @@ class Decided(Struct, frozen=True, tag=True):
 LogEntry = Arrived | Decided
 
 
-class Ledger(Protocol):
-    """The door by which the recorder writes down what the log says."""
+class Mark(Struct, frozen=True):
+    """A step of a recorder in one part of the log (a partition), by positions there."""
 
-    async def record(self, batch: Sequence[LogEntry]) -> None:
-        """Write all of *batch*, or nothing of it (Unavailable); durable when it returns.
+    part: str
+    since: int
+    until: int
+    """What is before this position is recorded once the step is made."""
+
+
+class Batch(Struct, frozen=True):
+    """What a recorder read next, and the steps that are made when it is recorded; empty where nothing came."""
+
+    entries: Sequence[LogEntry] = ()
+    marks: Sequence[Mark] = ()
+
+
+class Completed(Struct, frozen=True):
+    """Of these parts all is recorded that was accepted before *until*, by the time in its id."""
+
+    parts: Sequence[str]
+    until: Instant
+
+
+class Ledger(Protocol):
+    """The door by which recorders write down what the log says, each that of its own parts of the log."""
+
+    async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
+        """Answer at which position each part in *known* goes on; one that was never recorded begins where *known* says.
+
+        *every* names all parts of the log: ``complete_until`` speaks of these.
+        """
+        ...
+
+    async def record(self, batch: Sequence[LogEntry], marks: Sequence[Mark] = ()) -> bool:
+        """Write all of *batch* and make its steps, or nothing of it (Unavailable); durable when it returns.
+
+        False, and nothing written, where a part is not at the position where its step begins: another recorder has it
+        meanwhile, or this very step was made when its answer was lost.
 
         Entries may come again, and those of one notification in any order but that of its settlements: arrivals are
         upserts by id, settlements compare-and-set by (notification, target, attempt), as in ``Work.settle``. What was
         settled first and arrives later is one notification. Nothing that is recorded here is leased from the store.
         """
+        ...
+
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """End the windows of *keys* now, also of what is in the log and not recorded yet; how many were recorded."""
         ...
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> Mapping[NotificationId, Notification]:
@@ -55,31 +92,41 @@ class Ledger(Protocol):
         ...
 
     async def close_intents(self, n: int) -> int:
-        """End at most *n* intents of the log's whose deadline is over as ``unknown``; how many it was."""
+        """End at most *n* intents of the log's as ``unknown``; how many it was.
+
+        Those whose deadline is over, and of which all is recorded that was said until then, in every part.
+        """
         ...
 
-    async def complete(self, until: Instant) -> None:
-        """Note that all is recorded whose id was made before *until*."""
+    async def complete(self, completed: Completed) -> None:
+        """Note how far some parts are; never takes anything back."""
         ...
 
     async def complete_until(self) -> Instant:
-        """The time noted last by ``complete``: what was made before it and is not known here was never accepted."""
+        """Answer up to when every part is complete: what was made before and is not known here was never accepted."""
         ...
 
 
 class RecordedLog(Protocol):
-    """The log as a recorder reads it, each entry at least once, by one recorder at a time."""
+    """The log as a recorder reads it: the parts that are its own, each entry at least once."""
 
-    async def read(self) -> Sequence[LogEntry]:
-        """What comes next; empty after a moment in which nothing came. Unavailable while the log is away."""
+    async def read(self) -> Batch:
+        """Read what comes next; empty after a moment in which nothing came.
+
+        What was not advanced past is read again. Unavailable while the log or the ledger is away.
+        """
         ...
 
     async def advance(self) -> None:
-        """Let what was read be behind: no recorder reads it again, unless this one dies first."""
+        """Let what was read be behind."""
         ...
 
-    async def passed(self) -> Instant | None:
-        """Up to which time of their ids all that was accepted is behind; None where there is nothing new to say.
+    async def begin_again(self) -> None:
+        """Forget what was read, and go on in each part where the ledger says."""
+        ...
+
+    async def passed(self) -> Completed | None:
+        """Tell up to when all that was accepted is behind; None where there is nothing new to say.
 
         Unavailable while the log is away.
         """

@@ -56,8 +56,10 @@ class Chores(Struct, frozen=True):
     keep_days: int
     """Days that finished notifications are kept."""
     keep_audit_days: int
-    record: Callable[[], Awaitable[int]] | None = None
-    """Writes on the ledger, where a log is ahead of it; how much it found to write."""
+    record: Callable[[], Awaitable[bool]] | None = None
+    """Writes on the ledger, where a log is ahead of it; whether it found something to write."""
+    shares_recording: bool = False
+    """All processes record at once, each its own part of the log."""
 
 
 class Duties:
@@ -92,7 +94,8 @@ class Duties:
         self._stopping = True
 
     async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
-        if await self._ownership.take_role(role):
+        is_shared = role is Role.RECORDER and self._chores.shares_recording
+        if is_shared or await self._ownership.take_role(role):
             await act()
 
     async def _report(self) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Of the roles from ``recorder`` on, one process of all that have it does the work; the others stand by."""
+    """Of the roles from ``recorder`` on, one process of all that have it does the work, unless it says otherwise."""
 
     API = "api"
     """Takes requests."""
@@ -19,7 +19,7 @@ class Role(StrEnum):
     RELAY = "relay"
     """Publishes what is accepted or due, where a broker carries it; several may at once."""
     RECORDER = "recorder"
-    """Writes on the ledger what the log says."""
+    """Writes on the ledger what the log says; where that is on PostgreSQL, all that have the role share the log."""
     REPORT = "report"
     """Tells the registry of devices what was settled."""
     EXPAND = "expand"

@@ -36,6 +36,7 @@ class Event(Enum):
     OUTCOMES_HELD = ("outcomes.held", Level.ERROR)
     OUTCOMES_RESUMED = ("outcomes.resumed", Level.INFO)
     PARTITIONS_TAKEN = ("partitions.taken", Level.INFO)
+    RECORDING_SHARED = ("recording.shared", Level.INFO)
     PARTITIONS_LEFT = ("partitions.left", Level.INFO)
     MESSAGE_UNREADABLE = ("message.unreadable", Level.ERROR)
     MESSAGE_NEWER = ("message.newer", Level.ERROR)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import httpx
 import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, served, shown
 from waypost.domain.backlog import Backlog
-from waypost.domain.errors import ErrorCode, StorageFull
+from waypost.domain.errors import ErrorCode, StorageFull, Unavailable
 from waypost.domain.ids import parse_id
 from waypost.domain.notification import Lane
 from waypost.entrypoints.rest.door import Door
-from waypost.ports.work import InProgress
+from waypost.ports.work import Acceptance, Arrival, InProgress, Unwritten
 
 pytestmark = pytest.mark.asyncio
 
@@ -162,6 +164,23 @@ async def test_a_store_that_cannot_take_it_is_503() -> None:
         service.work.accept = full  # type: ignore[method-assign,assignment] # a disk that is full
         answer = await client.post("/v1/notifications/batch", json={"notifications": [shown()]})
         assert (answer.status_code, code_of(answer), answer.headers["retry-after"]) == (503, "storage_full", "30")
+
+
+async def test_of_a_batch_that_is_written_in_part_each_item_says_whether_it_is() -> None:
+    """Whoever is told that nothing was accepted sends all of it again."""
+    async with served() as (service, client):
+        accept = service.work.accept
+
+        async def first_alone(batch: Sequence[Arrival]) -> list[Acceptance]:
+            return [*await accept(batch[:1]), Unwritten(Unavailable("the log did not acknowledge", retry_after_s=2))]
+
+        service.work.accept = first_alone  # type: ignore[method-assign,assignment] # as a log answers
+        answer = await client.post("/v1/notifications/batch", json={"notifications": [shown("a"), shown("b")]})
+        said = answer.json()
+        assert (answer.status_code, said["accepted"], said["refused"]) == (202, 1, 1)
+        written, unwritten = said["results"]
+        assert written["notification"]["status"] == "pending"
+        assert (unwritten["error"]["status"], unwritten["error"]["code"]) == (503, "storage_busy")
 
 
 async def test_while_draining_nothing_new_is_taken_but_answers_are_given() -> None:

@@ -131,8 +131,8 @@ async def at_work(
     bench.made = bench.crew()
     place = Place(0, bench.board, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
 
-    async def nothing_to_record() -> int:
-        return 0
+    async def nothing_to_record() -> bool:
+        return False
 
     chores = Chores(
         bench.work,

@@ -84,7 +84,7 @@ class Entry:
 class Shelved:
     """A task that waits as its place in the log alone, to be read again when it is wanted."""
 
-    __slots__ = ("app", "condition", "due_at", "id", "lane", "offset", "part", "weight")
+    __slots__ = ("app", "condition", "due_at", "id", "is_back", "lane", "offset", "part", "weight")
 
     def __init__(self, task: Task, part: Part, offset: int, due_at: Instant) -> None:
         self.part = part
@@ -95,6 +95,8 @@ class Shelved:
         self.app = task.notification.app
         self.lane = task.notification.lane
         self.id = task.notification.id
+        self.is_back = False
+        """It was read again, and is leasable."""
 
     @property
     def is_gone(self) -> bool:

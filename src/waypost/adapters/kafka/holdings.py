@@ -14,9 +14,12 @@ from waypost.adapters.kafka.scribe import Move
 from waypost.adapters.kafka.topics import Topics
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
-from waypost.domain.time import Instant
+from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.telemetry import Event, Telemetry
 
+_PROMPT_S = 1.0
+"""How long what is read again is waited for; a partition that has a leader answers in a fraction of it."""
+_AGAIN_MS = 2 * SECOND_MS
 WHOLE_LIMIT = 10_000
 """Waiting tasks that are held in memory; of the others only the place is, and they are read again."""
 
@@ -36,6 +39,10 @@ class Holdings:
         self.consumer: GroupConsumer | None = None
         self.failure: Exception | None = None
         """Why nothing more comes."""
+        self._reading: dict[Place, asyncio.Task[None]] = {}
+        """Partitions that are read again just now."""
+        self._silent: set[Place] = set()
+        """Those of which the last such read was not answered in time."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
         """See Owner."""
@@ -90,29 +97,57 @@ class Holdings:
             self.desk.put(entry, first=True)
 
     async def release(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
-        """Make what is due leasable, what is on the shelf read again; how many that is."""
+        """Make what is due leasable, what is on the shelf read again; how many that is by now."""
         released, wanted = self.desk.release(now, n, lifted)
-        return released - await self._fetch(wanted) if wanted else released
+        return released - await self._fetch(wanted, now) if wanted else released
 
-    async def _fetch(self, wanted: Sequence[Shelved]) -> int:
-        """Make these leasable; how many due entries of them are not, since the cluster does not answer."""
-        places: dict[Place, set[int]] = {}
+    async def stop(self) -> None:
+        """Read nothing again any more."""
+        reading = list(self._reading.values())
+        for each in reading:
+            each.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+
+    async def _fetch(self, wanted: Sequence[Shelved], now: Instant) -> int:
+        """Make these leasable; how many due entries of them are not yet.
+
+        Each partition answers for itself: one that does not in time goes on being read, and is not waited for before
+        it has answered.
+        """
+        by_place: dict[Place, list[Shelved]] = {}
         for each in wanted:
-            places.setdefault(each.part.place, set()).add(each.offset)
+            by_place.setdefault(each.part.place, []).append(each)
+        for place, of_place in by_place.items():
+            if place in self._reading:
+                self._wait_again(of_place, now)
+            else:
+                task = self._reading[place] = asyncio.create_task(self._read_again(place, of_place, now))
+                task.add_done_callback(lambda _, place=place: self._reading.pop(place))  # type: ignore[misc] # it is bound
+        waited = [self._reading[place] for place in by_place if place not in self._silent]
+        if waited:
+            await asyncio.wait(waited, timeout=_PROMPT_S)
+        self._silent |= by_place.keys() & self._reading.keys()
+        return sum(each.weight for each in wanted if not each.is_back)
+
+    async def _read_again(self, place: Place, wanted: Sequence[Shelved], now: Instant) -> None:
         try:
-            found = await self._rereading.read(places)
+            found = await self._rereading.read(place, {each.offset for each in wanted})
         except Unavailable:
-            for each in wanted:
-                self._wait_again(each)
-            return sum(each.weight for each in wanted)
+            self._silent.add(place)
+            self._wait_again(wanted, now)
+            return
+        self._silent.discard(place)
         for each in wanted:
             if not (each.is_gone or each.part.is_leaving):
-                self._unshelve(each, found.get((each.part.place, each.offset)))
-        return 0
+                self._unshelve(each, found.get(each.offset))
+        for lane in {each.lane for each in wanted}:
+            self.on_arrival(lane)
 
-    def _wait_again(self, shelved: Shelved) -> None:
-        if not (shelved.is_gone or shelved.part.is_leaving):
-            self.desk.wait(shelved, shelved.due_at)
+    def _wait_again(self, wanted: Sequence[Shelved], now: Instant) -> None:
+        """Let these come up again a little later, so that they take no room from what can be read."""
+        for each in wanted:
+            if not (each.is_gone or each.part.is_leaving):
+                self.desk.wait(each, later(max(now, each.due_at), _AGAIN_MS))
 
     def _unshelve(self, shelved: Shelved, value: bytes | None) -> None:
         """Make a task leasable; one that the topic has dropped since is gone for good, and said."""
@@ -121,6 +156,7 @@ class Holdings:
             self._tell_unreadable(part, shelved.offset)
             part.progress.settle(shelved.offset)
             return
+        shelved.is_back = True
         self.desk.put(Entry(task_in(value), part, shelved.offset))
 
     def failed(self, error: Exception) -> None:

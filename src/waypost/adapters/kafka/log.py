@@ -42,6 +42,8 @@ class Behind(Struct, frozen=True):
     ledger: Ledger
     views: Views
     holds: Holds
+    shares_recording: bool = False
+    """Several processes may write the ledger at once."""
     records_claims: bool = False
     """The holds are elsewhere: the keys are written into the store as well."""
 
@@ -92,7 +94,9 @@ class Log:
         self.work = LogWork(self._accepting, self._holdings, self._scribes, self._withdrawn, stored, clock)
         self._withdrawn.on_news = self.work.withdrawals_came
         self.views = LogViews(behind.views, unrecorded, self._accepting.recent, peers)
-        self.records = KafkaRecords(settings, topics, telemetry, clock)
+        self.records = KafkaRecords(
+            settings, topics, behind.ledger, telemetry, clock, is_shared=behind.shares_recording
+        )
         self._open = AsyncExitStack()
 
     @property
@@ -121,6 +125,7 @@ class Log:
 
     def _join(self) -> None:
         self._open.push_async_callback(self._rereading.stop)
+        self._open.push_async_callback(self._holdings.stop)
         self._open.push_async_callback(self._consumer.stop)
         self._consumer.start()
 

@@ -44,7 +44,7 @@ class KafkaSettings(KafkaMember, frozen=True, kw_only=True):
     names: dict[TopicKind, str] = {}
     """Topics under names of your own, by what they hold (`critical`, `records`, …); docs/kafka.md lists them."""
     group: str = "waypost"
-    """The consumer group of the workers; the recorder's position is kept under this and `.recorder`."""
+    """The consumer group of the workers; that of the recorders is called the same and `.recorder`."""
     partitions: Annotated[int, Meta(ge=1, le=1_000)] = 12
     """Partitions of a topic that is made; one that exists keeps its own."""
     replication: Annotated[int, Meta(ge=1, le=32)] = 3

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from waypost.adapters.kafka.lately import Lately
 from waypost.adapters.kafka.messages import Newer, TakenBack, Unreadable, encode, taken_back_in
 from waypost.adapters.kafka.producer import Acknowledging, Outgoing
 from waypost.adapters.kafka.settings import KafkaSettings
@@ -15,6 +16,7 @@ from waypost.adapters.kafka.topics import unavailable
 from waypost.domain.amendment import Withdraw
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
+from waypost.domain.time import DAY_MS
 
 _POLL_S = 0.25
 _ASK_S = 15.0
@@ -24,8 +26,8 @@ class Withdrawals:
     """What was taken back, as far as the topic was read."""
 
     def __init__(self, settings: KafkaSettings, topic: str, producer: Acknowledging) -> None:
-        self._why: dict[tuple[AppId | None, NotificationId], str] = {}
-        """By app and id, for as long as the topic keeps it and this process lives; None says that it is any app's."""
+        self._why: Lately[tuple[AppId | None, NotificationId]] = Lately(settings.retention_days * DAY_MS)
+        """By app and id, at least for as long as a topic must keep it; None says that it is any app's."""
         self.on_news: Callable[[], None] = lambda: None
         """Told when there are more."""
         self._topic = topic
@@ -84,21 +86,25 @@ class Withdrawals:
                 self._loop.call_soon_threadsafe(self._take, [first, *self._consumer.consume(500, 0)])
 
     def _take(self, messages: list[Message]) -> None:
-        before = len(self._why)
+        is_news = False
         for message in messages:
             error = message.error()
             if error is None:
-                self._note(message.value() or b"")
+                is_news |= self._note(message.value() or b"", message.timestamp()[1])
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._unread.discard(message.partition() or 0)
         if not self._unread:
             self._read_once.set()
-        if len(self._why) > before:
+        if is_news:
             self.on_news()
 
-    def _note(self, value: bytes) -> None:
+    def _note(self, value: bytes, at_ms: int) -> bool:
+        """Whether it says something new."""
         try:
             order: TakenBack = taken_back_in(value)
         except (Unreadable, Newer):
-            return  # best effort: its sender said so
-        self._why[order.app, order.id] = order.why
+            return False  # best effort: its sender said so
+        key = (order.app, order.id)
+        is_new = key not in self._why
+        self._why.note(key, order.why, at_ms)
+        return is_new

@@ -11,7 +11,7 @@ need not lie together, and any cluster will do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from waypost.adapters.redis.commands import Command, Redis, Script
 from waypost.domain.dedup import Claim, ClaimKind
@@ -157,16 +157,21 @@ def _said_before(claim: Claim, claimed: Claimed) -> Duplicate | Conflicting:
     return Duplicate(claimed.first_id)
 
 
+Forget = Callable[[Sequence[bytes]], Awaitable[int]]
+
+
 class ForgetfulDedup:
     """See Dedup: a window that is ended ends in Redis as well."""
 
-    def __init__(self, dedup: Dedup, holds: RedisHolds) -> None:
+    def __init__(self, dedup: Dedup, forget: Forget, holds: RedisHolds) -> None:
+        """*forget* ends windows in the store, also of what is not recorded there yet."""
         self._dedup = dedup
+        self._forget = forget
         self._holds = holds
 
     async def forget(self, keys: Sequence[bytes]) -> int:
-        """See Dedup."""
-        return max(await self._dedup.forget(keys), await self._holds.forget(keys))
+        """See Dedup; first where it lasts, so that Redis learns of no key again that is about to be forgotten there."""
+        return max(await self._forget(keys), await self._holds.forget(keys))
 
     async def drop_over(self) -> int:
         """See Dedup: Redis does that by itself."""

@@ -6,6 +6,9 @@ A slice is made by the first accept that claims in it and dropped whole when no 
 nothing is ever deleted key by key, and the random inserts stay within one small tree. A claim is looked up in every
 slice that still has an open window.
 
+A key that is forgotten while what claimed it is only in a log has a row of the kind ``forgotten``: no window, and the
+smallest id whose claim counts again. It lasts as long as its slice.
+
 Where others write at the same time (PostgreSQL) two claims of one key meet in the table's key: the second waits for the
 first, and is decided anew. So that they meet on either side of a change of slice, too, the first minutes of a slice are
 claimed in the one before as well: for longer than a transaction lasts and the clocks of machines differ.
@@ -22,12 +25,16 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.dedup import Claim
-from waypost.domain.ids import NotificationId
-from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant
+from waypost.domain.ids import NotificationId, first_id_at
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 from waypost.ports.dedup import Claimed
 
 _BOTH_MS = 15 * MINUTE_MS
 """So long after a change of slice a key is claimed in both."""
+
+_FORGOTTEN = "forgotten"
+_FORGOTTEN_MS = DAY_MS
+"""For so long a recorder may be behind what was forgotten."""
 
 _MAKE = (
     "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
@@ -138,6 +145,38 @@ def _make(connection: Connection, number: int, until: Instant, noted: dict[int, 
     noted[number] = Instant(-(-until // HOUR_MS) * HOUR_MS)  # whole hours: the note changes seldom
     connection.execute(_NOTE, (number, noted[number]))
     return True
+
+
+def forget(transaction: Transaction, keys: Sequence[bytes]) -> int:
+    """End the windows of *keys*; how many were open."""
+    return _forget(transaction, [keys])[0]
+
+
+def note_forgotten(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> None:
+    """Let no claim on *keys* be written any more whose id was made before now."""
+    if not keys:
+        return
+    connection, now = transaction.connection, transaction.now
+    number = now // (slice_h * HOUR_MS)
+    noted: Row | None = connection.execute("SELECT until FROM dedup_slice WHERE slice = ?", (number,)).fetchone()
+    _make(connection, number, later(now, _FORGOTTEN_MS), {} if noted is None else {number: noted[0]})
+    since = first_id_at(later(now, 1))
+    rows = [(key, _FORGOTTEN, since, b"", 0) for key in sorted(set(keys))]
+    connection.insert_all(_REPLACE.format(slice=number), "(?, ?, ?, ?, ?)", rows)
+
+
+def forgotten(transaction: Transaction, keys: Sequence[bytes]) -> dict[bytes, NotificationId]:
+    """Which of *keys* were forgotten, and from which id on their claims count again."""
+    connection = transaction.connection
+    if not keys:
+        return {}
+    tables = [f"dedup_{number}" for number, _ in connection.execute(_SLICES, (transaction.now,)).fetchall()]
+    rows = connection.ask_in(tables, "key, kind, id", keys)()
+    since: dict[bytes, NotificationId] = {}
+    for key, kind, first_id in rows:
+        if kind == _FORGOTTEN:
+            since[key] = max(first_id, since.get(key, first_id))
+    return since
 
 
 class _LookUp(Struct):

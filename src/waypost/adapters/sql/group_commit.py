@@ -43,6 +43,11 @@ class _InDoubt(NamedTuple):
     """What *waiting* is told if it was."""
 
 
+def _asks_first(item: tuple[Kind[Any, Any], list[Queued]]) -> bool:
+    """Order kinds: what may commit a table that it misses does so before another has written anything."""
+    return not item[0].pipelined
+
+
 class GroupCommit:
     """Queues operations from the event loop and answers them after their commit, waking the loop once for each.
 
@@ -225,7 +230,7 @@ class GroupCommit:
         answers: list[_Answer] = []
         try:
             transaction = Transaction(self._writer.connection, self._clock.now(), self.fence)
-            for kind, members in kinds.items():
+            for kind, members in sorted(kinds.items(), key=_asks_first):
                 results = kind.run(transaction, [queued.op for queued in members])
                 answers += zip((queued.future for queued in members), results, strict=True)
             transaction.finish()

@@ -1,20 +1,27 @@
 """The ledger of a log: the tables of accept and settle, written by the same code, of shards that nobody leases.
 
 A row of the log's has its shard 64 higher than its user's. A replay takes it back: from then on its truth is here.
+
+How far recorders are is in the rows of readers: for each part of the log a position in it, which changes in the
+transaction that writes what was there, and the time up to which the part is complete. A recorder that lost a part to
+another finds its position moved, and writes nothing. All lock in one order: positions, then notifications by id.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 
+from msgspec import Struct
+
+from waypost.adapters.sql import dedup
 from waypost.adapters.sql.accept import Arrivals
 from waypost.adapters.sql.amend import older
 from waypost.adapters.sql.cases import Cases
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.dedup import Slices, replace
+from waypost.adapters.sql.dedup import Slices
 from waypost.adapters.sql.engine import Connection, Row
-from waypost.adapters.sql.journal import SqlJournal
 from waypost.adapters.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
@@ -24,11 +31,11 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
 from waypost.domain.time import SECOND_MS, Instant, later
-from waypost.ports.ledger import Arrived, Decided, LogEntry
+from waypost.ports.ledger import Arrived, Completed, Decided, LogEntry, Mark
 from waypost.ports.work import Arrival
 
 PATIENCE_MS = 15 * SECOND_MS
-"""How long after its deadline an intent's outcome may still be on its way from another recorder's partition."""
+"""How long after its deadline an intent's outcome may still be on its way into the log."""
 
 _OPEN = (
     f"SELECT {NOTIFICATION} FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})"  # noqa: S608 - columns
@@ -38,8 +45,36 @@ _INTENTS = (
     "SELECT notification_id, n, attempt, code, due_at FROM receipt"  # noqa: S608 - a number
     f" WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND status = 'unknown' AND shard >= {SHARDS} LIMIT ?"
 )
-_RECORDER = "recorder"
-"""The reader of the log among the readers of the journal; its position is a time."""
+_AT = "recorder at "
+"""Begins the names of readers of the log, each in one part of it; their positions are the log's."""
+_COMPLETE = "recorded until "
+"""Begins the names of those whose position is the time up to which a part is complete."""
+_BEGIN = "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+_WHERE = "SELECT name, position FROM reader WHERE name IN ({keys})"
+_STEP = "UPDATE reader SET position = ? WHERE name = ? AND position = ?"
+_HOLD = f"UPDATE reader SET position = position WHERE substr(name, 1, {len(_AT)}) = '{_AT}'"  # noqa: S608 - a constant
+_WATCHED = f"SELECT name FROM reader WHERE substr(name, 1, {len(_COMPLETE)}) = '{_COMPLETE}'"  # noqa: S608 - a constant
+_UNWATCH = "DELETE FROM reader WHERE name = ?"
+_PASS = "UPDATE reader SET position = ? WHERE name = ? AND position < ?"  # noqa: S105 - no password
+_UNTIL = f"SELECT min(position) FROM reader WHERE substr(name, 1, {len(_COMPLETE)}) = '{_COMPLETE}'"  # noqa: S608 - as above
+
+
+class _Recording(Struct, frozen=True):
+    """What one recorder wants written."""
+
+    entries: Sequence[LogEntry]
+    marks: Sequence[Mark]
+
+
+class _Begun(Struct, frozen=True):
+    """What a recorder that begins knows."""
+
+    known: Mapping[str, int]
+    every: Collection[str]
+
+
+class _Elsewhere(Exception):
+    """A part of the log is not where its recorder left it."""
 
 
 class SqlLedger:
@@ -47,15 +82,30 @@ class SqlLedger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._readers = SqlJournal(database)
         slice_h = database.settings.dedup_slice_h
-        self._record: Kind[Sequence[LogEntry], None] = Kind(
+        self._record: Kind[_Recording, None] = Kind(
             "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
         )
+        self._forget: Kind[Sequence[bytes], int] = Kind(
+            "forget", lambda transaction, ops: [_forget(transaction, op, slice_h) for op in ops], durable=True
+        )
 
-    async def record(self, batch: Sequence[LogEntry]) -> None:
+    async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
         """See Ledger."""
-        await asyncio.shield(self._database.commits.submit(self._record, batch, 2 * len(batch)))
+        return await asyncio.shield(self._database.commits.submit(_BEGINNING, _Begun(known, every), len(every)))
+
+    async def record(self, batch: Sequence[LogEntry], marks: Sequence[Mark] = ()) -> bool:
+        """See Ledger."""
+        op = _Recording(batch, marks)
+        try:
+            await asyncio.shield(self._database.commits.submit(self._record, op, 2 * len(batch)))
+        except _Elsewhere:
+            return False
+        return True
+
+    async def forget(self, keys: Sequence[bytes]) -> int:
+        """See Ledger."""
+        return await asyncio.shield(self._database.commits.submit(self._forget, keys, len(keys)))
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Notification]:
         """See Ledger."""
@@ -71,31 +121,64 @@ class SqlLedger:
         return await self._database.read(lambda connection: older(connection, order))
 
     async def close_intents(self, n: int) -> int:
-        """See Ledger; some seconds after their deadline."""
+        """See Ledger; some seconds after their deadline, as KafkaRecords says of a part that it is complete."""
         if not await self._database.read(_has_intents):
             return 0
         return await asyncio.shield(self._database.commits.submit(_CLOSE, n, 2 * n))
 
-    async def complete(self, until: Instant) -> None:
+    async def complete(self, completed: Completed) -> None:
         """See Ledger."""
-        await self._readers.advance(_RECORDER, until)
+        await self._database.commits.submit(_COMPLETING, completed, len(completed.parts))
 
     async def complete_until(self) -> Instant:
         """See Ledger."""
-        return Instant(await self._readers.position(_RECORDER))
+        return await self._database.read(_complete_until)
 
 
-def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h: int) -> list[None]:
-    entries = [entry for op in ops for entry in op]
-    notifications = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
+def _begin(transaction: Transaction, ops: Sequence[_Begun]) -> list[dict[str, int]]:
+    connection = transaction.connection
+    answers = []
+    for op in ops:
+        watched = sorted(_COMPLETE + part for part in op.every)
+        gone = {name for (name,) in connection.execute(_WATCHED).fetchall()} - set(watched)
+        if gone:
+            connection.executemany(_UNWATCH, [(name,) for name in sorted(gone)])
+        rows = [*((_AT + part, at) for part, at in sorted(op.known.items())), *((name, 0) for name in watched)]
+        connection.executemany(_BEGIN, rows)
+        found = select_in(connection, _WHERE, [_AT + part for part in op.known])
+        answers.append({name.removeprefix(_AT): position for name, position in found})
+    return answers
+
+
+def _complete(transaction: Transaction, ops: Sequence[Completed]) -> list[None]:
+    rows = [(op.until, _COMPLETE + part, op.until) for op in ops for part in op.parts]
+    transaction.connection.executemany(_PASS, sorted(rows, key=lambda row: row[1]))
+    return [None] * len(ops)
+
+
+def _complete_until(connection: Connection) -> Instant:
+    (until,) = connection.execute(_UNTIL).fetchone()
+    return Instant(until or 0)
+
+
+def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -> list[None]:
+    _step(transaction.connection, [mark for op in ops for mark in op.marks])
+    entries = [entry for op in ops for entry in op.entries]
+    named = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
+    notifications = sorted(named, key=attrgetter("id"))
     arrivals = Arrivals(transaction, [Arrival(each) for each in notifications], Slices(slice_h), shards_after=SHARDS)
     for notification in notifications:
         arrivals.take(Arrival(notification))
     arrivals.write()
     arrived = [entry for entry in entries if isinstance(entry, Arrived)]
     claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
-    running = [(each, first_id) for each, first_id in claims if each.until > transaction.now]
-    replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
+    gone = dedup.forgotten(transaction, [each.key for each, _ in claims])
+    running = [
+        (each, first_id)
+        for each, first_id in claims
+        if each.until > transaction.now and first_id >= gone.get(each.key, first_id)
+    ]
+    dedup.replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = Cases(transaction, (entry.settled.notification.id for entry in decided))
     straight = StraightWay(transaction)
@@ -109,6 +192,20 @@ def _record(transaction: Transaction, ops: Sequence[Sequence[LogEntry]], slice_h
     return [None] * len(ops)
 
 
+def _forget(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> int:
+    transaction.connection.execute(_HOLD)  # whoever records is through, or sees what is noted here
+    open_windows = dedup.forget(transaction, keys)
+    dedup.note_forgotten(transaction, keys, slice_h)
+    return open_windows
+
+
+def _step(connection: Connection, marks: Sequence[Mark]) -> None:
+    """Move the positions, and hold them until the transaction ends; _Elsewhere where one was moved by somebody else."""
+    steps = [(mark.until, _AT + mark.part, mark.since) for mark in sorted(marks, key=attrgetter("part"))]
+    if steps and connection.executemany(_STEP, steps).rowcount != len(steps):
+        raise _Elsewhere
+
+
 def _has_intents(connection: Connection) -> bool:
     found = "SELECT 1 FROM receipt WHERE due_at IS NOT NULL AND status = 'unknown' AND lane = ? AND shard >= ? LIMIT 1"
     return any(connection.execute(found, (lane, SHARDS)).fetchone() for lane in Lane)
@@ -117,7 +214,7 @@ def _has_intents(connection: Connection) -> bool:
 def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
     connection = transaction.connection
     over: dict[NotificationId, list[Change]] = {}
-    until = later(transaction.now, -PATIENCE_MS)
+    until = min(later(transaction.now, -PATIENCE_MS), _complete_until(connection))
     for lane in Lane:
         for one, n, attempt, code, due_at in connection.execute(_INTENTS, (lane, until, max(ops))).fetchall():
             over.setdefault(one, []).append(Change(n, attempt, Unsure(code or "unanswered"), due_at))
@@ -130,4 +227,6 @@ def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
     return [len(over)] * len(ops)
 
 
+_BEGINNING: Kind[_Begun, dict[str, int]] = Kind("begin recording", _begin, durable=True)
+_COMPLETING: Kind[Completed, None] = Kind("complete", _complete, durable=False)
 _CLOSE: Kind[int, int] = Kind("close intents", _close, durable=False)

@@ -91,7 +91,10 @@ class Kind(Generic[Op, Result]):
     ordered: bool = False
     """It decides by what it finds and nobody else may write meanwhile: one such transaction at a time in the store."""
     pipelined: bool = False
-    """It asks for all that it needs before it looks at any answer, so that a transaction takes few round trips."""
+    """It asks for all that it needs before it looks at any answer, so that a transaction takes few round trips.
+
+    It goes before others in a transaction: a table that it misses is committed by itself (``commit_so_far``).
+    """
     patient: bool = False
     """Waits out a busy or full store; others are refused."""
     overtakes: bool = False
