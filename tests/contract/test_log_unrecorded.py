@@ -13,6 +13,7 @@ from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
 from waypost.adapters.kafka.log import Behind, Log, open_log
+from waypost.adapters.sql.store import open_store
 from waypost.domain.amendment import NotOpen, TooLate
 from waypost.domain.ids import AppId, NotificationId, first_id_at
 from waypost.domain.notification import Notification
@@ -38,13 +39,16 @@ def ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def elsewhere(log_store: LogUnderTest) -> AsyncIterator[Log]:
     """A process of another machine, which accepted nothing yet and does not deliver."""
-    store = log_store._opened
+    store = await open_store(
+        log_store._settings, clock=log_store.clock, peers=log_store._party.join(), telemetry=Silent()
+    )
     behind = Behind(store.work, store.ledger, store.views, store.holds)
     log = await open_log(
         log_store._kafka, behind, peers=NoPeers(), clock=log_store.clock, telemetry=Silent(), delivers=False
     )
     yield log
     await log.stop()
+    await store.close()
 
 
 async def test_what_was_accepted_on_another_machine_reads_pending_until_it_is_recorded(

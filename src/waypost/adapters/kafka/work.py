@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence, Set
 
 from msgspec import Struct
 
@@ -189,8 +189,8 @@ class LogWork:
             [each for each in orders if each.id in ours]
         )  # first: the store follows the log
         stored = await self._stored.amend(wanted, now) if wanted else []
-        unknown = [each for n, each in enumerate(wanted) if _is_unknown(stored[n]) and isinstance(each, Withdraw)]
-        late = await self._unknown_to_store(unknown) - ours
+        unknown = {each.id for n, each in enumerate(wanted) if _is_unknown(stored[n])}
+        late = await self._late([each for each in orders if each.id not in ours], unknown)
         await self._withdrawn.take_back([each for each in orders if each.id in late])
         ours |= late
         answers = (
@@ -210,11 +210,15 @@ class LogWork:
             by_app.setdefault(each.app, []).append(each.id)
         return {one for app, ids in by_app.items() for one in await self._ledger.of_log(app, ids)}
 
-    async def _unknown_to_store(self, orders: Sequence[Withdraw]) -> set[NotificationId]:
-        """Those that the log has and the store did not know, or does by now."""
+    async def _late(self, orders: Sequence[Withdraw], unknown: Set[NotificationId]) -> set[NotificationId]:
+        """Those of *orders* that the log has after all: *unknown* to the store, or recorded while it was asked.
+
+        Whatever the store has said of these, a worker of the log may have begun.
+        """
+        asked = [each for each in orders if each.id in unknown]
         recent = self._accepting.recent
-        ours = {each.id for each in orders if (made := recent.get(each.id)) and made.app == each.app}
-        ours |= await self._unrecorded.among({each.id for each in orders} - ours)
+        ours = {each.id for each in asked if (made := recent.get(each.id)) and made.app == each.app}
+        ours |= await self._unrecorded.among({each.id for each in asked} - ours)
         return ours | await self._of_log([each for each in orders if each.id not in ours])
 
     async def depth(self, lane: Lane) -> int:
