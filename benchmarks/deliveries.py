@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from waypost.bench.registry import APP
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
+from waypost.domain.ids import AppId, CallerId, DeviceId, UserId
 from waypost.domain.message import Message, message_of
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.runtime.clock import RandomIds, SystemClock
 
@@ -48,7 +51,7 @@ def delivery(
         notification=one,
         n=n,
         channel=Channel(channel),
-        credential=CredentialId(f"{APP}/{channel}"),
+        credential=CredentialId(one.app, Channel(channel)),
         address=Device(
             app=one.app,
             user_id=USER,

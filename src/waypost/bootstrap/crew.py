@@ -10,8 +10,9 @@ from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import Carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -62,10 +63,11 @@ def crew_of(
 
 
 def _by_app(config: Config, senders: Mapping[CredentialId, Sender]) -> Mapping[AppId, Mapping[Channel, CredentialId]]:
-    """The credential of each app's channels."""
+    """The default credential of each app's channels."""
     found: dict[AppId, dict[Channel, CredentialId]] = {app: {} for app in config.apps}
-    for name, sender in senders.items():
-        found[AppId(name.partition("/")[0])][sender.capabilities.channel] = name
+    for name in senders:
+        if not name.name:
+            found[name.app][name.channel] = name
     return found
 
 

@@ -30,6 +30,7 @@ from waypost.adapters.stream.work import LANE, Beside, StreamWork
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.config.drop_in import PROFILE, DropIn, drop_in, variable_of
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Rate
@@ -86,7 +87,7 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
     In the service's order: the credential, then what it reads from; Redis is let go of before the database.
     """
     clock = SystemClock()
-    sender = FcmSender(APP, settings.fcm, clock=clock, telemetry=log)
+    sender = FcmSender(CredentialId(APP, CHANNEL), settings.fcm, clock=clock, telemetry=log)
     try:
         await sender.start()
         async with AsyncExitStack() as stack:

@@ -109,6 +109,7 @@ def _placeholder(key: Any) -> str:
         "SourceName": "source",
         "IssuerName": "issuer",
         "NotificationType": "type",
+        "str": "channel",
     }
     return names.get(key.__name__) or str(key.__name__).lower()
 

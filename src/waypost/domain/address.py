@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from waypost.domain.audience import Audience
 from waypost.domain.device import Device
-from waypost.domain.notification import Broadcast
 
-Address = Device | Broadcast
+Address = Device | Audience
 """A user's device, or everybody who listens at a provider."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from waypost.domain.address import Address
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Device
-from waypost.domain.ids import CredentialId, DeviceId, NotificationId
+from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.message import Message
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
 from waypost.domain.words import Words

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import Instant
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, assert_never
 
 from msgspec import Meta, Struct
 
-from waypost.domain.notification import Notification, Urgency
+from waypost.domain.content import Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from waypost.domain.words import Words

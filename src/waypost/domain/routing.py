@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.address import Address
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.device import Device, Platform, token_use_of
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Broadcast, Channel, Notification
+from waypost.domain.notification import Notification
 
 UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
@@ -58,7 +60,7 @@ def route(
     return Routed(tuple(targets), behind)
 
 
-def _to_listeners(to: Broadcast, credentials: Collection[Channel]) -> Routed:
+def _to_listeners(to: Audience, credentials: Collection[Channel]) -> Routed:
     if to.channel not in credentials:
         return Routed((Target(0, DeviceId(to.label), to.channel, NO_CREDENTIAL),), {})
     return Routed((Target(0, DeviceId(to.label), to.channel),), {0: to})

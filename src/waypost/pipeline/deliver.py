@@ -7,8 +7,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import ErrorClass, RetryRules
 from waypost.domain.settlement import Change, Intent, Settlement, held_back, parked_or_expired

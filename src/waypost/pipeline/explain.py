@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.address import Address
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import Delivery, Target
 from waypost.domain.device import Platform
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
+from waypost.domain.ids import AppId, CallerId, DeviceId
 from waypost.domain.message import message_of
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.routing import route
 from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
 from waypost.ports.clock import Clock, Ids
@@ -74,7 +76,7 @@ class Explain(Struct, frozen=True):
         )
 
     def _senders_of(self, app: AppId) -> dict[CredentialId, Sender]:
-        return {name: sender for name, sender in self.senders.items() if name.startswith(f"{app}/")}
+        return {name: sender for name, sender in self.senders.items() if name.app == app}
 
     def _target(
         self,

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.address import Address
+from waypost.domain.channel import Channel
+from waypost.domain.content import UNREADABLE, Content
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
 from waypost.domain.device import Device, Platform, token_use_of
-from waypost.domain.ids import CredentialId
 from waypost.domain.message import message_of
-from waypost.domain.notification import UNREADABLE, Channel, Content
 from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
 from waypost.domain.settlement import Change, Dead, Expired, Suppressed
 from waypost.domain.status import NotificationStatus

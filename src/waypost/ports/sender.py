@@ -7,9 +7,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import Channel
 from waypost.domain.outcome import Outcome
 
 Report = Callable[[Delivery, Outcome], None]
@@ -61,7 +61,7 @@ class Sender(Protocol):
 
     @property
     def credential(self) -> CredentialId:
-        """``<app>/<channel>``."""
+        """What it identifies itself with."""
         ...
 
     @property

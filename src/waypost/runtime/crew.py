@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.retry import RetryRules
 from waypost.pipeline.route import Channels, Credentials
 from waypost.ports.clock import Clock, Jitter

@@ -7,8 +7,9 @@ from functools import partial
 from types import MappingProxyType
 
 from waypost.domain.breaker import BreakerRules, BreakerState, Rest
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId, NotificationId
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.domain.time import Instant

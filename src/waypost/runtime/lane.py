@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, is_expired
-from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.ids import AppId, NotificationId, format_id
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.settlement import Change, Expired
 from waypost.domain.time import Instant

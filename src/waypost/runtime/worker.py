@@ -224,9 +224,9 @@ class Worker:
         waiting = await self._work.backlog(self._crew.clock.now(), self._backlog.counts_from)
         self._backlog = structs.replace(self._backlog, waiting=waiting)
         for credential, in_flight in self._crew.gates.in_flight().items():
-            telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
+            telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=str(credential))
         for credential, limit in self._crew.gates.limits().items():
-            telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=credential)
+            telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
         """Lease nothing more; end requests and deliveries in flight, and let the shards go, all within *timeout_s*."""

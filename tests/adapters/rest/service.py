@@ -30,9 +30,10 @@ from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
 from waypost.domain import api_key
 from waypost.domain.backlog import Backlog
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
 from waypost.domain.time import later

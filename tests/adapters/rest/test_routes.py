@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served, shown
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.device import Platform
 from waypost.domain.errors import Fault
 from waypost.domain.ids import DeviceId, UserId, parse_id
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.time import later
 from waypost.entrypoints.rest.app import build_app

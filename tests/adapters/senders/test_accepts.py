@@ -18,8 +18,8 @@ from tests.adapters.senders.bench import (
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.content import Action, Content, Kind
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Action, Content, Kind
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
 

@@ -11,10 +11,10 @@ from tests.adapters.senders.bench import accepted, fresh, outcome, outcomes, scr
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.content import Content
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import format_id
 from waypost.domain.message import message_of
-from waypost.domain.notification import Content
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
 from waypost.ports.sender import Sender

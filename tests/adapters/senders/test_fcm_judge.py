@@ -24,8 +24,11 @@ from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, notification
 from waypost.adapters.fcm.payload import Rendering, faults, rendered
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Broadcast, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, HOUR_MS
 
 PINS = Path(__file__).parent / "judge" / "requirements.txt"
@@ -154,7 +157,7 @@ def bodies(what: Notification) -> dict[str, bytes]:
 
 
 def _to_all(what: Notification, kind: str, name: str) -> bytes:
-    to = Broadcast(CHANNEL, kind, name)
+    to = Audience(CHANNEL, kind, name)
     return rendering(replace(what, content=replace(what.content, to=to))).body(name)
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from waypost.domain.errors import Fault
-from waypost.domain.ids import CredentialId
 from waypost.domain.outcome import Gone, Taken
 from waypost.ports.plugin import SenderPlugin
 from waypost.ports.sender import Capabilities, Health, Rendered
@@ -35,8 +34,8 @@ class PagerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PagerSender:
-    def __init__(self, app, settings, means):
-        self.credential = CredentialId(f"{app}/pager")
+    def __init__(self, credential, settings, means):
+        self.credential = credential
         self.capabilities = Capabilities("pager", 1_000, 100, 240)
         self._folder = Path(settings.folder)
 

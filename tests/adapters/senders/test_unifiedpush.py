@@ -14,11 +14,14 @@ from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_o
 from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.unifiedpush.sender import UnifiedPushSender
 from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, format_id
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, decide
@@ -51,7 +54,9 @@ def settings(lab: Lab) -> UnifiedPushSettings:
 
 async def started(settings: UnifiedPushSettings) -> UnifiedPushSender:
     """A sender of these settings."""
-    sender = UnifiedPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
+    sender = UnifiedPushSender(
+        CredentialId.of(AppId("demo"), "unifiedpush"), settings, clock=SystemClock(), telemetry=Silent()
+    )
     await sender.start()
     return sender
 

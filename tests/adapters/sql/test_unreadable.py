@@ -9,7 +9,8 @@ from pysqlite3 import dbapi2
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
-from waypost.domain.notification import UNREADABLE, Lane
+from waypost.domain.content import UNREADABLE
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.pipeline.route import plan

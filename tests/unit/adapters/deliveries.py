@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.domain.made import CHANNELS
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform, SubscriptionKeys
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId, next_ids
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.message import message_of
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency, lane_of
+from waypost.domain.notification import Notification, lane_of
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.http2 import Answer
 
@@ -76,7 +79,7 @@ def delivery(
         notification=what,
         n=0,
         channel=channel,
-        credential=CredentialId(f"demo/{channel}"),
+        credential=CredentialId(AppId("demo"), channel),
         address=device,
         message=message_of(what),
         attempt=1,

@@ -16,6 +16,7 @@ from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
 from waypost.adapters.push.retry_after import PROBED_MS
 from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
 from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
@@ -162,7 +163,7 @@ def test_no_answer_from_apns_is_never_tried_again_where_at_most_once_was_asked_f
 def test_apns_has_ten_seconds_to_answer() -> None:
     """Requirements S1-121: as the sender tells whoever plans around it."""
     settings = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x")
-    sender = ApnsSender(AppId("demo"), settings, clock=StoppedClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(AppId("demo"), "apns"), settings, clock=StoppedClock(), telemetry=Silent())
     assert sender.capabilities.request_timeout_ms == 20_000
 
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.made import ATTEMPT, NOW
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import NOBODY, FailureClass, Receipt, Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
-from waypost.domain.notification import Channel
 from waypost.domain.progress import Held, NotOpen, Progress, Stale, Step, TooLate, Withdrawn
 from waypost.domain.settlement import (
     Again,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.domain.made import CHANNELS, device, notification
+from waypost.domain.channel import Channel
+from waypost.domain.content import ApnsPushType, Content
 from waypost.domain.delivery import Target
 from waypost.domain.device import Platform, TokenUse
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import ApnsPushType, Channel, Content
 from waypost.domain.routing import DEVICE_NOT_FOUND, NO_CREDENTIAL, OTHER_USE, UNKNOWN_PLATFORM, route
 
 ALL = frozenset(CHANNELS.values())

@@ -12,11 +12,12 @@ from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.store import MemoryStore
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.explain import Explain
 from waypost.telemetry import Silent
@@ -40,7 +41,9 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
     for device_id, platform in devices:
         registration = Registration(DEMO, USER, DeviceId(device_id), platform, token=f"secret-{device_id}")
         await registry.upsert(registration, clock.now(), 10)
-    sender = FcmSender(DEMO, FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent())
+    sender = FcmSender(
+        CredentialId.of(DEMO, "fcm"), FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent()
+    )
     return Explain(registry, {sender.credential: sender}, CHANNELS, {DEMO: Defaults()}, clock, OneId())
 
 

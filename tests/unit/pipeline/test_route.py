@@ -7,15 +7,18 @@ import pytest
 
 from tests.unit.adapters.deliveries import NOW, delivery, notification
 from tests.unit.domain.made import CHANNELS
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device, Platform, TokenUse
-from waypost.domain.ids import CredentialId, DeviceId, UserId
-from waypost.domain.notification import Broadcast, Channel, Content
+from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.settlement import Suppressed
 from waypost.pipeline.route import plan
 from waypost.ports.work import WorkItem
 
-CREDENTIALS = {Channel("apns"): CredentialId("demo/apns")}
+CREDENTIALS = {Channel("apns"): CredentialId(AppId("demo"), Channel("apns"))}
 DEVICE = delivery(Platform("ios"), "old").device
 AGAIN = WorkItem(notification(), (OpenTarget(0, DEVICE.device_id, Channel("apns"), attempt=1, retries=1),))
 
@@ -48,7 +51,7 @@ def test_a_new_token_of_the_same_use_is_used() -> None:
 
 def test_all_who_listen_are_one_target_also_the_second_time() -> None:
     """No device is behind it, and none of a user who happens to have its name."""
-    to = Broadcast(Channel("apns"), "channel", "abc=")
+    to = Audience(Channel("apns"), "channel", "abc=")
     told = msgspec.structs.replace(notification(Content(to=to)), user_id=UserId(to.label))
     first = plan(WorkItem(told, None), [DEVICE], CHANNELS, CREDENTIALS, NOW)
     assert first.targets == (Target(0, DeviceId("apns:channel:abc="), Channel("apns")),)

@@ -14,10 +14,13 @@ from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, Registration
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification, Urgency
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.retry import RetryRules
 from waypost.domain.status import DeliveryStatus
@@ -36,8 +39,8 @@ from waypost.runtime.settler import Settler
 from waypost.telemetry import Silent, Telemetry
 
 APP = AppId("demo")
-APNS = CredentialId("demo/apns")
-FCM = CredentialId("demo/fcm")
+APNS = CredentialId(AppId("demo"), Channel("apns"))
+FCM = CredentialId(AppId("demo"), Channel("fcm"))
 PLATFORMS = {Channel("apns"): Platform("ios"), Channel("fcm"): Platform("android")}
 
 
@@ -45,7 +48,7 @@ class ScriptedSender:
     """Answers each delivery with what *answer* says, on the next turn of the loop; None is no answer yet."""
 
     def __init__(self, channel: Channel) -> None:
-        self.credential = CredentialId(f"demo/{channel}")
+        self.credential = CredentialId(AppId("demo"), channel)
         self.capabilities = Capabilities(channel, 10_000, 1_000, 4096)
         self.answer: Callable[[Delivery], Outcome | None] = lambda delivery: Taken("id")
         self.sent: list[Delivery] = []

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.runtime.bench import APNS, FCM, until
 from tests.unit.runtime.timed import TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules, BreakerState
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Refused, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
@@ -145,7 +146,7 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
 
 def test_a_slow_provider_does_not_set_the_pace_for_the_others() -> None:
     """The lane leases what the quick one has room for; where it has nothing but the slow one, as much as that takes."""
-    made = {name: Capabilities(Channel(name.partition("/")[2]), 20_000, 1_000, 1) for name in (APNS, FCM)}
+    made = {name: Capabilities(name.channel, 20_000, 1_000, 1) for name in (APNS, FCM)}
     gates = Gates(made, {}, BreakerRules(), Silent())
     slow, quick = gates.of(Lane.NORMAL)[FCM], gates.of(Lane.NORMAL)[APNS]
     for n in range(4):

@@ -9,8 +9,10 @@ from tests.contract.stores import MemoryUnderTest
 from tests.unit.domain.made import delivery
 from waypost.domain import settlement
 from waypost.domain.breaker import BreakerRules, BreakerState
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken, Unreachable
 from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
@@ -19,7 +21,7 @@ from waypost.runtime.gates import Gates
 from waypost.runtime.parked import Parked
 from waypost.telemetry import Silent
 
-APNS = CredentialId("demo/apns")
+APNS = CredentialId(AppId("demo"), Channel("apns"))
 ROOM, BREAKER = f"room:normal/{APNS}", f"breaker:{APNS}"
 RAMP = 2
 RULES = BreakerRules(failures_to_open=1, probe_after_s=5.0, ramp_start=RAMP)

@@ -11,8 +11,9 @@ import pytest
 from tests.contract.clock import StoppedClock
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.adapters.memory.work import MemoryWork
+from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
-from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent

@@ -10,10 +10,11 @@ import pytest
 
 from tests.unit.runtime.bench import LaneBench, until
 from waypost.adapters.memory.devices import MemoryDevices
+from waypost.domain.channel import Channel
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.runtime.crew import Crew
 

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.runtime.bench import APNS, FCM
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS

@@ -10,10 +10,11 @@ from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
 from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.limits import FixedWindow, Granted, Limit, Rate, TokenBucket, Wait
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import MINUTE_MS, SECOND_MS

@@ -11,9 +11,10 @@ import pytest
 
 from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
 from waypost.domain.backlog import Waiting
+from waypost.domain.channel import Channel
 from waypost.domain.device import Registration
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale, Withdrawal
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.runtime.bench import LaneBench
-from waypost.domain.notification import Channel, Guarantee
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Taken
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent, Sent

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
-from waypost.domain.notification import Channel
+from waypost.domain.channel import Channel
 from waypost.domain.outcome import Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, SECOND_MS

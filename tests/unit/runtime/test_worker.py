@@ -19,8 +19,9 @@ from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
+from waypost.domain.channel import Channel
 from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import HOUR_MS

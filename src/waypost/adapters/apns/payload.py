@@ -16,10 +16,12 @@ from waypost.adapters.apns.push_types import RULES, push_type_of, special_faults
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.fitting import fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
 from waypost.domain.message import Message
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
@@ -88,7 +90,7 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
 
 
-def _to_channel(message: Message, to: Broadcast, settings: ApnsSettings, now: Instant) -> Rendering:
+def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to all who follow *to*: its path names the app, so that there is no topic, and nothing collapses."""
     expiration = min(_expiration(message, now), now // SECOND_MS + LONGEST_STORED_S)
     headers = (

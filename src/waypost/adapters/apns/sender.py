@@ -31,10 +31,11 @@ from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.message import Message
-from waypost.domain.notification import APNS, ApnsPushType
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
@@ -99,7 +100,7 @@ class ApnsSender:
 
     def __init__(
         self,
-        app: AppId,
+        credential: CredentialId,
         settings: ApnsSettings,
         *,
         clock: Clock,
@@ -107,11 +108,11 @@ class ApnsSender:
         tally: Callable[[], Tally] | None = None,
     ) -> None:
         """*tally* opens what all workers of this machine count in; None where there are no others."""
-        self._section = f"apps.{app}.apns"
+        self._section = credential.section
         self._settings = settings
         self._clock = clock
         self._telemetry = telemetry
-        self.credential: Final = CredentialId(f"{app}/{APNS}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=APNS,
             request_timeout_ms=request_timeout_ms(),

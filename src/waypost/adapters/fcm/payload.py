@@ -16,10 +16,11 @@ from waypost.adapters.fcm.service_form import message_of
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings, Form
 from waypost.adapters.push.fitting import fitted
 from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
+from waypost.domain.audience import Audience
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
 from waypost.domain.message import Message
-from waypost.domain.notification import Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
@@ -159,7 +160,7 @@ def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
     return found
 
 
-def _listener_faults(to: Broadcast) -> list[Fault]:
+def _listener_faults(to: Audience) -> list[Fault]:
     if to.kind == TOPIC and not TOPIC_NAME.fullmatch(to.name):
         return [Fault("to.name", "a topic has 1 to 900 of a-z A-Z 0-9 - _ . ~ %")]
     if to.kind == CONDITION and "in topics" not in to.name:

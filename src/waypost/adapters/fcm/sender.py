@@ -19,9 +19,9 @@ from waypost.adapters.push.origin import authority_of, origin_of, post_to, sized
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
 from waypost.adapters.push.payload import renamed, says_the_same
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.content import Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Urgency
 from waypost.domain.outcome import Refused
 from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
@@ -38,12 +38,11 @@ Ready = tuple[Delivery, Rendering]
 class FcmSender:
     """The ``Sender`` of one Firebase project."""
 
-    def __init__(self, app: AppId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
-        self._app = app
+    def __init__(self, credential: CredentialId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
         self._settings = settings
         self._clock = clock
         self._rules = settings.token_rules()
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),
@@ -62,9 +61,9 @@ class FcmSender:
     async def start(self) -> None:
         """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
-        section = f"apps.{self._app}.fcm"
+        section = self.credential.section
         tls = trust(section, self._settings.ca_file, "http/1.1")
-        project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
+        project_id, grants = await project_and_grants(section, self._settings, tls, self._clock)
         origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file, self._settings.proxy)
         self._head = post_to(authority_of(origin)) + encode_headers(
             [

@@ -10,10 +10,11 @@ import re
 from typing import Any, Final
 
 from waypost.adapters.push.payload import ID_KEY, overlaid, present
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.ids import format_id
 from waypost.domain.message import Message
-from waypost.domain.notification import Action, Channel, Content, Kind, Urgency
 
 TOPIC_LIMIT = 32
 ENCRYPTED: Final = (("content-encoding", "aes128gcm"), ("content-type", "application/octet-stream"))

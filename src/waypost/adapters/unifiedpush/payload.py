@@ -9,8 +9,8 @@ from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.message import document_of, headers_of
 from waypost.adapters.unifiedpush.settings import CHANNEL
+from waypost.domain.content import Content
 from waypost.domain.message import Message
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 LIMIT_BYTES = PLAINTEXT_LIMIT_BYTES

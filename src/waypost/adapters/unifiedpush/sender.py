@@ -19,10 +19,10 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.unifiedpush.errors import outcome_of
 from waypost.adapters.unifiedpush.payload import LIMIT_BYTES, Rendering, render
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS
@@ -66,11 +66,13 @@ class _Waiting(NamedTuple):
 class UnifiedPushSender:
     """The ``Sender`` of one app to the push servers that its users chose."""
 
-    def __init__(self, app: AppId, settings: UnifiedPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, credential: CredentialId, settings: UnifiedPushSettings, *, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._settings = settings
-        self._section = f"apps.{app}.{CHANNEL}"
+        self._section = credential.section
         self._clock = clock
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),

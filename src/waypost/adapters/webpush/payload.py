@@ -17,8 +17,8 @@ from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.message import ENCRYPTED, document_of, headers_of
 from waypost.adapters.push.payload import ID_KEY
 from waypost.adapters.webpush.settings import CHANNEL
+from waypost.domain.content import Content
 from waypost.domain.message import Message
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 DECLARATIVE = 8030

@@ -19,9 +19,9 @@ from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
-from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
@@ -73,10 +73,12 @@ class _Waiting(NamedTuple):
 class WebPushSender:
     """The ``Sender`` of one VAPID key."""
 
-    def __init__(self, app: AppId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, credential: CredentialId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._settings = settings
         self._clock = clock
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),
@@ -85,7 +87,7 @@ class WebPushSender:
             scope_of=_push_service,
             fails_apart=True,
         )
-        self._section = f"apps.{app}.{CHANNEL}"
+        self._section = credential.section
         self._guard = EndpointGuard(self._section, ())
         self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
         self._loop: asyncio.AbstractEventLoop

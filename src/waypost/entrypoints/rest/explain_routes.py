@@ -10,8 +10,9 @@ from litestar import Response, post
 from litestar.params import RawBody
 from msgspec import Meta, Struct
 
+from waypost.domain.channel import Channel
 from waypost.domain.dedup import ClaimKind, shown
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import READS
@@ -97,8 +98,9 @@ def _view(explanation: Explanation) -> ExplanationView:
 
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
+    credential = None if target.credential is None else str(target.credential)
     return ExplainedTargetView(
-        target.n, target.device_id, target.channel, target.suppressed, target.credential, rendered, target.scope
+        target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope
     )
 
 

@@ -15,9 +15,9 @@ from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, STATUSES, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
-from waypost.domain.notification import Channel
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Again, Change, Dead, Forget, apply

@@ -10,8 +10,10 @@ import pytest
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.apns.payload import faults, fitted_collapse_id, render
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import HOUR_MS, later
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")

@@ -11,9 +11,12 @@ from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.apns.payload import Rendering, faults, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS, Channel
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import TokenUse, token_use_of
 from waypost.domain.message import message_of
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Refused
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
@@ -193,7 +196,7 @@ def test_a_broadcast_channel_takes_updates_of_live_activities_alone(
     push_type: ApnsPushType | None, event: str | None, named: list[str]
 ) -> None:
     overrides = {} if event is None else {APNS: {"aps": START | {"event": event}}}
-    content = Content(title="T", push_type=push_type, overrides=overrides, to=Broadcast(APNS, "channel", "abc="))
+    content = Content(title="T", push_type=push_type, overrides=overrides, to=Audience(APNS, "channel", "abc="))
     assert [fault.path for fault in faults(content, Kind.VISIBLE)] == named
 
 

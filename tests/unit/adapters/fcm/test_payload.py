@@ -9,8 +9,10 @@ import pytest
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, TEXT_ID, notification
 from waypost.adapters.fcm.payload import faults, render
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 
 

@@ -10,9 +10,9 @@ from waypost.adapters.apns.payload import render as apns_render
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.payload import render as fcm_render
 from waypost.adapters.push.payload import renamed, says_the_same
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.ids import NotificationId
 from waypost.domain.message import Message, message_of
-from waypost.domain.notification import Content, Kind, Urgency
 from waypost.domain.time import later
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")

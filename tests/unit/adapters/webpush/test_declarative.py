@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from tests.unit.adapters.webpush.test_payload import FULL
 from waypost.adapters.webpush.payload import render
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind
 from waypost.lab.declarative import verdict
 
 LINK = "https://example.com/orders/7"

@@ -13,8 +13,10 @@ from waypost.adapters.push.message import fitted_topic, message_faults
 from waypost.adapters.webpush.families import Family
 from waypost.adapters.webpush.payload import render
 from waypost.adapters.webpush.sender import headers_for
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import HOUR_MS, later
 
 
