@@ -50,7 +50,6 @@ def delivery(
     return Delivery(
         notification=one,
         n=n,
-        channel=Channel(channel),
         credential=CredentialId(one.app, Channel(channel)),
         address=Device(
             app=one.app,

@@ -35,6 +35,7 @@ from waypost.domain.errors import ConfigurationError, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Rate
 from waypost.domain.retry import POLICIES, RetryRules
+from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.time import SECOND_MS
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.consumer import Consumer
@@ -152,8 +153,7 @@ def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemCloc
         work=work,
         devices=tokens,
         senders={sender.credential: sender},
-        channels={ANY: CHANNEL},
-        credentials={APP: {CHANNEL: sender.credential}},
+        routing=RoutingTable({ANY: CHANNEL}, {APP: {CHANNEL: (sender.credential,)}}, RULES),
         rules={APP: RetryRules(POLICIES["s0_stream"])},
         gates=gates,
         settler=Settler(work, log, HELD_LIMIT, gates.parked),

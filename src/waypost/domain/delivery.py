@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from waypost.domain.address import Address
+from waypost.domain.address import UNROUTED, Address
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Device
@@ -17,9 +17,6 @@ from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
 """How late the one attempt of a TTL of 0 may start; after that "now" is over."""
-
-NOBODY = DeviceId("")
-"""In place of a device where none was found out."""
 
 
 class Target(Struct, frozen=True):
@@ -51,7 +48,6 @@ class Delivery(Struct, frozen=True):
 
     notification: Notification
     n: int
-    channel: Channel
     credential: CredentialId
     address: Address
     message: Message
@@ -59,6 +55,11 @@ class Delivery(Struct, frozen=True):
     """The number of this attempt, from 1; it only grows."""
     retries_made: int = 0
     throttles: int = 0
+
+    @property
+    def channel(self) -> Channel:
+        """How it is sent."""
+        return self.credential.channel
 
     @property
     def device(self) -> Device:
@@ -125,8 +126,8 @@ class Receipt(Struct, frozen=True):
 
     @property
     def stands_for_all(self) -> bool:
-        """The record of work that ended before it was routed (poison): no device is behind it, a replay routes anew."""
-        return self.device_id == NOBODY
+        """The record of work that ended before it was routed (poison): a replay routes it anew."""
+        return self.device_id == UNROUTED
 
 
 def starts_before(notification: Notification, attempt: int) -> Instant:

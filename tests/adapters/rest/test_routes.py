@@ -279,6 +279,10 @@ async def test_explain_says_where_it_would_go_and_does_nothing() -> None:
             ("phone", "no_credential"),
             ("watch", "device_not_found"),
         ]
+        assert said["routing"] == [
+            {"rule": "credential", "device_id": "phone", "verdict": "suppressed", "reason": "no_credential"},
+            {"rule": "active", "device_id": "watch", "verdict": "suppressed", "reason": "device_not_found"},
+        ]
         assert said["dedup"] == ["content"]
         assert not service.store.rows
         assert (await client.post("/v1/notifications", json=shown())).status_code == 202

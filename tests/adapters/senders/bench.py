@@ -79,7 +79,7 @@ def to_all(to: Audience, **content: Any) -> Delivery:
     """To all who listen at a provider."""
     what = fresh(Content(to=to, **({"title": "Hello"} | content)))
     credential = CredentialId(what.app, to.channel)
-    return Delivery(what, 0, to.channel, credential, to, message_of(what), attempt=1)
+    return Delivery(what, 0, credential, to, message_of(what), attempt=1)
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

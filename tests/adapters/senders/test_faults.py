@@ -255,4 +255,4 @@ async def test_stopping_reports_what_is_still_in_flight(lab: Lab, gateway: str, 
 
 def _with_body(to: Delivery, body: str) -> Delivery:
     what = fresh(Content(title="T", body=body))
-    return Delivery(what, to.n, to.channel, to.credential, to.address, message_of(what), to.attempt)
+    return Delivery(what, to.n, to.credential, to.address, message_of(what), to.attempt)

@@ -78,7 +78,6 @@ def delivery(
     return Delivery(
         notification=what,
         n=0,
-        channel=channel,
         credential=CredentialId(AppId("demo"), channel),
         address=device,
         message=message_of(what),

@@ -40,9 +40,7 @@ _NOTIFICATION = Notification(
 _DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform("ios"), "token", NOW, NOW, NOW)
 _RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
 _SAID = message_of(_NOTIFICATION)
-_DELIVERY = Delivery(
-    _NOTIFICATION, 0, Channel("apns"), CredentialId(AppId("demo"), Channel("apns")), _DEVICE, _SAID, attempt=1
-)
+_DELIVERY = Delivery(_NOTIFICATION, 0, CredentialId(AppId("demo"), Channel("apns")), _DEVICE, _SAID, attempt=1)
 
 
 def notification(**fields: Any) -> Notification:

@@ -23,6 +23,7 @@ from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.retry import RetryRules
+from waypost.domain.routing import RULES, RoutingTable, Rule
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -103,6 +104,7 @@ class LaneBench:
         self.ids = RandomIds(self.clock)
         self.budgets: dict[Lane, int] = {}
         self.rates: dict[CredentialId, RateGate] = {}
+        self.routing_rules: Sequence[Rule] = RULES
         self.telemetry: Telemetry = Silent()
 
     def crew(self) -> Crew:
@@ -114,8 +116,11 @@ class LaneBench:
             work=self.work,
             devices=self.devices,
             senders=senders,
-            channels={platform: channel for channel, platform in PLATFORMS.items()},
-            credentials={APP: {Channel("apns"): APNS, Channel("fcm"): FCM}},
+            routing=RoutingTable(
+                {platform: channel for channel, platform in PLATFORMS.items()},
+                {APP: {Channel("apns"): (APNS,), Channel("fcm"): (FCM,)}},
+                self.routing_rules,
+            ),
             rules={APP: RetryRules()},
             gates=gates,
             settler=Settler(self.work, Silent(), 1_000, gates.parked),
