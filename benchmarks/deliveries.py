@@ -6,7 +6,7 @@ from waypost.bench.registry import APP
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content
 from waypost.domain.credential import CredentialId
-from waypost.domain.delivery import Delivery
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, DeviceId, UserId
 from waypost.domain.message import Message, message_of
@@ -47,11 +47,11 @@ def delivery(
 ) -> Delivery:
     """The first attempt of *one* to its *n*-th device; *message* is given where several devices share it."""
     at = one.created_at
-    return Delivery(
-        notification=one,
-        n=n,
-        credential=CredentialId(one.app, Channel(channel)),
-        address=Device(
+    return delivery_of(
+        one,
+        n,
+        CredentialId(one.app, Channel(channel)),
+        Device(
             app=one.app,
             user_id=USER,
             device_id=DeviceId(f"device-{n}"),
@@ -62,6 +62,5 @@ def delivery(
             token_updated_at=at,
             keys=keys,
         ),
-        message=message or message_of(one),
-        attempt=1,
+        message or message_of(one),
     )

@@ -9,7 +9,7 @@ from msgspec import Struct
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
-from waypost.domain.delivery import Delivery
+from waypost.domain.delivery import delivery_of
 from waypost.domain.ids import AppId, CallerId, DeviceId
 from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Notification
@@ -84,7 +84,7 @@ class Explain(Struct, frozen=True):
                 return ExplainedTarget(n, candidate.name, candidate.channel)
             case None:
                 credential, address = candidate.way
-        delivery = Delivery(notification, n, credential, address, message, attempt=1)
+        delivery = delivery_of(notification, n, credential, address, message)
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of
         scope = None if scope_of is None else scope_of(delivery)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from waypost.domain.address import UNROUTED, name_of
 from waypost.domain.content import UNREADABLE
-from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, is_expired
+from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, delivery_of, is_expired
 from waypost.domain.device import Device
 from waypost.domain.message import message_of
 from waypost.domain.routing import RoutingTable
@@ -56,7 +56,7 @@ def _plan_fresh(item: WorkItem, devices: Sequence[Device], table: RoutingTable, 
         if decided is None:
             credential, address = each.way
             targets.append(Target(n, each.name, each.channel))
-            deliveries.append(Delivery(notification, n, credential, address, message, 1))
+            deliveries.append(delivery_of(notification, n, credential, address, message))
         else:
             why = decided.reason if isinstance(decided, Suppressed) else None
             targets.append(Target(n, each.name, each.channel, why))
@@ -78,7 +78,7 @@ def _plan_again(
         decided = Expired() if is_expired(notification, attempt, now) else found.settlement
         if decided is None:
             tried = (attempt, target.retries, target.throttles)
-            deliveries.append(Delivery(notification, target.n, *found.way, message, *tried))
+            deliveries.append(delivery_of(notification, target.n, *found.way, message, *tried))
         else:
             changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))

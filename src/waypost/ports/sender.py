@@ -79,7 +79,7 @@ class Sender(Protocol):
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; *report* is called exactly once per delivery, never before this returns, in any order.
 
-        Consecutive deliveries of one notification share one rendering. Payloads over the limit are ``Refused`` with
+        What is told to neighbours with equal messages is rendered once. Payloads over the limit are ``Refused`` with
         the size, nothing is sent of them.
         """
         ...

@@ -89,7 +89,7 @@ class LaneLoop(LeaseLoop):
 
     def _count_routed(self, flights: Sequence[Flight]) -> None:
         every = (delivery for flight in flights for delivery in flight.plan.deliveries)
-        routed = Counter((delivery.notification.app, delivery.credential) for delivery in every)
+        routed = Counter((delivery.credential.app, delivery.credential) for delivery in every)
         self._crew.gates.heed(self.lane, {credential: n for (_, credential), n in routed.items()}, len(flights))
         for (app, _), n in routed.items():
             self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
@@ -120,7 +120,7 @@ class LaneLoop(LeaseLoop):
         for delivery in deliveries:
             if _key(delivery) in stale:
                 self._call_off(delivery)
-            elif is_expired(delivery.notification, delivery.attempt, self._crew.clock.now()):
+            elif is_expired(delivery.message, delivery.attempt, self._crew.clock.now()):
                 flight = self._call_off(delivery)
                 flight.changes.append(Change(delivery.n, delivery.attempt, Expired(), self._crew.clock.now()))
                 self._crew.settler.add(flight)
@@ -153,7 +153,7 @@ class LaneLoop(LeaseLoop):
         now_s = crew.clock.monotonic()
         handed.left -= 1
         rest = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
-        app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
+        app, now, chance = delivery.credential.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest))
         self._attempts[app, delivery.channel, type(outcome)] += 1
         flight.waiting -= 1
@@ -193,4 +193,4 @@ class LaneLoop(LeaseLoop):
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:
-    return delivery.notification.id, delivery.n
+    return delivery.id, delivery.n

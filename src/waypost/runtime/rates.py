@@ -87,7 +87,7 @@ class RateGate:
         behind = 0
         found: dict[Key, str | Pause] = {}
         for delivery, is_new in asked:
-            key = delivery.notification.id, delivery.n
+            key = delivery.id, delivery.n
             if left <= 0 and granted == places and not (is_new and stands_back):
                 found[key] = full
             elif left <= 0 or (is_new and stands_back):

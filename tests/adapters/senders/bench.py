@@ -13,7 +13,7 @@ from tests.unit.adapters.deliveries import delivery, notification
 from waypost.domain.audience import Audience
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
-from waypost.domain.delivery import Delivery
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import NotificationId, next_ids
 from waypost.domain.message import message_of
@@ -79,7 +79,7 @@ def to_all(to: Audience, **content: Any) -> Delivery:
     """To all who listen at a provider."""
     what = fresh(Content(to=to, **({"title": "Hello"} | content)))
     credential = CredentialId(what.app, to.channel)
-    return Delivery(what, 0, credential, to, message_of(what), attempt=1)
+    return delivery_of(what, 0, credential, to, message_of(what))
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

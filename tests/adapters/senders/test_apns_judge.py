@@ -242,7 +242,7 @@ async def test_two_hundred_at_once_are_taken_each_once(judge: Judge) -> None:
     sent = [to(KNOWN) for _ in range(200)]
     assert all(isinstance(got, Taken) for got in await outcomes(sender, sent))
     read = [(await judge.taken()).payload["waypost_id"] for _ in sent]
-    assert sorted(read) == sorted(format_id(one.notification.id) for one in sent)
+    assert sorted(read) == sorted(format_id(one.id) for one in sent)
     await sender.stop(1)
 
 

@@ -50,7 +50,7 @@ class PagerSender:
         if delivery.device.token == "+000":
             report(delivery, Gone("no_such_number"))
             return
-        slip = self._folder / f"{delivery.notification.id.hex()}.json"
+        slip = self._folder / f"{delivery.id.hex()}.json"
         slip.write_text(json.dumps({"to": delivery.device.token, "title": delivery.message.content.title}))
         report(delivery, Taken(slip.name))
 

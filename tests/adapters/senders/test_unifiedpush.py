@@ -115,7 +115,7 @@ async def test_a_device_without_keys_gets_plaintext_only_where_the_app_allows_it
     assert refused.code == "invalid_subscription"
     assert accepted(lab, NAME) == []
     allowed = await started(replace(settings, plaintext=True))
-    both = [to_device(lab, old.notification), replace(old, n=1)]
+    both = [to_device(lab), replace(old, n=1)]
     assert await outcomes(allowed, both) == [Taken(), Taken()]
     assert {payload_of(lab, record)["title"] for record in accepted(lab, NAME)} == {"Hello"}
     assert {headers_of(lab, record).get("content-encoding") for record in accepted(lab, NAME)} == {"aes128gcm", None}

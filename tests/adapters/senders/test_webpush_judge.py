@@ -130,7 +130,7 @@ async def test_everything_we_send_is_taken_and_read(judge: Judge, settings: WebP
         assert isinstance(got, Taken)
     for one, client in subscribed:
         (read,) = await judge.received(client)
-        assert read["waypost_id"] == format_id(one.notification.id)
+        assert read["waypost_id"] == format_id(one.id)
     await sender.stop(1)
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
@@ -94,4 +95,4 @@ async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_setti
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:
-    return delivery(Platform("web"), endpoint, one.notification, keys=one.device.keys)
+    return replace(one, address=replace(one.device, token=endpoint))

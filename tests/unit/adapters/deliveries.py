@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tests.unit.domain.made import CHANNELS
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.credential import CredentialId
-from waypost.domain.delivery import Delivery
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Device, Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.message import message_of
@@ -75,15 +77,8 @@ def delivery(
         token_updated_at=what.created_at,
         keys=keys,
     )
-    return Delivery(
-        notification=what,
-        n=0,
-        credential=CredentialId(AppId("demo"), channel),
-        address=device,
-        message=message_of(what),
-        attempt=1,
-        **fields,
-    )
+    first = delivery_of(what, 0, CredentialId(AppId("demo"), channel), device, message_of(what))
+    return msgspec.structs.replace(first, **fields)
 
 
 def answer(status: int, body: bytes = b"", **headers: str) -> Answer:

@@ -134,9 +134,7 @@ def test_a_short_hint_given_each_time_does_not_use_up_the_retries_at_once(
 def test_a_hint_changes_nothing_but_the_wait(say: Callable[[], tuple[Outcome, Delivery]]) -> None:
     """Whether it may have been taken is what decides under at_most_once, with a hint or without."""
     outcome, one = say()
-    once = msgspec.structs.replace(
-        one, notification=msgspec.structs.replace(one.notification, guarantee=Guarantee.AT_MOST_ONCE)
-    )
+    once = msgspec.structs.replace(one, guarantee=Guarantee.AT_MOST_ONCE)
     settlement = decide(outcome, once, EXPONENTIAL, NOW, 0.0)
     assert isinstance(settlement, Unsure if isinstance(outcome, Unanswered) else Again)
 

@@ -72,7 +72,7 @@ async def test_an_overdue_answer_pauses_all_that_goes_the_same_way(bench: TimedB
 @pytest.mark.asyncio
 async def test_one_that_stays_unanswered_among_others_pauses_nobody(bench: TimedBench) -> None:
     """Later ones are answered: it is that message's own misfortune."""
-    bench.apns.answer = lambda delivery: None if delivery.notification.user_id == "ann" else TAKEN
+    bench.apns.answer = lambda delivery: None if delivery.device.user_id == "ann" else TAKEN
     await bench.register("ann", Channel("apns"))
     await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:

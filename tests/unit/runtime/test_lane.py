@@ -178,9 +178,7 @@ async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: Lan
 async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> None:
     """When the sender is handed the delivery, its intent is already stored; no answer leaves it unknown."""
     seen: list[DeliveryStatus] = []
-    bench.apns.on_send = lambda delivery: seen.append(
-        bench.store.rows[delivery.notification.id].receipts[delivery.n].status
-    )
+    bench.apns.on_send = lambda delivery: seen.append(bench.store.rows[delivery.id].receipts[delivery.n].status)
     bench.apns.answer = lambda delivery: Unanswered("timeout", "no answer in time")
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", Guarantee.AT_MOST_ONCE)
@@ -287,7 +285,7 @@ async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: 
     assert dead.record.status is NotificationStatus.FAILED
     assert (dead.receipts[0].code, dead.receipts[0].dead) == ("poison", True)
     assert (await bench.story(neighbour)).record.status is NotificationStatus.SENT
-    assert [delivery.notification.id for delivery in bench.apns.sent] == [neighbour]
+    assert [delivery.id for delivery in bench.apns.sent] == [neighbour]
     assert bench.board.suspects() == {}
 
 

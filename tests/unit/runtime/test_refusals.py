@@ -74,7 +74,7 @@ def _part(delivery: Delivery) -> str:
 
 
 def _user(delivery: Delivery) -> str:
-    return delivery.notification.user_id
+    return delivery.device.user_id
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def test_no_delivery_makes_two_probes_in_a_row(bench: PartedBench, failure
         await bench.turn(loop)
         before = len(bench.fcm.sent)
         await bench.pass_time(loop, 180)
-        probes = [each.notification.id for each in bench.fcm.sent[before:]]
+        probes = [each.id for each in bench.fcm.sent[before:]]
         assert len(probes) >= 3
         assert all(one != another for one, another in pairwise(probes))
 

@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from waypost.adapters.apns.push_types import RULES, push_type_of, special_faults, special_payload
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.fitting import fitted
-from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
+from waypost.adapters.push.payload import ANY_ID, ID_KEY, overlaid, present, too_large
 from waypost.domain.audience import Audience
 from waypost.domain.channel import APNS
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.errors import Fault
-from waypost.domain.ids import format_id
 from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
@@ -103,11 +102,11 @@ def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Ins
 
 
 def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
-    """The JSON object: ``aps``, the caller's data beside it, the overrides over both, our id over all."""
+    """The JSON object: ``aps``, the caller's data beside it, the overrides over both, the id over all."""
     content = message.content
     push_type = push_type_of(content, message.kind)
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
-        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(message.id)}
+        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: ANY_ID}
         return special_payload(message, push_type) | named
     silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
@@ -116,12 +115,11 @@ def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
         document["aps"] |= _critical(content, settings)
-    override = content.overrides.get(APNS)
-    if override:
-        document = overlaid(document, override)
+    if message.override:
+        document = overlaid(document, message.override)
         if silent and isinstance(document["aps"], dict):
             document["aps"] = {key: value for key, value in document["aps"].items() if key not in SHOWN_KEYS}
-    document[ID_KEY] = format_id(message.id)
+    document[ID_KEY] = ANY_ID
     return document
 
 

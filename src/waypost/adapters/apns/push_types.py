@@ -73,7 +73,7 @@ def special_payload(message: Message, push_type: ApnsPushType) -> dict[str, Any]
         document["aps"] = _activity(message)
     else:
         document["aps"] = {"content-changed": True} if push_type in _REDRAWN else {}
-    return overlaid(document, content.overrides.get(APNS, {}))
+    return overlaid(document, message.override)
 
 
 def special_faults(content: Content) -> list[Fault]:

@@ -107,7 +107,7 @@ def change(status: int, reason: str) -> Change:
 
 def stored(status: int, reason: str) -> Receipt:
     """The receipt after the first attempt was answered so."""
-    device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.notification.id
+    device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.id
     before = Receipt(notification_id, 0, device_id, Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
     after = apply(before, change(status, reason))
     assert after is not None
