@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 
 from msgspec import Struct, structs
 
@@ -122,7 +122,7 @@ class Worker:
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        self._crew.settler.on_room = self._wake_all
+        self._crew.settler.on_written = self._room_was_made
         self._crew.settler.store_fault = self._place.store_fault
         beating = every(HEARTBEAT_S, self._beat, self._crew.telemetry, "heartbeat")
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), beating)]
@@ -187,6 +187,14 @@ class Worker:
         self._crew.poison.refresh()
         self._parked.expect()
         self._wake_all()
+
+    def _room_was_made(self, lanes: Collection[Lane]) -> None:
+        """Outcomes of *lanes* were written: those look for more, the others only where they had no room until now."""
+        for loop in self._loops:
+            if loop.lane in lanes:
+                loop.wake()
+            else:
+                loop.look_again()
 
     def _wake_all(self) -> None:
         for loop in self._loops:

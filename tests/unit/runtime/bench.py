@@ -135,7 +135,7 @@ class LaneBench:
         """A lane loop and its settler, until the block ends."""
         self.made = self.crew()
         loop = LaneLoop(Lane.NORMAL, self.made)
-        self.made.settler.on_room = loop.wake
+        self.made.settler.on_written = lambda _: loop.wake()
         tasks = [asyncio.create_task(self.made.settler.run()), asyncio.create_task(loop.run())]
         try:
             yield loop

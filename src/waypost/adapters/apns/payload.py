@@ -64,16 +64,17 @@ def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Renderin
 
 def is_critical(message: Message) -> bool:
     """Whether it would sound although the device is muted."""
-    push_type = push_type_of(message.content, message.kind)
-    return message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT
+    if message.urgency is not Urgency.CRITICAL:
+        return False
+    return push_type_of(message.content, message.kind) is ApnsPushType.ALERT
 
 
 def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
-    push_type = push_type_of(message.content, message.kind)
-    rule = RULES[push_type]
     if message.content.to is not None:
         return _to_channel(message, message.content.to, settings, now)
+    push_type = push_type_of(message.content, message.kind)
+    rule = RULES[push_type]
     headers = [
         ("apns-topic", settings.topic + rule.suffix),
         ("apns-push-type", push_type.value),
@@ -85,7 +86,7 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     note = ""
     if not settings.critical_alerts and is_critical(message):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
-    body = msgspec.json.encode(payload(message, settings))
+    body = msgspec.json.encode(payload(message, push_type, settings))
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
 
 
@@ -98,13 +99,14 @@ def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Ins
         ("apns-priority", RULES[ApnsPushType.LIVEACTIVITY].priority[message.urgency]),
         ("apns-expiration", str(expiration)),
     )
-    return Rendering(headers, msgspec.json.encode(payload(message, settings)), BROADCAST_LIMIT_BYTES)
+    return Rendering(
+        headers, msgspec.json.encode(payload(message, ApnsPushType.LIVEACTIVITY, settings)), BROADCAST_LIMIT_BYTES
+    )
 
 
-def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
+def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -> dict[str, Any]:
     """The JSON object: ``aps``, the caller's data beside it, the overrides over both, the id over all."""
     content = message.content
-    push_type = push_type_of(content, message.kind)
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
         named = {} if push_type is ApnsPushType.MDM else {ID_KEY: ANY_ID}
         return special_payload(message, push_type) | named
