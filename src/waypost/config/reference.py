@@ -157,8 +157,6 @@ def _default(each: FieldInfo, path: str) -> str:
             return "required"
         case RetryPolicy(name=name):
             return f"`{name}`"
-        case Quota():
-            return f"`{default}`"
         case Enum():
             return f"`{default.value}`"
         case tuple():

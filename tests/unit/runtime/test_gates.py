@@ -51,7 +51,8 @@ def test_at_the_start_the_store_is_asked_for_no_condition(*, has_parts: bool) ->
     """Each is a search on the event loop: with 500 apps all of them take longer than a worker may be silent."""
     scope_of = (lambda _: "part") if has_parts else None
     capabilities = Capabilities(Channel("apns"), 10_000, 1_000, 4096, scope_of)
-    gates = Gates({CredentialId(AppId(f"app{n}"), Channel("apns")): capabilities for n in range(500)}, {}, RULES, Silent())
+    credentials = [CredentialId(AppId(f"app{n}"), Channel("apns")) for n in range(500)]
+    gates = Gates(dict.fromkeys(credentials, capabilities), {}, RULES, Silent())
     assert gates.lifted() == {}
 
 
