@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from waypost.bench.registry import APP
-from waypost.domain.delivery import Delivery
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Device, Platform, SubscriptionKeys
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, UserId
+from waypost.domain.ids import AppId, CallerId, DeviceId, UserId
 from waypost.domain.message import Message, message_of
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.runtime.clock import RandomIds, SystemClock
 
@@ -44,12 +47,11 @@ def delivery(
 ) -> Delivery:
     """The first attempt of *one* to its *n*-th device; *message* is given where several devices share it."""
     at = one.created_at
-    return Delivery(
-        notification=one,
-        n=n,
-        channel=Channel(channel),
-        credential=CredentialId(f"{APP}/{channel}"),
-        address=Device(
+    return delivery_of(
+        one,
+        n,
+        CredentialId(one.app, Channel(channel)),
+        Device(
             app=one.app,
             user_id=USER,
             device_id=DeviceId(f"device-{n}"),
@@ -60,6 +62,5 @@ def delivery(
             token_updated_at=at,
             keys=keys,
         ),
-        message=message or message_of(one),
-        attempt=1,
+        message or message_of(one),
     )

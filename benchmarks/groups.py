@@ -19,6 +19,7 @@ from waypost.adapters.fcm.settings import FcmSettings
 from waypost.bench.programs import Gateway, cpu_s, gateway
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
 from waypost.domain.message import message_of
@@ -56,7 +57,7 @@ async def _measure(folder: Path, other_side: Gateway) -> list[Row]:
         ca_file=str(folder / credentials.CA),
         connections=CONNECTIONS,
     )
-    sender = FcmSender(AppId(APP), settings, clock=SystemClock(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(AppId(APP), "fcm"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     await _send(sender, AT_ONCE)
     before_s, others_before_s = time.process_time(), cpu_s(other_side.pid)

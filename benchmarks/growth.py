@@ -20,8 +20,8 @@ from waypost.bench.programs import reached
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
 from waypost.bench.stack import running
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, UserId, shard_of
-from waypost.domain.notification import Content
 from waypost.domain.time import DAY_MS, HOUR_MS
 
 NOTIFICATIONS = 4_000

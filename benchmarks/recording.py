@@ -34,10 +34,11 @@ from waypost.adapters.sql.store import open_store
 from waypost.bench.programs import cpu_s
 from waypost.bench.rows import Row, row
 from waypost.bench.stores import connected
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import DeviceId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Sent
 from waypost.pipeline.record import record
 from waypost.ports.ledger import Decided

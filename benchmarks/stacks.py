@@ -19,9 +19,10 @@ from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
 from waypost.bench.stack import Stack, running
 from waypost.bench.stores import Stands, connected, embedded
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import DeviceId, NotificationId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 

@@ -21,6 +21,7 @@ from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bench.registry import APP
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import SubscriptionKeys
 from waypost.domain.ids import AppId
@@ -41,7 +42,7 @@ def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
         case "apns":
             named = {"key_file": wanted["apns_key_file"], "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
             apns = ApnsSettings(**named, topic="com.example.demo", endpoint=endpoint, ca_file=ca_file)
-            return ApnsSender(AppId(APP), apns, clock=clock, telemetry=telemetry)
+            return ApnsSender(CredentialId.of(AppId(APP), "apns"), apns, clock=clock, telemetry=telemetry)
         case "fcm":
             account = wanted["service_account_file"]
             fcm = FcmSettings(
@@ -49,7 +50,7 @@ def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
                 endpoint=endpoint,
                 ca_file=ca_file,
             )
-            return FcmSender(AppId(APP), fcm, clock=clock, telemetry=telemetry)
+            return FcmSender(CredentialId.of(AppId(APP), "fcm"), fcm, clock=clock, telemetry=telemetry)
         case _:
             push = WebPushSettings(
                 vapid_private_key_file=wanted["vapid_key_file"],
@@ -57,7 +58,7 @@ def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
                 allow_endpoints=(endpoint,),
                 ca_file=ca_file,
             )
-            return WebPushSender(AppId(APP), push, clock=clock, telemetry=telemetry)
+            return WebPushSender(CredentialId.of(AppId(APP), "webpush"), push, clock=clock, telemetry=telemetry)
 
 
 def _delivery(n: int, channel: str, wanted: dict[str, Any]) -> Delivery:

@@ -115,3 +115,13 @@ def test_an_adapter_is_a_folder() -> None:
     """A technology has its own folder, so that its settings stand beside it."""
     adapters = ROOT / "src" / "waypost" / "adapters"
     assert [path.name for path in adapters.glob("*.py") if path.name != "__init__.py"] == []
+
+
+def test_senders_know_messages_and_addresses_and_no_notification(imports: dict[str, set[str]]) -> None:
+    """Every plug-in that ships, and what they share: what is sent could come from anything else, too."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["waypost.senders"]
+    packages = {plugin.rpartition(".plugin:")[0] for plugin in named.values()} | {"waypost.adapters.push"}
+    of_senders = {name for name in imports if name.rpartition(".")[0] in packages}
+    assert len(of_senders) > len(packages)
+    knowing = {name for name in of_senders if "waypost.domain.notification" in imports[name]}
+    assert not knowing, f"take what you need from domain.message, domain.content or domain.address: {knowing}"

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from tests.amending import withdraw
 from tests.contract.stores import LEASE_MS, StoreUnderTest
 from waypost.domain.amendment import Amended, Confirm, Confirmation, Withdrawal
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
 from waypost.domain.delivery import Attempt, Receipt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.moves import Moved
-from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification
+from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settlement
 from waypost.domain.status import DeliveryStatus, NotificationStatus

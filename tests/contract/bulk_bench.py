@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from tests.contract.bench import APP, CALLER, Bench, sent
 from tests.contract.clock import START
 from waypost.domain.bulk import Job, JobId, JobState, RegistryFilter
+from waypost.domain.channel import APNS
+from waypost.domain.content import Content
 from waypost.domain.delivery import Target
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import APNS, Content, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later
 from waypost.ports.bulk import JobCreated, JobRecord

@@ -16,9 +16,9 @@ from tests.contract.bulk_bench import (
     walked,
 )
 from tests.contract.kills import Scenario, nothing, sound
+from waypost.domain.channel import APNS
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import APNS
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Settled

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from tests.contract.bench import APP, Bench, notification, sent, targets
 from tests.contract.clock import START
+from waypost.domain.content import Content
 from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.moves import NotificationMoved
-from waypost.domain.notification import Content, Guarantee, Notification
+from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.status import FINAL, NotificationStatus, final_status
 from waypost.domain.time import HOUR_MS
 from waypost.ports.views import HistoryQuery, Story

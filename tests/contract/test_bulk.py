@@ -20,10 +20,11 @@ from tests.contract.bulk_bench import (
 )
 from tests.contract.stores import StoreUnderTest
 from waypost.domain.bulk import FAILURES_LIMIT, JOB_TRANSITIONS, Job, JobState, Order, Recipient, RegistryFilter
+from waypost.domain.channel import APNS
 from waypost.domain.delivery import Target
 from waypost.domain.device import Platform
 from waypost.domain.ids import DeviceId, UserId
-from waypost.domain.notification import APNS, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.pipeline.expand import Failures, Paces, expand

@@ -11,9 +11,10 @@ from tests.contract import bulk_bench
 from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Order, Recipient
+from waypost.domain.content import Content
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, next_ids
-from waypost.domain.notification import Content, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.pipeline.erase import Erased, erase

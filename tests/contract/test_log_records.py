@@ -18,10 +18,11 @@ from tests.contract.sql import SqlUnderTest
 from waypost.adapters.kafka.messages import Task, encode
 from waypost.adapters.kafka.recording import KafkaRecords
 from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.ledger import Arrived, Batch, Ledger, LogEntry
 from waypost.runtime.clock import SystemClock

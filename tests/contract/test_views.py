@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, new_id, notification, tried
+from waypost.domain.content import Kind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import NotificationId, UserId
-from waypost.domain.notification import Kind, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later

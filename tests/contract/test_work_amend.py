@@ -22,10 +22,12 @@ from tests.contract.promised import promise
 from tests.contract.stores import StoreUnderTest
 from tests.contract.wait_scenarios import FALLBACK, WAIT_MS
 from waypost.domain.amendment import Collapse, Confirm, Confirmed, NotConfirmed, NotOpen, Supersede, TooLate, Withdrawn
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId, format_id
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later

@@ -7,10 +7,11 @@ import pytest
 from tests.contract.bench import RETRY_MS, TOKEN_HASH, Bench, again, intent, parked, sent, targets
 from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, OpenTarget
 from waypost.domain.ids import DeviceId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
-from waypost.domain.notification import Channel, Guarantee, Notification
+from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Unstarted, Unsure
 from waypost.domain.status import DeliveryStatus, NotificationStatus

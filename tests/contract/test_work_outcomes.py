@@ -6,10 +6,10 @@ import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, parked, sent, targets, tried
 from tests.contract.promised import promise
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
-from waypost.domain.notification import Channel
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import (
     Change,

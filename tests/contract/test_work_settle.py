@@ -6,9 +6,9 @@ import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, notification, parked, sent, targets, tried
 from tests.contract.promised import promise
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, OpenTarget, Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel
 from waypost.domain.settlement import (
     Again,
     Cancelled,

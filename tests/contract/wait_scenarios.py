@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.contract.bench import APP, Bench, sent, targets
 from tests.contract.kills import Scenario, finish, known, nothing, sound
 from waypost.domain.amendment import Confirm, Confirmed, NotConfirmed
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import SECOND_MS
 from waypost.domain.waits import WaitsFor

@@ -39,6 +39,17 @@ def body_of(number: int) -> bytes:
     return (seed * (size // 4 + 1))[:size]
 
 
+def _verdict(result: Answer | Unknown, expected: bytes) -> str:
+    """What became of a request that was written."""
+    match result:
+        case Answer(status, body=body):
+            return "right" if status == 200 and body == expected else "wrong"
+        case Unknown():
+            return "unknown"
+        case _:
+            assert_never(result)
+
+
 async def run(port: int, trust: ssl.SSLContext, requests: int, answer: Callable[[bytes], bytes]) -> Row:
     """Send *requests*, never more than `IN_FLIGHT` at once, over up to two connections."""
     loop = asyncio.get_running_loop()
@@ -59,19 +70,11 @@ async def run(port: int, trust: ssl.SSLContext, requests: int, answer: Callable[
 
     def send(number: int) -> None:
         def judge(result: Result) -> None:
-            match result:
-                case Answer(status=200, body=body):
-                    verdicts["right" if body == answer(body_of(number)) else "wrong"] += 1
-                case Answer():
-                    verdicts["wrong"] += 1
-                case Unsent():
-                    again[number] += 1
-                    send(number)
-                    return
-                case Unknown():
-                    verdicts["unknown"] += 1
-                case _:
-                    assert_never(result)
+            if isinstance(result, Unsent):
+                again[number] += 1
+                send(number)
+                return
+            verdicts[_verdict(result, answer(body_of(number)))] += 1
             if sent < requests:
                 send_next()
             elif verdicts.total() == requests:

@@ -21,7 +21,7 @@ from waypost.adapters.apns.sender import ApnsSender
 send = ApnsSender.send
 
 def sabotaged(self, deliveries, done):
-    if any(each.notification.content.title == "poison" for each in deliveries):
+    if any(each.message.content.title == "poison" for each in deliveries):
         {act}
     send(self, deliveries, done)
 

@@ -73,7 +73,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         audit=store.audit,
         marks=store.marks,
         outbox=store.outbox,
-        explain=Explain(chores.devices, crew.senders, crew.channels, defaults, crew.clock, ids, checks),
+        explain=Explain(chores.devices, crew.senders, crew.routing, defaults, crew.clock, ids, checks),
         clock=crew.clock,
         telemetry=crew.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},
@@ -84,6 +84,6 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         limits=limits,
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
-        platforms=tuple(sorted(crew.channels)),
+        platforms=tuple(sorted(crew.routing.channels)),
         device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )

@@ -10,9 +10,10 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.topics import Topics
 from waypost.config import Config
+from waypost.domain.channel import APNS
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import APNS
 from waypost.runtime.clock import SystemClock
 
 
@@ -20,7 +21,7 @@ def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Cha
     """The broadcast channels of *app*; ConfigurationError where it has no account at Apple's."""
     settings = config.apps[app].senders.get(APNS)
     if not isinstance(settings, ApnsSettings):
-        raise ConfigurationError(f"apps.{app}.apns", "is needed for broadcast channels")
+        raise ConfigurationError(CredentialId(app, APNS).section, "is needed for broadcast channels")
     return open_channels(app, settings, SystemClock())
 
 
@@ -29,7 +30,7 @@ async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[Topics]:
     """The topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
     settings = config.apps[app].senders.get(CHANNEL)
     if not isinstance(settings, FcmSettings):
-        raise ConfigurationError(f"apps.{app}.fcm", "is needed for topics")
+        raise ConfigurationError(CredentialId(app, CHANNEL).section, "is needed for topics")
     topics = Topics(app, settings, clock=SystemClock())
     try:
         await topics.start()

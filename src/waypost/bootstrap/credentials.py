@@ -6,19 +6,18 @@ import asyncio
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from waypost.bootstrap.registry import installed
-from waypost.bootstrap.senders import sender_of
+from waypost.bootstrap.senders import sections_of, sender_of
 from waypost.config import AppSettings, Config
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.time import Instant, from_datetime
-from waypost.ports.plugin import Means, SenderPlugin
+from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
 from waypost.runtime.keyring import Held
 from waypost.runtime.renewal import RenewableSender
@@ -38,13 +37,15 @@ class Sections:
         self._files = () if path is None else (str(path),)
         self._read = read
 
-    def of(self, app: AppId, plugin: SenderPlugin) -> Any | None:
-        """The section of a sender; None where there is none any more."""
-        return self._apps[app].senders.get(plugin.channel) if app in self._apps else None
+    def of(self, credential: CredentialId) -> Any | None:
+        """Find the section of a sender; None where there is none any more."""
+        app = self._apps.get(credential.app)
+        return None if app is None else app.senders.get(credential.slot)
 
-    def end_of(self, app: AppId, plugin: SenderPlugin) -> dt.date | None:
-        """What is said of its end."""
-        return self._apps[app].expires_on.get(plugin.channel) if app in self._apps else None
+    def end_of(self, credential: CredentialId) -> dt.date | None:
+        """Say what is said of its end."""
+        app = self._apps.get(credential.app)
+        return None if app is None else app.expires_on.get(credential.slot)
 
     def made_of(self) -> tuple[object, Sequence[str]]:
         """See Held."""
@@ -63,18 +64,17 @@ class SenderCredential:
     """The credential of one sender (fulfils ``Held``)."""
 
     def __init__(
-        self, app: AppId, plugin: SenderPlugin, sections: Sections, make: Callable[[AppId, SenderPlugin, Any], Sender]
+        self, credential: CredentialId, sections: Sections, make: Callable[[CredentialId, Any], Sender]
     ) -> None:
-        self.name: Final = CredentialId(f"{app}/{plugin.channel}")
-        self._app = app
-        self._plugin = plugin
+        self.name: Final = str(credential)
+        self._credential = credential
         self._sections = sections
         self._make = make
-        self.sender: Final = RenewableSender(make(app, plugin, self._section))
+        self.sender: Final = RenewableSender(make(credential, self._section))
 
     @property
     def _section(self) -> Any | None:
-        return self._sections.of(self._app, self._plugin)
+        return self._sections.of(self._credential)
 
     def made_of(self) -> tuple[object, Sequence[str]]:
         """See Held."""
@@ -84,24 +84,23 @@ class SenderCredential:
         """See Held."""
         section = self._section
         if section is None:
-            raise ConfigurationError(f"apps.{self._app}.{self._plugin.channel}", "is gone; it is used until a restart")
-        await self.sender.renew(lambda: self._make(self._app, self._plugin, section))
+            raise ConfigurationError(self._credential.section, "is gone; it is used until a restart")
+        await self.sender.renew(lambda: self._make(self._credential, section))
 
     def ends_at(self) -> Instant | None:
         """The first of the ends of its certificates and the day that the configuration names."""
-        return end_of_section(self._section, self._sections.end_of(self._app, self._plugin))
+        return end_of_section(self._section, self._sections.end_of(self._credential))
 
 
 def credentials_of(config: Config, means: Means, sections: Sections) -> dict[CredentialId, SenderCredential]:
     """One of each sender, not yet started."""
-    make = partial(sender_of, means)
-    found = [
-        SenderCredential(app, plugin, sections, make)
-        for app, chosen in config.apps.items()
-        for plugin in installed()
-        if plugin.channel in chosen.senders
-    ]
-    return {each.name: each for each in found}
+    found = sections_of(config)
+
+    def make(credential: CredentialId, section: Any) -> Sender:
+        plugin, _ = found[credential]
+        return sender_of(means, credential, plugin, section)
+
+    return {credential: SenderCredential(credential, sections, make) for credential in found}
 
 
 def held_by(
@@ -115,9 +114,8 @@ def held_by(
 def ends_of(config: Config, doors: Mapping[str, ServerTls]) -> dict[str, Instant]:
     """When each credential and certificate ends of which that is known."""
     ends = {
-        f"{app}/{channel}": end_of_section(section, chosen.expires_on.get(channel))
-        for app, chosen in config.apps.items()
-        for channel, section in chosen.senders.items()
+        str(credential): end_of_section(section, config.apps[credential.app].expires_on.get(credential.slot))
+        for credential, (_, section) in sections_of(config).items()
     }
     ends |= {name: tls.ends_at() for name, tls in doors.items()}
     return {name: ends_at for name, ends_at in ends.items() if ends_at is not None}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from waypost.adapters.sql.store import Store
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import Carrier
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Channel
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.routing import RULES, RoutingTable
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -48,8 +50,7 @@ def crew_of(
         work=carrier.work,
         devices=devices,
         senders=senders,
-        channels=channels_of(installed()),
-        credentials=_by_app(config, senders),
+        routing=RoutingTable(channels_of(installed()), credentials_by_app(config, senders), RULES),
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
         settler=settler,
@@ -61,11 +62,14 @@ def crew_of(
     )
 
 
-def _by_app(config: Config, senders: Mapping[CredentialId, Sender]) -> Mapping[AppId, Mapping[Channel, CredentialId]]:
-    """The credential of each app's channels."""
-    found: dict[AppId, dict[Channel, CredentialId]] = {app: {} for app in config.apps}
-    for name, sender in senders.items():
-        found[AppId(name.partition("/")[0])][sender.capabilities.channel] = name
+def credentials_by_app(
+    config: Config, names: Iterable[CredentialId]
+) -> dict[AppId, dict[Channel, tuple[CredentialId, ...]]]:
+    """What each app can send with, by channel; the default, which has no name, comes first."""
+    found: dict[AppId, dict[Channel, tuple[CredentialId, ...]]] = {app: {} for app in config.apps}
+    for name in sorted(names):
+        of_app = found[name.app]
+        of_app[name.channel] = (*of_app.get(name.channel, ()), name)
     return found
 
 

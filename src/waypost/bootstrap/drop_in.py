@@ -30,10 +30,12 @@ from waypost.adapters.stream.work import LANE, Beside, StreamWork
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.config.drop_in import PROFILE, DropIn, drop_in, variable_of
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Rate
 from waypost.domain.retry import POLICIES, RetryRules
+from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.time import SECOND_MS
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.consumer import Consumer
@@ -86,7 +88,7 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
     In the service's order: the credential, then what it reads from; Redis is let go of before the database.
     """
     clock = SystemClock()
-    sender = FcmSender(APP, settings.fcm, clock=clock, telemetry=log)
+    sender = FcmSender(CredentialId(APP, CHANNEL), settings.fcm, clock=clock, telemetry=log)
     try:
         await sender.start()
         async with AsyncExitStack() as stack:
@@ -151,8 +153,7 @@ def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemCloc
         work=work,
         devices=tokens,
         senders={sender.credential: sender},
-        channels={ANY: CHANNEL},
-        credentials={APP: {CHANNEL: sender.credential}},
+        routing=RoutingTable({ANY: CHANNEL}, {APP: {CHANNEL: (sender.credential,)}}, RULES),
         rules={APP: RetryRules(POLICIES["s0_stream"])},
         gates=gates,
         settler=Settler(work, log, HELD_LIMIT, gates.parked),

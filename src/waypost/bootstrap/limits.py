@@ -13,12 +13,12 @@ from waypost.adapters.memory.ahead import TakenAhead
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.memory.while_away import LocalWhileAway
 from waypost.bootstrap.places import run_dir_of
-from waypost.bootstrap.registry import installed
-from waypost.config import AppSettings, Config
+from waypost.bootstrap.senders import sections_of
+from waypost.config import Config
 from waypost.config.building import did_you_mean
 from waypost.config.settings import RateSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull
-from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.limits import Rate, TokenBucket
 from waypost.entrypoints.access import GRPC_ACCESS
 from waypost.entrypoints.limits import Bounds, Endpoint, Network
@@ -79,10 +79,9 @@ def rate_gates(config: Config, limiter: Limiter, clock: Clock, telemetry: Teleme
             limiter,
             clock,
             telemetry,
-            spends_retry=config.apps[app].retry.throttle_counts_as_retry,
+            spends_retry=config.apps[name.app].retry.throttle_counts_as_retry,
         )
-        for app, rates in rates_of(config).items()
-        for name, rate in rates.items()
+        for name, rate in rates_of(config).items()
         if rate != Rate()
     }
 
@@ -128,20 +127,15 @@ def _network(n: int, text: str) -> Network:
         raise ConfigurationError(f"limits.trusted_proxies[{n}]", "is neither an address nor a network") from None
 
 
-def rates_of(config: Config) -> Mapping[AppId, Mapping[CredentialId, Rate]]:
-    """The limits of each app's credentials."""
+def rates_of(config: Config) -> Mapping[CredentialId, Rate]:
+    """Find the limits of every credential."""
     return {
-        app: {
-            CredentialId(f"{app}/{plugin.channel}"): _rate(chosen, plugin)
-            for plugin in installed()
-            if plugin.channel in chosen.senders
-        }
-        for app, chosen in config.apps.items()
+        credential: _rate(config.apps[credential.app].rates.get(credential.slot, RateSettings()), plugin)
+        for credential, (plugin, _) in sections_of(config).items()
     }
 
 
-def _rate(app: AppSettings, plugin: SenderPlugin) -> Rate:
-    chosen = app.rates.get(plugin.channel, RateSettings())
+def _rate(chosen: RateSettings, plugin: SenderPlugin) -> Rate:
     given = plugin.rate or TokenBucket(0, 0.0)
     size = given.size if chosen.capacity is None else chosen.capacity
     refill = given.refill_per_s if chosen.refill_per_s is None else chosen.refill_per_s

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from waypost.bootstrap.stacks import Carrier
 from waypost.config import SourceName
-from waypost.domain.ids import CredentialId
+from waypost.domain.credential import CredentialId
 from waypost.entrypoints.rest.api import Readiness
 from waypost.entrypoints.streams.door import StreamDoor
 from waypost.runtime.board import Board, WorkerState

@@ -14,9 +14,9 @@ import msgspec
 from waypost import config
 from waypost.bootstrap.promises import check_required
 from waypost.config import AppSettings, Config
+from waypost.domain.channel import Channel
 from waypost.domain.device import UNKNOWN, Platform
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.notification import Channel
 from waypost.ports.plugin import ENTRY_POINTS, SenderPlugin
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")

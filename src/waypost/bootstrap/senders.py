@@ -7,10 +7,11 @@ from typing import Any
 
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
+from waypost.domain.content import Content, Kind
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.errors import ConfigurationError, Fault
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Content, Kind
+from waypost.domain.ids import AppId
 from waypost.domain.submission import ContentCheck
 from waypost.http2 import COMPILED
 from waypost.ports.plugin import Means, SenderPlugin
@@ -35,21 +36,25 @@ async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
 
 def senders_of(config: Config, means: Means) -> dict[CredentialId, Sender]:
     """One sender a credential, not yet started; ConfigurationError names a plug-in whose sender is another's."""
-    found: dict[CredentialId, Sender] = {}
-    for app, chosen in config.apps.items():
-        for plugin in installed():
-            if plugin.channel in chosen.senders:
-                sender = sender_of(means, app, plugin, chosen.senders[plugin.channel])
-                found[sender.credential] = sender
-    return found
+    return {name: sender_of(means, name, plugin, section) for name, (plugin, section) in sections_of(config).items()}
 
 
-def sender_of(means: Means, app: AppId, plugin: SenderPlugin, section: Any) -> Sender:
-    """The sender of one section."""
-    name = CredentialId(f"{app}/{plugin.channel}")
-    sender = plugin.build(app, section, means)
-    if (sender.credential, sender.capabilities.channel) != (name, plugin.channel):
-        raise ConfigurationError(f"plug-in {plugin.channel}", f"its sender is not that of {name}")
+def sections_of(config: Config) -> dict[CredentialId, tuple[SenderPlugin, Any]]:
+    """Find the section of each credential, and the plug-in that reads it."""
+    return {
+        credential: (plugin, section)
+        for app, chosen in config.apps.items()
+        for plugin in installed()
+        for slot, section in chosen.senders.items()
+        if (credential := CredentialId.of(app, slot)).channel == plugin.channel
+    }
+
+
+def sender_of(means: Means, credential: CredentialId, plugin: SenderPlugin, section: Any) -> Sender:
+    """Make the sender of one section."""
+    sender = plugin.build(credential, section, means)
+    if (sender.credential, sender.capabilities.channel) != (credential, plugin.channel):
+        raise ConfigurationError(f"plug-in {plugin.channel}", f"its sender is not that of {credential}")
     return sender
 
 

@@ -150,9 +150,7 @@ def explained(config: Config) -> dict[str, str]:
         if each.limits.all.limit:
             found[app] = str(each.limits.all)
         found |= {f"{app}/{name}": str(quota) for name, quota in each.limits.callers.items()}
-    for rates in rates_of(config).values():
-        found |= {name: _said(rate) for name, rate in rates.items()}
-    return found
+    return found | {str(name): _said(rate) for name, rate in rates_of(config).items()}
 
 
 def _said(rate: Rate) -> str:

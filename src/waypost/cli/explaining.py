@@ -35,6 +35,8 @@ def explain(client: Client, as_json: bool, **fields: Any) -> None:
         _print_target(target)
     if not answer["targets"]:
         out.print("no targets: this user has no device")
+    for said in answer["routing"]:
+        out.print(f"  rule {said['rule']}: {said['device_id']} {said['verdict']} {said['reason']}", markup=False)
     claims = ", ".join(answer["dedup"])
     out.print(f"repeats are recognised by: {claims}" if claims else "saying it again sends it again")
 
@@ -45,6 +47,9 @@ def _print_target(target: dict[str, Any]) -> None:
         out.print(f"[bold]{plain(target['device_id'])}[/]  [yellow]left out[/]: {plain(target['suppressed'])}")
         return
     rendered = target["rendered"]
+    if rendered is None:
+        out.print(f"[bold]{plain(target['device_id'])}[/]  [yellow]waits[/]")
+        return
     size = f"{rendered['size_bytes']} of {rendered['limit_bytes']} bytes"
     refused = rendered.get("refused")
     verdict = f"[red]refused[/]: {plain(refused)}" if refused else "[green]would be sent[/]"

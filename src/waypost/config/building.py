@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from waypost.config.settings import AppSettings
+from waypost.domain.credential import channel_of, is_further
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.limits import Quota
 from waypost.domain.retry import POLICIES, RetryPolicy
@@ -61,6 +62,8 @@ class Builder(Struct, frozen=True):
         if kind is RetryPolicy:
             given.setdefault("name", path)
         keys = {each.encode_name: each for each in keys_of(kind, self.plugins)}
+        if kind is AppSettings:
+            keys |= self._further_sections(given, path)
         for name in given:
             if name not in keys:
                 raise ConfigurationError(join(path, str(name)), f"unknown key{did_you_mean(str(name), list(keys))}")
@@ -73,9 +76,19 @@ class Builder(Struct, frozen=True):
             if inner is not None  # "key:" with nothing after it means its default
         }
         if kind is AppSettings:
-            channels = [plugin.channel for plugin in self.plugins if plugin.channel in built]
-            built["senders"] = {channel: built.pop(channel) for channel in channels}
+            channels = {plugin.channel for plugin in self.plugins}
+            slots = [slot for slot in built if channel_of(slot) in channels]
+            built["senders"] = {slot: built.pop(slot) for slot in slots}
         return kind(**built)
+
+    def _further_sections(self, given: Mapping[str, Any], path: str) -> dict[str, FieldInfo]:
+        """The sections of an app's second credentials; a channel's default must stand beside them."""
+        known = {plugin.channel: plugin for plugin in self.plugins}
+        further = {slot: known[channel_of(slot)] for slot in given if is_further(slot) and channel_of(slot) in known}
+        for slot, plugin in further.items():
+            if given.get(plugin.channel) is None:
+                raise ConfigurationError(join(path, plugin.channel), f"is required beside {slot}: it is the default")
+        return {slot: FieldInfo(slot, slot, plugin.settings | None) for slot, plugin in further.items()}
 
 
 def keys_of(kind: type[Struct], plugins: Sequence[SenderPlugin]) -> list[FieldInfo]:

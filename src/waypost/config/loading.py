@@ -15,6 +15,7 @@ from waypost.adapters.sql.settings import Durability, is_postgres
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
+from waypost.domain.credential import channel_of
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
 
@@ -247,7 +248,7 @@ def _check_rates(config: Config, plugins: Sequence[SenderPlugin]) -> None:
     for app, chosen in config.apps.items():
         for channel, rate in chosen.rates.items():
             path = join(join(join("apps", app), "rates"), channel)
-            plugin = next((each for each in plugins if each.channel == channel), None)
+            plugin = next((each for each in plugins if each.channel == channel_of(channel)), None)
             if plugin is None:
                 raise ConfigurationError(
                     path, f"no such channel{did_you_mean(channel, [str(each.channel) for each in plugins])}"

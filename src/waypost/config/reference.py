@@ -109,6 +109,7 @@ def _placeholder(key: Any) -> str:
         "SourceName": "source",
         "IssuerName": "issuer",
         "NotificationType": "type",
+        "str": "channel",
     }
     return names.get(key.__name__) or str(key.__name__).lower()
 
@@ -156,8 +157,6 @@ def _default(each: FieldInfo, path: str) -> str:
             return "required"
         case RetryPolicy(name=name):
             return f"`{name}`"
-        case Quota():
-            return f"`{default}`"
         case Enum():
             return f"`{default.value}`"
         case tuple():

@@ -16,7 +16,7 @@ from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
 from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.limits import UNLIMITED, Quota
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.grpc.settings import GrpcSettings
@@ -92,9 +92,10 @@ class AppLimits(Struct, frozen=True, kw_only=True):
 class AppSettings(Struct, frozen=True, kw_only=True):
     """One product whose users are notified."""
 
-    senders: dict[Channel, Any] = {}
-    """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own."""
-    expires_on: dict[Channel, dt.date] = {}
+    senders: dict[str, Any] = {}
+    """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
+    A second one of a channel is written as `<channel>/<name>`."""
+    expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a channel's key ends that does not say so itself; certificates do."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
@@ -104,7 +105,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
     """Whose tokens are believed, by a name of your own."""
-    rates: dict[Channel, RateSettings] = {}
+    rates: dict[str, RateSettings] = {}
     """How much the provider of a channel is to get."""
     limits: AppLimits = AppLimits()
     """How much may be asked for."""

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from waypost.domain.channel import Channel
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.notification import Channel
 
 PROFILE: Final = "simplens"
 FILE_VARIABLE: Final = "SIMPLENS_CONFIG_PATH"

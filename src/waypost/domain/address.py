@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from waypost.domain.device import Device
-from waypost.domain.notification import Broadcast
+from typing import Final
 
-Address = Device | Broadcast
+from waypost.domain.audience import Audience
+from waypost.domain.device import Device
+from waypost.domain.ids import DeviceId
+
+Address = Device | Audience
 """A user's device, or everybody who listens at a provider."""
+
+UNROUTED: Final = DeviceId("")
+"""What a receipt names in place of an address where a notification ended before one was found."""
+
+
+def name_of(address: Address) -> DeviceId:
+    """What receipts and answers call *address*, in the place of a device's id."""
+    return address.device_id if isinstance(address, Device) else DeviceId(address.label)

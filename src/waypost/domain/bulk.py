@@ -13,9 +13,10 @@ from typing import NewType
 
 from msgspec import Struct
 
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
-from waypost.domain.notification import Content, Kind, Lane, Notification, Urgency
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
 from waypost.domain.time import Instant
 

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from waypost.domain.bulk import Job, JobId, Recipient, RegistryFilter
+from waypost.domain.channel import Channel
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import Platform
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
-from waypost.domain.notification import ApnsPushType, Channel, Content, Kind, Urgency
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
 from waypost.domain.submission import (
     Badge,

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, CallerId, UserId
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 from waypost.domain.words import Words
 

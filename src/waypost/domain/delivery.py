@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msgspec import Struct
 
-from waypost.domain.address import Address
+from waypost.domain.address import UNROUTED, Address
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Device
-from waypost.domain.ids import CredentialId, DeviceId, NotificationId
-from waypost.domain.message import Message
-from waypost.domain.notification import Channel, Notification
+from waypost.domain.ids import DeviceId, NotificationId
+from waypost.domain.message import Message, rendered_for
+from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant, later
 from waypost.domain.waits import Wait
@@ -16,9 +20,6 @@ from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
 """How late the one attempt of a TTL of 0 may start; after that "now" is over."""
-
-NOBODY = DeviceId("")
-"""In place of a device where none was found out."""
 
 
 class Target(Struct, frozen=True):
@@ -49,11 +50,11 @@ class OpenTarget(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """One attempt about to be made, with all that a sender and a decision need."""
+    """One attempt about to be made: where, what is said, and what was agreed for its notification."""
 
-    notification: Notification
+    id: NotificationId
+    """The notification's, by which an app recognizes it."""
     n: int
-    channel: Channel
     credential: CredentialId
     address: Address
     message: Message
@@ -61,6 +62,13 @@ class Delivery(Struct, frozen=True):
     """The number of this attempt, from 1; it only grows."""
     retries_made: int = 0
     throttles: int = 0
+    guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
+    retry_policy: str | None = None
+
+    @property
+    def channel(self) -> Channel:
+        """How it is sent."""
+        return self.credential.channel
 
     @property
     def device(self) -> Device:
@@ -129,16 +137,55 @@ class Receipt(Struct, frozen=True):
 
     @property
     def stands_for_all(self) -> bool:
-        """The record of work that ended before it was routed (poison): no device is behind it, a replay routes anew."""
-        return self.device_id == NOBODY
+        """The record of work that ended before it was routed (poison): a replay routes it anew."""
+        return self.device_id == UNROUTED
 
 
-def starts_before(notification: Notification, attempt: int) -> Instant:
+def delivery_of(
+    notification: Notification,
+    n: int,
+    credential: CredentialId,
+    address: Address,
+    message: Message,
+    attempt: int = 1,
+    retries_made: int = 0,
+    throttles: int = 0,
+) -> Delivery:
+    """Make attempt number *attempt* to send *message* to the *n*-th target of *notification*."""
+    return Delivery(
+        notification.id,
+        n,
+        credential,
+        address,
+        rendered_for(message, credential.channel),
+        attempt,
+        retries_made,
+        throttles,
+        notification.guarantee,
+        notification.retry_policy,
+    )
+
+
+class Lasting(Protocol):
+    """What is worth sending for a time."""
+
+    @property
+    def expires_at(self) -> Instant:
+        """When it is over."""
+        ...
+
+    @property
+    def ttl_ms(self) -> int:
+        """For how long it was at first; 0 is one attempt now."""
+        ...
+
+
+def starts_before(lasting: Lasting, attempt: int) -> Instant:
     """When it is too late for attempt number *attempt* to start; a TTL of 0 allows exactly one, at once."""
-    is_now_or_never = notification.ttl_ms == 0 and attempt == 1
-    return later(notification.expires_at, NOW_OR_NEVER_MS if is_now_or_never else 0)
+    is_now_or_never = lasting.ttl_ms == 0 and attempt == 1
+    return later(lasting.expires_at, NOW_OR_NEVER_MS if is_now_or_never else 0)
 
 
-def is_expired(notification: Notification, attempt: int, now: Instant) -> bool:
+def is_expired(lasting: Lasting, attempt: int, now: Instant) -> bool:
     """Whether attempt number *attempt* may no longer start."""
-    return now >= starts_before(notification, attempt)
+    return now >= starts_before(lasting, attempt)

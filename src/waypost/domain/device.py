@@ -7,9 +7,10 @@ from typing import Final, NewType
 
 from msgspec import Struct
 
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Content
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.notification import APNS, ApnsPushType, Content
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.domain.words import Words
 

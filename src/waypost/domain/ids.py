@@ -12,9 +12,6 @@ AppId = NewType("AppId", str)
 CallerId = NewType("CallerId", str)
 UserId = NewType("UserId", str)
 DeviceId = NewType("DeviceId", str)
-CredentialId = NewType("CredentialId", str)
-"""``<app>/<channel>``: the unit of budget, limit and breaker."""
-
 NotificationId = NewType("NotificationId", bytes)
 """The 16 bytes of a UUIDv7 (RFC 9562 section 5.7), made by us."""
 

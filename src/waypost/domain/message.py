@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Any
 
-from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Content, Kind, Notification, Urgency
+from msgspec import Struct
+from msgspec.structs import replace
+
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.time import Instant
 
 
 class Message(Struct, frozen=True):
-    """What is said to one target; targets that are told the same share one message."""
+    """What is said to one target, whoever it is: those that are told the same have equal messages."""
 
-    id: NotificationId
-    """The notification's, by which an app recognizes it."""
-    content: Content
-    kind: Kind
-    urgency: Urgency
     created_at: Instant
     expires_at: Instant
     ttl_ms: int
     """0 is one attempt now, with a provider TTL of 0."""
+    kind: Kind
+    urgency: Urgency
+    content: Content
+    override: dict[str, Any] = {}
+    """What is said to this target's channel alone, in the words of its provider."""
 
     def remaining_ttl_s(self, now: Instant) -> int:
         """Whole seconds of validity left, what each attempt tells the provider; never negative."""
@@ -28,13 +32,18 @@ class Message(Struct, frozen=True):
 
 
 def message_of(notification: Notification) -> Message:
-    """Say what *notification* says: once for all of its targets, since nothing of it depends on an address yet."""
+    """Say what *notification* says to all of its targets."""
     return Message(
-        notification.id,
-        notification.content,
-        notification.kind,
-        notification.urgency,
         notification.created_at,
         notification.expires_at,
         notification.ttl_ms,
+        notification.kind,
+        notification.urgency,
+        notification.content,
     )
+
+
+def rendered_for(message: Message, channel: Channel) -> Message:
+    """Turn what is said to all targets into what is said to one that *channel* reaches."""
+    override = message.content.overrides.get(channel)
+    return message if override is None else replace(message, override=override)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from waypost.domain.content import Content
 from waypost.domain.errors import Fault
-from waypost.domain.notification import Content
 
 Variables = Mapping[str, str]
 

@@ -6,7 +6,7 @@ from typing import Annotated, assert_never
 
 from msgspec import Meta, Struct
 
-from waypost.domain.notification import Notification, Urgency
+from waypost.domain.content import Urgency
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from waypost.domain.words import Words
@@ -121,10 +121,9 @@ class RetryRules(Struct, frozen=True):
         """The policy for one failure."""
         return self.by_class.get(error_class) or self.by_urgency.get(urgency) or self.default
 
-    def policy_for(self, notification: Notification, error_class: ErrorClass) -> RetryPolicy:
+    def policy_for(self, named: str | None, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
         """The caller's named policy (where this version knows it), or the app's for this error and urgency."""
-        named = POLICIES.get(notification.retry_policy or "")
-        return named or self.choose(notification.urgency, error_class)
+        return POLICIES.get(named or "") or self.choose(urgency, error_class)
 
 
 def classify(outcome: Outcome) -> ErrorClass | None:

@@ -1,79 +1,243 @@
-"""Routing: which of a user's devices get this notification, and why the others do not. Pure."""
+"""Routing: where a notification goes and why not elsewhere, decided by a list of small rules. Pure.
+
+Each rule adds addresses, or says of an address that it is left out, suppressed, put off, or reached with a credential.
+``RoutingTable.route`` asks them one after another, workers and ``explain`` alike: what it shows is what the rules said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.address import Address
-from waypost.domain.delivery import Target
-from waypost.domain.device import Device, Platform, token_use_of
-from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Broadcast, Channel, Notification
+from waypost.domain.address import Address, name_of
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.device import Device, Platform, TokenUse, token_use_of
+from waypost.domain.ids import AppId, DeviceId
+from waypost.domain.notification import Notification
+from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.time import Instant
 
 UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
 DEVICE_NOT_FOUND = "device_not_found"
 OTHER_USE = "other_token_use"
 DEVICE_MOVED = "device_gone"
+INACTIVE = "inactive"
+NOT_CHOSEN = "not_chosen"
+
+Credentials = Mapping[Channel, Sequence[CredentialId]]
+"""What one app can send with, by channel; the default comes first."""
+
+
+class LeftOut(Struct, frozen=True, tag=True):
+    """It is no target at all, since nobody meant it: no receipt speaks of it."""
+
+    reason: str
+
+
+Verdict = LeftOut | Suppressed | Parked | CredentialId
+"""What a rule says of an address; the first but a credential is final, of credentials the last counts."""
+
+
+class Question(Struct, frozen=True):
+    """What rules decide about: a notification, its user's devices, and what its app can send with."""
+
+    notification: Notification
+    devices: Sequence[Device]
+    channels: Mapping[Platform, Channel]
+    """The channel that serves a platform."""
+    credentials: Credentials
+    token_use: TokenUse
+    """Which tokens it is for."""
+    chosen: Collection[DeviceId]
+    """The names that it is narrowed to; empty is all."""
+    now: Instant
+    missing: str = DEVICE_NOT_FOUND
+    """Why a chosen name reaches nothing where there is no such device."""
+
+
+class Candidate(Struct, frozen=True):
+    """An address, and what is said of it so far."""
+
+    name: DeviceId
+    """What receipts call it."""
+    address: Address | None
+    """None where a name was chosen that stands for nothing."""
+    channel: Channel | None
+    verdict: Suppressed | Parked | None = None
+    credential: CredentialId | None = None
+
+    @property
+    def settlement(self) -> Suppressed | Parked | None:
+        """What becomes of it without sending; None is to be sent."""
+        if self.verdict is None and self.credential is None:
+            return Suppressed(NO_CREDENTIAL)
+        return self.verdict
+
+    @property
+    def way(self) -> tuple[CredentialId, Address]:
+        """With what and whither it is sent, where it is."""
+        assert self.credential is not None and self.address is not None, "it has passed every rule"
+        return self.credential, self.address
+
+
+class Ruling(Struct, frozen=True):
+    """What one rule said of one address."""
+
+    rule: str
+    name: DeviceId
+    verdict: Verdict
+
+
+class Rule(Struct, frozen=True):
+    """One reason to send somewhere, not to, or not yet."""
+
+    name: str
+    """As ``explain`` shows it."""
+    judge: Callable[[Question, Candidate], Verdict | None] | None = None
+    """Asked of each address without a final verdict; None lets it pass."""
+    add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None = None
+    """What it adds to the addresses that were not left out so far, before it judges."""
 
 
 class Routed(Struct, frozen=True):
-    """The numbered targets of a notification and the addresses of those that are not suppressed."""
+    """What the rules made of a question."""
 
-    targets: tuple[Target, ...]
-    addresses: Mapping[int, Address]
-    """By target number."""
+    targets: Sequence[Candidate]
+    """A target's number is its place here."""
+    rulings: Sequence[Ruling]
+    """Everything that was said, in order."""
 
 
-def route(
-    notification: Notification,
-    devices: Sequence[Device],
-    channels: Mapping[Platform, Channel],
-    credentials: Collection[Channel],
-) -> Routed:
-    """Number the targets of *notification*; *credentials* are the channels that its app has one for.
+class RoutingTable:
+    """What a process routes with: the same for its worker and for ``explain``."""
 
-    A named device that the user does not have, a device of an unknown platform and one whose channel has no
-    credential become suppressed targets, with the reason: nothing is skipped silently. A token for another use, such
-    as a live activity's, is another address of a device: it is a target only where it is named.
-    """
-    to = notification.content.to
+    def __init__(
+        self,
+        channels: Mapping[Platform, Channel],
+        credentials: Mapping[AppId, Credentials],
+        rules: Sequence[Rule],
+    ) -> None:
+        self.channels = channels
+        self.credentials = credentials
+        self._stages = _stages(rules)
+
+    def route(
+        self, notification: Notification, devices: Sequence[Device], now: Instant, again: Collection[DeviceId] = ()
+    ) -> Routed:
+        """Decide where *notification* goes; *again* names the open targets of one that was routed before.
+
+        A device is looked up each time: its new token is used, and one that is gone or another's gets nothing.
+        """
+        content = notification.content
+        question = Question(
+            notification,
+            devices,
+            self.channels,
+            self.credentials.get(notification.app, {}),
+            token_use_of(content),
+            again or (notification.device_ids if content.to is None else ()),
+            now,
+            DEVICE_MOVED if again else DEVICE_NOT_FOUND,
+        )
+        targets: list[Candidate] = []
+        rulings: list[Ruling] = []
+        for add, judges in self._stages:
+            if add is not None:
+                targets += add(question, targets)
+            targets = [it for each in targets if (it := _judged(question, each, judges, rulings)) is not None]
+        return Routed(targets, rulings)
+
+
+_Judges = Sequence[tuple[str, Callable[[Question, Candidate], Verdict | None]]]
+_Add = Callable[[Question, Sequence[Candidate]], Iterable[Candidate]]
+
+
+def _stages(rules: Sequence[Rule]) -> list[tuple[_Add | None, _Judges]]:
+    """Put together the rules that judge until another one adds: an address meets all of them in one go."""
+    stages: list[tuple[_Add | None, list[tuple[str, Callable[[Question, Candidate], Verdict | None]]]]] = [(None, [])]
+    for rule in rules:
+        if rule.add is not None:
+            stages.append((rule.add, []))
+        if rule.judge is not None:
+            stages[-1][1].append((rule.name, rule.judge))
+    return [(add, judges) for add, judges in stages if add is not None or judges]
+
+
+def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: list[Ruling]) -> Candidate | None:
+    """Ask *judges* of *candidate* until one has the last word; None where it is left out."""
+    if candidate.verdict is not None:
+        return candidate
+    for rule, judge in judges:
+        verdict = judge(question, candidate)
+        if verdict is None:
+            continue
+        rulings.append(Ruling(rule, candidate.name, verdict))
+        if isinstance(verdict, CredentialId):
+            candidate = Candidate(candidate.name, candidate.address, candidate.channel, None, verdict)
+        elif isinstance(verdict, LeftOut):
+            return None
+        else:
+            return Candidate(candidate.name, candidate.address, candidate.channel, verdict, candidate.credential)
+    return candidate
+
+
+def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
+    """All who listen at a provider where it is for them; else the user's devices, and chosen names that are none."""
+    if there:
+        return ()
+    to = question.notification.content.to
     if to is not None:
-        return _to_listeners(to, credentials)
-    wanted = notification.device_ids
-    use = token_use_of(notification.content)
-    owned = [device for device in devices if device.active and (not wanted or device.device_id in wanted)]
-    targets: list[Target] = []
-    behind: dict[int, Device] = {}
-    for device in owned:
-        if device.token_use is use:
-            target = _target(len(targets), device, channels, credentials)
-            if target.suppressed is None:
-                behind[target.n] = device
-            targets.append(target)
-    if wanted:
-        targets += _missing(wanted, targets, {device.device_id for device in owned})
-    return Routed(tuple(targets), behind)
+        return (Candidate(name_of(to), to, to.channel),)
+    channel_of = question.channels.get
+    found = [Candidate(each.device_id, each, channel_of(each.platform)) for each in question.devices]
+    if question.chosen:
+        known = {each.name for each in found}
+        found += [Candidate(name, None, None) for name in dict.fromkeys(question.chosen) if name not in known]
+    return found
 
 
-def _to_listeners(to: Broadcast, credentials: Collection[Channel]) -> Routed:
-    if to.channel not in credentials:
-        return Routed((Target(0, DeviceId(to.label), to.channel, NO_CREDENTIAL),), {})
-    return Routed((Target(0, DeviceId(to.label), to.channel),), {0: to})
+def _chosen(question: Question, candidate: Candidate) -> Verdict | None:
+    return LeftOut(NOT_CHOSEN) if question.chosen and candidate.name not in question.chosen else None
 
 
-def _missing(wanted: Sequence[DeviceId], found: Sequence[Target], owned: Collection[DeviceId]) -> Iterator[Target]:
-    """The devices named that are none of the user's, or not for this use."""
-    known = {target.device_id for target in found}
-    missing = (device_id for device_id in dict.fromkeys(wanted) if device_id not in known)
-    for n, device_id in enumerate(missing, start=len(found)):
-        yield Target(n, device_id, None, OTHER_USE if device_id in owned else DEVICE_NOT_FOUND)
+def _active(question: Question, candidate: Candidate) -> Verdict | None:
+    address = candidate.address
+    if address is None:
+        return Suppressed(question.missing)
+    if not isinstance(address, Device) or address.active:
+        return None
+    return Suppressed(question.missing) if question.chosen else LeftOut(INACTIVE)
 
 
-def _target(n: int, device: Device, channels: Mapping[Platform, Channel], credentials: Collection[Channel]) -> Target:
-    channel = channels.get(device.platform)
-    if channel is None:
-        return Target(n, device.device_id, None, UNKNOWN_PLATFORM)
-    return Target(n, device.device_id, channel, None if channel in credentials else NO_CREDENTIAL)
+def _token_use(question: Question, candidate: Candidate) -> Verdict | None:
+    """A token for another use, such as a live activity's, is a target only where it is named, and then suppressed."""
+    address = candidate.address
+    if not isinstance(address, Device) or address.token_use is question.token_use:
+        return None
+    return Suppressed(OTHER_USE) if question.chosen else LeftOut(OTHER_USE)
+
+
+def _served(_: Question, candidate: Candidate) -> Verdict | None:
+    return Suppressed(UNKNOWN_PLATFORM) if candidate.channel is None else None
+
+
+def _credential(question: Question, candidate: Candidate) -> Verdict | None:
+    """The default of the channel, where no other was picked."""
+    if candidate.credential is not None:
+        return None
+    held = question.credentials.get(candidate.channel) if candidate.channel is not None else None
+    return held[0] if held else Suppressed(NO_CREDENTIAL)
+
+
+RULES = (
+    Rule("addresses", add=_addresses),
+    Rule("chosen", _chosen),
+    Rule("active", _active),
+    Rule("token_use", _token_use),
+    Rule("platform", _served),
+    Rule("credential", _credential),
+)
+"""The rules of the core, in order; a feature's stand before ``credential``."""

@@ -122,23 +122,17 @@ def decide(
             return Dead(code, why, FailureClass.TERMINAL, letter)
         case Denied() | Unreachable() if rest is not None:
             return _rested(outcome, delivery, rest, now)
-        case Unanswered(code) if delivery.notification.guarantee is Guarantee.AT_MOST_ONCE:
+        case Unanswered(code) if delivery.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
-        case Throttled(code, wait_ms):
-            own = max(policy.delay_ms(delivery.throttles, jitter), rest_ms)
-            if rest is not None and later(now, max(wait_ms or 0, own)) >= delivery.notification.expires_at:
-                return parked_or_expired(delivery, rest.condition, now, delivery.attempt + 1, code)
-            due_at = _due_at(delivery, now, own, wait_ms)
-            return again_or_expired(delivery, due_at, code, "throttled by the provider", spends_attempt=False)
+        case Throttled():
+            return _throttled(outcome, delivery, max(policy.delay_ms(delivery.throttles, jitter), rest_ms), now, rest)
         case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
             delivery, policy, now
         ):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
-        case Denied(code, why):
-            return again_or_expired(delivery, later(now, policy.delay_ms(delivery.retries_made, jitter)), code, why)
-        case Unreachable(code, why, wait_ms):
+        case Denied(code, why) | Unreachable(code, why):
             own = policy.delay_ms(delivery.retries_made, jitter)
-            return again_or_expired(delivery, _due_at(delivery, now, own, wait_ms), code, why)
+            return again_or_expired(delivery, _due_at(delivery, now, own, _hint_ms(outcome)), code, why)
         case Unanswered(code, why, wait_ms):
             own = policy.delay_ms(delivery.retries_made, jitter, policy.unanswered_base_ms)
             return again_or_expired(delivery, _due_at(delivery, now, max(own, rest_ms), wait_ms), code, why)
@@ -149,17 +143,29 @@ def decide(
 def _due_at(delivery: Delivery, now: Instant, own_ms: int, hint_ms: int | None) -> Instant:
     """After our own delay and the provider's hint; where the hint goes beyond the end, once more before that."""
     due_at, own_at = later(now, max(own_ms, hint_ms or 0)), later(now, own_ms)
-    last_chance = later(delivery.notification.expires_at, -LAST_CHANCE_MS)
-    if due_at >= delivery.notification.expires_at and now < last_chance:
+    last_chance = later(delivery.message.expires_at, -LAST_CHANCE_MS)
+    if due_at >= delivery.message.expires_at and now < last_chance:
         return max(own_at, last_chance)
     return due_at
 
 
+def _throttled(outcome: Throttled, delivery: Delivery, own_ms: int, now: Instant, rest: Rest | None) -> Settlement:
+    """Try again without spending a retry; what ends before that waits under the condition, for it may end sooner."""
+    if rest is not None and later(now, max(outcome.wait_ms or 0, own_ms)) >= delivery.message.expires_at:
+        return parked_or_expired(delivery, rest.condition, now, delivery.attempt + 1, outcome.code)
+    due_at = _due_at(delivery, now, own_ms, outcome.wait_ms)
+    return again_or_expired(delivery, due_at, outcome.code, "throttled by the provider", spends_attempt=False)
+
+
+def _hint_ms(outcome: Denied | Unreachable) -> int:
+    """How long the provider wants to be left alone; a refusal says nothing of that."""
+    return outcome.wait_ms or 0 if isinstance(outcome, Unreachable) else 0
+
+
 def _rested(outcome: Denied | Unreachable, delivery: Delivery, rest: Rest, now: Instant) -> Settlement:
     """Try again after the next probe; what ends before that waits under the condition, for it may end sooner."""
-    hint_ms = outcome.wait_ms or 0 if isinstance(outcome, Unreachable) else 0
-    due_at = later(now, max(rest.wait_ms, hint_ms))
-    if due_at >= delivery.notification.expires_at:
+    due_at = later(now, max(rest.wait_ms, _hint_ms(outcome)))
+    if due_at >= delivery.message.expires_at:
         return parked_or_expired(delivery, rest.condition, now, delivery.attempt + 1, outcome.code)
     return Again(due_at, False, outcome.code, outcome.why)
 
@@ -168,7 +174,7 @@ def again_or_expired(
     delivery: Delivery, due_at: Instant, code: str, why: str, *, spends_attempt: bool = True
 ) -> Settlement:
     """Another attempt at *due_at*, unless the notification is over by then."""
-    if due_at >= delivery.notification.expires_at:
+    if due_at >= delivery.message.expires_at:
         return Expired(code)
     return Again(due_at, spends_attempt, code, why)
 
@@ -193,12 +199,12 @@ def parked_or_expired(
     delivery: Delivery, condition: str, now: Instant, attempt: int, code: str | None = None
 ) -> Settlement:
     """Wait for *condition* with attempt number *attempt*, unless it is too late for that already."""
-    until = starts_before(delivery.notification, attempt)
+    until = starts_before(delivery.message, attempt)
     return Expired(code) if now >= until else Parked(condition, until, code)
 
 
 def _out_of_retries(delivery: Delivery, policy: RetryPolicy, now: Instant) -> bool:
-    too_old = policy.max_age_ms is not None and now >= later(delivery.notification.created_at, policy.max_age_ms)
+    too_old = policy.max_age_ms is not None and now >= later(delivery.message.created_at, policy.max_age_ms)
     return too_old or delivery.retries_made >= policy.max_retries
 
 
@@ -297,6 +303,17 @@ def _fields(change: Change, receipt: Receipt) -> dict[str, object]:
                 "first_attempt_at": receipt.first_attempt_at or at,
                 "last_attempt_at": at,
             }
+        case Unstarted():
+            return {"status": DeliveryStatus.PENDING, "due_at": at}
+        case unsent:
+            return _without_sending(unsent, at, receipt)
+
+
+def _without_sending(
+    settlement: Expired | Forget | Dead | Unsure | Suppressed | Cancelled, at: Instant, receipt: Receipt
+) -> dict[str, object]:
+    """The fields of a receipt that is closed though nothing is known to have been sent."""
+    match settlement:
         case Expired(code):
             return _closed(DeliveryStatus.EXPIRED, at) | {"reason": "expired", "code": code or receipt.code}
         case Forget(code, _, letter):
@@ -309,10 +326,8 @@ def _fields(change: Change, receipt: Receipt) -> dict[str, object]:
             return _closed(DeliveryStatus.SUPPRESSED, at) | {"reason": reason}
         case Cancelled(why):
             return _closed(DeliveryStatus.CANCELLED, at) | {"reason": why}
-        case Unstarted():
-            return {"status": DeliveryStatus.PENDING, "due_at": at}
         case _:
-            assert_never(change.settlement)
+            assert_never(settlement)
 
 
 def _closed(status: DeliveryStatus, at: Instant) -> dict[str, object]:

@@ -9,21 +9,13 @@ from typing import Annotated, Any, NewType
 import msgspec
 from msgspec import Meta, Struct
 
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, ApnsPushType, Content, Kind, Urgency
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import (
-    Action,
-    ApnsPushType,
-    Broadcast,
-    Channel,
-    Content,
-    Guarantee,
-    Kind,
-    Notification,
-    Urgency,
-    lane_of,
-)
+from waypost.domain.notification import Guarantee, Notification, lane_of
 from waypost.domain.retry import POLICIES
 from waypost.domain.text import Text
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant, from_datetime, later
@@ -303,7 +295,7 @@ def _content(submission: Submission) -> Content:
         collapse_key=submission.collapse_key,
         overrides=submission.overrides,
         push_type=submission.push_type,
-        to=None if to is None else Broadcast(Channel(to.channel), to.kind, to.name),
+        to=None if to is None else Audience(Channel(to.channel), to.kind, to.name),
         type=submission.type,
     )
 

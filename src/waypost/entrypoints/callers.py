@@ -24,6 +24,9 @@ USES_WRITTEN_S: Final = 60.0
 """How often it is written down when keys were used: never by the request that uses one."""
 
 
+NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer …"
+
+
 class Authenticator:
     """Verifies keys and tokens, and believes a verified one for *cache_s* seconds, so that a revoked one dies within
     that time, and one that expires at once (fulfils ports.lifecycle.Lifecycle).
@@ -63,12 +66,13 @@ class Authenticator:
     async def caller(self, presented: str | None) -> Caller:
         """The caller behind the key or token *presented*; a WaypostError where there is none, or it is not valid."""
         if presented is None:
-            raise WaypostError("give an API key or a token: Authorization: Bearer …", ErrorCode.UNAUTHENTICATED)
-        return self.known(presented) or await self._verify(presented, api_key.hashed(presented))
+            raise WaypostError(NOTHING_PRESENTED, ErrorCode.UNAUTHENTICATED)
+        digest = api_key.hashed(presented)
+        return self.known(digest) or await self.verified(presented, digest)
 
-    def known(self, presented: str | None) -> Caller | None:
-        """The caller behind what was verified a moment ago."""
-        known = None if presented is None else self._verified.get(api_key.hashed(presented))
+    def known(self, digest: bytes) -> Caller | None:
+        """The caller behind what was verified a moment ago, by its hash."""
+        known = self._verified.get(digest)
         return known[0] if known is not None and self._clock.monotonic() < known[1] else None
 
     async def write_uses(self) -> None:
@@ -81,7 +85,8 @@ class Authenticator:
                 self._used = uses | self._used
                 raise
 
-    async def _verify(self, text: str, digest: bytes) -> Caller:
+    async def verified(self, text: str, digest: bytes) -> Caller:
+        """Verify the key or token *text*, whose hash is *digest*; a WaypostError where it is not valid."""
         self._verified.pop(digest, None)
         asked_at = self._clock.monotonic()
         prefix = api_key.prefix_of(text)

@@ -9,12 +9,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from waypost.domain import api_key
 from waypost.domain.errors import ErrorCode, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import FixedWindow, Wait
 from waypost.domain.time import SECOND_MS
-from waypost.entrypoints.callers import Authenticator
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
@@ -98,27 +96,38 @@ class DoorLimits:
         self._proven: dict[bytes, float] = {}
         """Until when each credential that was good is let on from a barred address, by its hash."""
 
-    async def caller(self, callers: Authenticator, presented: str | None, visit: Visit) -> Caller:
-        """Who calls; an address from which too many credentials were wrong is refused before another is looked at.
+    def refuse_barred(self, digest: bytes, visit: Visit) -> None:
+        """RateLimited for an address from which too many credentials were wrong, unless that of *digest* was good."""
+        now_s, window = self._clock.monotonic(), self._bounds.failures
+        if window is None or not self._barred or self._proven.get(digest, 0.0) > now_s:
+            return
+        left_s = self._barred.get(self.address_of(visit), 0.0) - now_s
+        if left_s > 0:
+            self._telemetry.count(Metric.LIMITED, limit="failures", app="")
+            raise RateLimited("failures", window, Wait(0, int(left_s * SECOND_MS)))
 
-        What was good within the window of failures is looked at from there, too: others may share the address. None
-        at all is no failure: it guesses nothing.
-        """
-        known, window = callers.known(presented), self._bounds.failures
-        if known is not None or presented is None or window is None:
-            return known or await callers.caller(presented)
-        address, digest = self.address_of(visit), api_key.hashed(presented)
-        if self._proven.get(digest, 0.0) <= self._clock.monotonic():
-            self._refuse_barred(address, window)
-        try:
-            caller = await callers.caller(presented)
-        except WaypostError as refusal:
-            if refusal.code is ErrorCode.UNAUTHENTICATED:
-                self._proven.pop(digest, None)
-                await self._failed(address, window)
-            raise
-        self._prove(digest, window)
-        return caller
+    def was_good(self, digest: bytes) -> None:
+        """Remember a credential that was verified."""
+        window = self._bounds.failures
+        if window is None:
+            return
+        self._proven.pop(digest, None)
+        if len(self._proven) >= PROVEN_LIMIT:
+            del self._proven[next(iter(self._proven))]
+        self._proven[digest] = self._clock.monotonic() + window.window_ms / SECOND_MS
+
+    async def was_wrong(self, digest: bytes, visit: Visit) -> None:
+        """Count a credential that was not valid against its address."""
+        window = self._bounds.failures
+        if window is None:
+            return
+        self._proven.pop(digest, None)
+        address = self.address_of(visit)
+        answer = await self._limiter.take(f"failures:{address}", window)
+        if isinstance(answer, Wait):
+            if len(self._barred) >= BARRED_LIMIT:
+                self._barred.clear()
+            self._barred[address] = self._clock.monotonic() + answer.wait_ms / SECOND_MS
 
     async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
         """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""
@@ -181,25 +190,6 @@ class DoorLimits:
         if isinstance(answer, Wait):
             self._telemetry.count(Metric.LIMITED, n, limit=policy, app=app)
             raise RateLimited(policy, window, answer)
-
-    def _refuse_barred(self, address: str, window: FixedWindow) -> None:
-        left_s = self._barred.get(address, 0.0) - self._clock.monotonic()
-        if left_s > 0:
-            self._telemetry.count(Metric.LIMITED, limit="failures", app="")
-            raise RateLimited("failures", window, Wait(0, int(left_s * SECOND_MS)))
-
-    def _prove(self, digest: bytes, window: FixedWindow) -> None:
-        self._proven.pop(digest, None)
-        if len(self._proven) >= PROVEN_LIMIT:
-            del self._proven[next(iter(self._proven))]
-        self._proven[digest] = self._clock.monotonic() + window.window_ms / SECOND_MS
-
-    async def _failed(self, address: str, window: FixedWindow) -> None:
-        answer = await self._limiter.take(f"failures:{address}", window)
-        if isinstance(answer, Wait):
-            if len(self._barred) >= BARRED_LIMIT:
-                self._barred.clear()
-            self._barred[address] = self._clock.monotonic() + answer.wait_ms / SECOND_MS
 
 
 def _hops(values: Iterable[str], header: str) -> list[str]:

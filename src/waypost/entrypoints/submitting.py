@@ -8,10 +8,10 @@ from typing import Annotated, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
+from waypost.domain.content import Content
 from waypost.domain.dedup import content_hash, shown
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import NotificationId, format_id
-from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import IdempotencyKey, Submission
 from waypost.domain.time import Instant, from_datetime

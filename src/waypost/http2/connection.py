@@ -179,17 +179,19 @@ class Connection:
             else:
                 self._settings(control.read_settings(stream_id, payload))
         elif kind == frames.PING:
-            opaque = control.read_ping(stream_id, payload)
-            if not flags & frames.ACK:
-                self._reply(frames.ping(opaque, frames.ACK))
-            elif opaque == self.pong_awaited:
-                self.pong_awaited = b""
+            self._ping(flags, control.read_ping(stream_id, payload))
         elif kind == frames.GOAWAY:
             self._goaway(control.read_goaway(stream_id, payload))
         elif kind == frames.PUSH_PROMISE:
             raise ConnectionFault(PROTOCOL_ERROR, "PUSH_PROMISE although push is off")
         elif kind == frames.PRIORITY:
             control.check_priority(stream_id, payload)
+
+    def _ping(self, flags: int, opaque: bytes) -> None:
+        if not flags & frames.ACK:
+            self._reply(frames.ping(opaque, frames.ACK))
+        elif opaque == self.pong_awaited:
+            self.pong_awaited = b""
 
     def _reset(self, stream_id: int, code: int) -> None:
         stream = self.streams.get(stream_id)

@@ -84,10 +84,13 @@ class FrameReader:
             elif kind == CONTINUATION:
                 self._continuation(flags, stream_id, data[start:stop])
             else:
-                self._sink.on_control(kind, flags, stream_id, data[start:stop])
-                if self._only == SETTINGS:
-                    self._only = _ANY
+                self._control(kind, flags, stream_id, data[start:stop])
         self._rest = data[at:]
+
+    def _control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        self._sink.on_control(kind, flags, stream_id, payload)
+        if self._only == SETTINGS:
+            self._only = _ANY
 
     def _must_be_next(self, kind: int) -> None:
         if kind != self._only:

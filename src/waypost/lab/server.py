@@ -96,26 +96,18 @@ class Http2Connection(asyncio.Protocol):
 
     # -- what the client does
 
-    def _take(self, event: Event) -> None:  # noqa: C901 - one flat case per frame kind
+    def _take(self, event: Event) -> None:
         match event:
             case RequestReceived():
                 self._begin(event.stream_id, event.headers)
             case DataReceived():
-                incoming = self._open.get(event.stream_id)
-                if incoming is not None and len(incoming.body) < _MAX_BODY_BYTES:
-                    incoming.body += event.data
-                if event.flow_controlled_length:
-                    self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                self._take_data(event)
             case StreamEnded():
-                incoming = self._open.get(event.stream_id)
-                if incoming is not None:
-                    incoming.ended = True
-                    self._complete(event.stream_id)
+                self._end(event.stream_id)
             case StreamReset():
                 self._give_up(event.stream_id)
             case SettingsAcknowledged():
-                if SettingCodes.MAX_CONCURRENT_STREAMS in event.changed_settings or not self._limit_acknowledged:
-                    self._acknowledged_limit, self._limit_acknowledged = self._limit, True
+                self._take_acknowledgement(event)
             case PingReceived():
                 self._count_ping()
             case WindowUpdated():
@@ -125,6 +117,23 @@ class Http2Connection(asyncio.Protocol):
                 self._transport.close()
             case _:
                 pass
+
+    def _take_data(self, event: DataReceived) -> None:
+        incoming = self._open.get(event.stream_id)
+        if incoming is not None and len(incoming.body) < _MAX_BODY_BYTES:
+            incoming.body += event.data
+        if event.flow_controlled_length:
+            self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+
+    def _end(self, stream_id: int) -> None:
+        incoming = self._open.get(stream_id)
+        if incoming is not None:
+            incoming.ended = True
+            self._complete(stream_id)
+
+    def _take_acknowledgement(self, event: SettingsAcknowledged) -> None:
+        if SettingCodes.MAX_CONCURRENT_STREAMS in event.changed_settings or not self._limit_acknowledged:
+            self._acknowledged_limit, self._limit_acknowledged = self._limit, True
 
     def _give_up(self, stream_id: int) -> None:
         if (incoming := self._open.pop(stream_id, None)) is not None:

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import ErrorClass, RetryRules
 from waypost.domain.settlement import Change, Intent, Settlement, held_back, parked_or_expired
@@ -50,7 +51,7 @@ def admit(
             case None:
                 going.append(delivery)
             case Pause() as pause:
-                settlement = _paused(delivery, pause, rules[delivery.notification.app], now, jitter)
+                settlement = _paused(delivery, pause, rules[delivery.credential.app], now, jitter)
                 waiting.append(Change(delivery.n, delivery.attempt, settlement, now))
             case condition:
                 settlement = parked_or_expired(delivery, condition, now, delivery.attempt)
@@ -59,13 +60,17 @@ def admit(
 
 
 def _paused(delivery: Delivery, pause: Pause, rules: RetryRules, now: Instant, jitter: float) -> Settlement:
-    policy = rules.policy_for(delivery.notification, ErrorClass.RATE_LIMIT) if pause.spends_retry else None
+    policy = (
+        rules.policy_for(delivery.retry_policy, delivery.message.urgency, ErrorClass.RATE_LIMIT)
+        if pause.spends_retry
+        else None
+    )
     return held_back(delivery, pause.wait_ms, pause.code, policy, now, jitter)
 
 
 def needs_intent(delivery: Delivery) -> bool:
     """Whether the attempt must be on record before its first byte leaves."""
-    return delivery.notification.guarantee is Guarantee.AT_MOST_ONCE
+    return delivery.guarantee is Guarantee.AT_MOST_ONCE
 
 
 def intent_for(delivery: Delivery, request_timeout_ms: int, now: Instant) -> Change:

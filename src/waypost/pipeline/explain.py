@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.address import Address
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
-from waypost.domain.delivery import Delivery, Target
-from waypost.domain.device import Platform
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId
-from waypost.domain.message import message_of
-from waypost.domain.notification import Channel, Notification
-from waypost.domain.routing import route
+from waypost.domain.delivery import delivery_of
+from waypost.domain.ids import AppId, CallerId, DeviceId
+from waypost.domain.message import Message, message_of
+from waypost.domain.notification import Notification
+from waypost.domain.routing import Candidate, RoutingTable, Ruling
+from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.devices import Devices
@@ -32,6 +33,7 @@ class ExplainedTarget(Struct, frozen=True):
     scope: str | None = None
     """The part of the provider whose refusals would stop it, where that has parts."""
     rendered: Rendered | None = None
+    """None where nothing is sent, or not yet."""
 
 
 class Explanation(Struct, frozen=True):
@@ -42,6 +44,8 @@ class Explanation(Struct, frozen=True):
     dedup: tuple[ClaimKind, ...]
     """The keys it would claim; empty means that saying it again sends it again."""
     targets: tuple[ExplainedTarget, ...]
+    rulings: Sequence[Ruling]
+    """What each routing rule said of an address, in order."""
 
 
 class Explain(Struct, frozen=True):
@@ -49,7 +53,7 @@ class Explain(Struct, frozen=True):
 
     devices: Devices
     senders: Mapping[CredentialId, Sender]
-    channels: Mapping[Platform, Channel]
+    routing: RoutingTable
     defaults: Mapping[AppId, Defaults]
     clock: Clock
     ids: Ids
@@ -62,36 +66,26 @@ class Explain(Struct, frozen=True):
         made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now(), self.checks.get(app, ()))
         notification = made.notification
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
-        credentials = {sender.capabilities.channel: name for name, sender in self._senders_of(app).items()}
-        routed = route(notification, devices, self.channels, credentials)
+        routed = self.routing.route(notification, devices, self.clock.now())
+        message = message_of(notification)
         return Explanation(
             notification,
             content_hash(notification.content),
             tuple(claim.kind for claim in made.claims),
-            tuple(
-                self._target(notification, each, routed.addresses.get(each.n), credentials) for each in routed.targets
-            ),
+            tuple(self._target(notification, message, n, each) for n, each in enumerate(routed.targets)),
+            routed.rulings,
         )
 
-    def _senders_of(self, app: AppId) -> dict[CredentialId, Sender]:
-        return {name: sender for name, sender in self.senders.items() if name.startswith(f"{app}/")}
-
-    def _target(
-        self,
-        notification: Notification,
-        target: Target,
-        address: Address | None,
-        credentials: Mapping[Channel, CredentialId],
-    ) -> ExplainedTarget:
-        if address is None or target.channel is None:
-            return ExplainedTarget(target.n, target.device_id, target.channel, target.suppressed)
-        credential = credentials[target.channel]
-        delivery = Delivery(
-            notification, target.n, target.channel, credential, address, message_of(notification), attempt=1
-        )
+    def _target(self, notification: Notification, message: Message, n: int, candidate: Candidate) -> ExplainedTarget:
+        match candidate.settlement:
+            case Suppressed(reason):
+                return ExplainedTarget(n, candidate.name, candidate.channel, reason)
+            case Parked():
+                return ExplainedTarget(n, candidate.name, candidate.channel)
+            case None:
+                credential, address = candidate.way
+        delivery = delivery_of(notification, n, credential, address, message)
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of
         scope = None if scope_of is None else scope_of(delivery)
-        return ExplainedTarget(
-            target.n, target.device_id, target.channel, None, credential, scope, sender.render(delivery)
-        )
+        return ExplainedTarget(n, candidate.name, candidate.channel, None, credential, scope, sender.render(delivery))

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from waypost.domain.address import Address
-from waypost.domain.delivery import NOBODY, Delivery, FailureClass, OpenTarget, Target, is_expired
-from waypost.domain.device import Device, Platform, token_use_of
-from waypost.domain.ids import CredentialId
+from waypost.domain.address import UNROUTED, name_of
+from waypost.domain.content import UNREADABLE
+from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, delivery_of, is_expired
+from waypost.domain.device import Device
 from waypost.domain.message import message_of
-from waypost.domain.notification import UNREADABLE, Channel, Content
-from waypost.domain.routing import DEVICE_MOVED, NO_CREDENTIAL, OTHER_USE, route
+from waypost.domain.routing import RoutingTable
 from waypost.domain.settlement import Change, Dead, Expired, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import WorkItem
-
-Channels = Mapping[Platform, Channel]
-"""What is known here: the channel of each platform."""
-Credentials = Mapping[Channel, CredentialId]
-"""What one app can send with, by channel."""
 
 
 class Plan(Struct, frozen=True):
@@ -37,77 +31,57 @@ class Plan(Struct, frozen=True):
     """The whole notification decided before it was routed."""
 
 
-def plan(item: WorkItem, devices: Sequence[Device], channels: Channels, credentials: Credentials, now: Instant) -> Plan:
+def plan(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:
     """Decide what each target of *item* gets."""
     if item.notification.content is UNREADABLE:
         return _buried(item, "unreadable", "its stored content cannot be read", now)
     if item.open_targets is None:
-        return _plan_fresh(item, devices, channels, credentials, now)
-    return _plan_again(item, item.open_targets, devices, channels, credentials, now)
+        return _plan_fresh(item, devices, table, now)
+    return _plan_again(item, item.open_targets, devices, table, now)
 
 
-def _plan_fresh(
-    item: WorkItem, devices: Sequence[Device], channels: Channels, credentials: Credentials, now: Instant
-) -> Plan:
+def _plan_fresh(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:
     notification = item.notification
     if is_expired(notification, 1, now):
         return Plan(item, verdict=NotificationStatus.EXPIRED)
-    routed = route(notification, devices, channels, credentials)
-    if not routed.targets:
+    found = table.route(notification, devices, now).targets
+    if not found:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     message = message_of(notification)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
-    for target in routed.targets:
-        address = routed.addresses.get(target.n)
-        if address is not None and target.channel is not None:
-            credential = credentials[target.channel]
-            deliveries.append(Delivery(notification, target.n, target.channel, credential, address, message, attempt=1))
+    targets: list[Target] = []
+    for n, each in enumerate(found):
+        decided = each.settlement
+        if decided is None:
+            credential, address = each.way
+            targets.append(Target(n, each.name, each.channel))
+            deliveries.append(delivery_of(notification, n, credential, address, message))
         else:
-            changes.append(Change(target.n, 1, Suppressed(target.suppressed or DEVICE_MOVED), now))
-    return Plan(item, tuple(deliveries), tuple(changes), routed.targets)
+            why = decided.reason if isinstance(decided, Suppressed) else None
+            targets.append(Target(n, each.name, each.channel, why))
+            changes.append(Change(n, 1, decided, now))
+    return Plan(item, tuple(deliveries), tuple(changes), tuple(targets))
 
 
 def _plan_again(
-    item: WorkItem,
-    open_targets: Sequence[OpenTarget],
-    devices: Sequence[Device],
-    channels: Channels,
-    credentials: Credentials,
-    now: Instant,
+    item: WorkItem, open_targets: Sequence[OpenTarget], devices: Sequence[Device], table: RoutingTable, now: Instant
 ) -> Plan:
     notification = item.notification
-    known = {device.device_id: device for device in devices if device.active}
+    routed = table.route(notification, devices, now, [target.device_id for target in open_targets])
+    by_name = {each.name: each for each in routed.targets}
     message = message_of(notification)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     for target in open_targets:
-        if is_expired(notification, target.attempt + 1, now):
-            changes.append(Change(target.n, target.attempt + 1, Expired(), now))
-            continue
-        found = _found(notification.content, known.get(target.device_id), channels, credentials)
-        if isinstance(found, Suppressed):
-            changes.append(Change(target.n, target.attempt + 1, found, now))
-            continue
-        address, channel = found
-        tried = (target.attempt + 1, target.retries, target.throttles)
-        credential = credentials[channel]
-        deliveries.append(Delivery(notification, target.n, channel, credential, address, message, *tried))
+        found, attempt = by_name[target.device_id], target.attempt + 1
+        decided = Expired() if is_expired(notification, attempt, now) else found.settlement
+        if decided is None:
+            tried = (attempt, target.retries, target.throttles)
+            deliveries.append(delivery_of(notification, target.n, *found.way, message, *tried))
+        else:
+            changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))
-
-
-def _found(
-    content: Content, device: Device | None, channels: Channels, credentials: Credentials
-) -> tuple[Address, Channel] | Suppressed:
-    """The device is read again: its new token is used; one that is gone, another's or of another use gets nothing."""
-    if content.to is not None:
-        return (content.to, content.to.channel) if content.to.channel in credentials else Suppressed(NO_CREDENTIAL)
-    channel = None if device is None else channels.get(device.platform)
-    if device is None or channel is None:
-        return Suppressed(DEVICE_MOVED)
-    if device.token_use is not token_use_of(content):
-        return Suppressed(OTHER_USE)
-    return (device, channel) if channel in credentials else Suppressed(NO_CREDENTIAL)
 
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:
@@ -118,5 +92,7 @@ def poisoned(item: WorkItem, now: Instant) -> Plan:
 def _buried(item: WorkItem, code: str, why: str, now: Instant) -> Plan:
     dead = Dead(code, why, FailureClass.TERMINAL, letter=True)
     if item.open_targets is None:
-        return Plan(item, changes=(Change(0, 1, dead, now),), targets=(Target(0, NOBODY, None),))
+        to = item.notification.content.to
+        target = Target(0, UNROUTED, None) if to is None else Target(0, name_of(to), to.channel)
+        return Plan(item, changes=(Change(0, 1, dead, now),), targets=(target,))
     return Plan(item, changes=tuple(Change(each.n, each.attempt + 1, dead, now) for each in item.open_targets))

@@ -33,7 +33,9 @@ def change_of(
     if isinstance(outcome, Taken):
         settlement = Sent(outcome.provider_id)
     else:
-        policy = rules.policy_for(delivery.notification, classify(outcome) or ErrorClass.TRANSIENT)
+        policy = rules.policy_for(
+            delivery.retry_policy, delivery.message.urgency, classify(outcome) or ErrorClass.TRANSIENT
+        )
         settlement = decide(outcome, delivery, policy, now, jitter, rest)
     address = delivery.address
     is_use = isinstance(settlement, Sent) and isinstance(address, Device) and is_news(address, now)

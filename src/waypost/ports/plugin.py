@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
-from waypost.domain.notification import Channel, Content, Kind
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
@@ -56,8 +58,8 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     """Whose devices it reaches; each platform has one channel."""
     settings: type[Struct]
     """Of the section ``apps.<app>.<channel>``: frozen, with a text under each field; ``…_file`` is a path."""
-    build: Callable[[AppId, Any, Means], Sender]
-    """The sender of one section, not yet started; its credential is ``<app>/<channel>``."""
+    build: Callable[[CredentialId, Any, Means], Sender]
+    """The sender of one section, not yet started; an app may have several, each with a credential of its own."""
     content_check: ContentCheck = no_faults
     """What the channel could never send, asked at intake in every app that has a section."""
     registration_check: Callable[[AppId, Any], RegistrationCheck] = any_token

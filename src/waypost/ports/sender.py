@@ -7,9 +7,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import Channel
 from waypost.domain.outcome import Outcome
 
 Report = Callable[[Delivery, Outcome], None]
@@ -61,7 +61,7 @@ class Sender(Protocol):
 
     @property
     def credential(self) -> CredentialId:
-        """``<app>/<channel>``."""
+        """What it identifies itself with."""
         ...
 
     @property
@@ -79,7 +79,7 @@ class Sender(Protocol):
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; *report* is called exactly once per delivery, never before this returns, in any order.
 
-        Consecutive deliveries of one notification share one rendering. Payloads over the limit are ``Refused`` with
+        What is told to neighbours with equal messages is rendered once. Payloads over the limit are ``Refused`` with
         the size, nothing is sent of them.
         """
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, Rest, failed, held, late, probing, succeeded
-from waypost.domain.ids import CredentialId
+from waypost.domain.credential import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import SECOND_MS
@@ -46,7 +46,7 @@ class Circuit:
         self.in_flight = 0
         self._breaker = Breaker(rules)
         self._telemetry = telemetry
-        self._credential = credential
+        self._credential = str(credential)
         self._scope = {"scope": scope} if scope else {}
         self._show(0.0)
         self._came_through = 0

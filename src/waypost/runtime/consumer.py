@@ -37,7 +37,7 @@ class Consumer:
         crew, tasks, patience_s = self._crew, list[asyncio.Task[None]](), FAILED_DRAIN_S
         leasing: list[asyncio.Task[None]] = []
         try:
-            crew.settler.on_room = self.wake
+            crew.settler.on_written = lambda _: self.wake()
             tasks = [asyncio.create_task(crew.settler.run())]
             tasks += [asyncio.create_task(every(s, act, crew.telemetry, name)) for name, s, act in self._tickers]
             leasing = [asyncio.create_task(self._loop.run())]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.retry import RetryRules
-from waypost.pipeline.route import Channels, Credentials
+from waypost.domain.routing import RoutingTable
 from waypost.ports.clock import Clock, Jitter
 from waypost.ports.devices import Lookup
 from waypost.ports.sender import Sender
@@ -25,8 +26,7 @@ class Crew(Struct, frozen=True):
     work: Leases
     devices: Lookup
     senders: Mapping[CredentialId, Sender]
-    channels: Channels
-    credentials: Mapping[AppId, Credentials]
+    routing: RoutingTable
     rules: Mapping[AppId, RetryRules]
     gates: Gates
     settler: Settler

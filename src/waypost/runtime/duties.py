@@ -74,7 +74,7 @@ class Duties:
         self._paces = Paces()
         self._failures = Failures()
         self._stopping = False
-        for app in crew.credentials:  # there from the start, so that an alert sees the first one as a change
+        for app in crew.routing.credentials:  # there from the start, so that an alert sees the first one as a change
             crew.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:

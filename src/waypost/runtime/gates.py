@@ -7,8 +7,9 @@ from functools import partial
 from types import MappingProxyType
 
 from waypost.domain.breaker import BreakerRules, BreakerState, Rest
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId, NotificationId
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.domain.time import Instant
@@ -113,7 +114,7 @@ class LaneGate:
 
     def part_of(self, delivery: Delivery) -> Circuit:
         """The part of the provider that *delivery* was admitted to: it is slow or quick as one."""
-        return self._scoped[delivery.notification.id, delivery.n] if self._apart else self.circuit
+        return self._scoped[delivery.id, delivery.n] if self._apart else self.circuit
 
     def _part(self, scope: Circuit | None) -> Circuit:
         return scope if self._apart and scope is not None else self.circuit
@@ -127,11 +128,11 @@ class LaneGate:
         scope = self._scopes.of(delivery) if self._scopes is not None and self._scopes.are_watched else None
         if scope is not None and not scope.has_room(self._lane):
             return scope.condition
-        if self.rate is not None and (over := self._over.get((delivery.notification.id, delivery.n))) is not None:
+        if self.rate is not None and (over := self._over.get((delivery.id, delivery.n))) is not None:
             return over
         if scope is not None:
             scope.in_flight += 1
-            self._scoped[delivery.notification.id, delivery.n] = scope
+            self._scoped[delivery.id, delivery.n] = scope
         self._part(scope).concurrency.take(self._lane)
         self._in_flight += 1
         self.circuit.in_flight += 1
@@ -141,7 +142,7 @@ class LaneGate:
         """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
-        scope = self._scoped.pop((delivery.notification.id, delivery.n), None) if self._scoped else None
+        scope = self._scoped.pop((delivery.id, delivery.n), None) if self._scoped else None
         concurrency = self._part(scope).concurrency
         concurrency.give_back(self._lane)
         concurrency.landed(outcome, batch, now_s)
@@ -167,7 +168,7 @@ class LaneGate:
         """Give the place back untried."""
         self._in_flight -= 1
         self.circuit.left()
-        scope = self._scoped.pop((delivery.notification.id, delivery.n), None)
+        scope = self._scoped.pop((delivery.id, delivery.n), None)
         self._part(scope).concurrency.give_back(self._lane)
         if scope is not None:
             scope.left()

@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, is_expired
-from waypost.domain.ids import AppId, CredentialId, NotificationId, format_id
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.ids import AppId, NotificationId, format_id
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.settlement import Change, Expired
 from waypost.domain.time import Instant
@@ -87,7 +89,7 @@ class LaneLoop(LeaseLoop):
 
     def _count_routed(self, flights: Sequence[Flight]) -> None:
         every = (delivery for flight in flights for delivery in flight.plan.deliveries)
-        routed = Counter((delivery.notification.app, delivery.credential) for delivery in every)
+        routed = Counter((delivery.credential.app, delivery.credential) for delivery in every)
         self._crew.gates.heed(self.lane, {credential: n for (_, credential), n in routed.items()}, len(flights))
         for (app, _), n in routed.items():
             self._crew.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
@@ -118,7 +120,7 @@ class LaneLoop(LeaseLoop):
         for delivery in deliveries:
             if _key(delivery) in stale:
                 self._call_off(delivery)
-            elif is_expired(delivery.notification, delivery.attempt, self._crew.clock.now()):
+            elif is_expired(delivery.message, delivery.attempt, self._crew.clock.now()):
                 flight = self._call_off(delivery)
                 flight.changes.append(Change(delivery.n, delivery.attempt, Expired(), self._crew.clock.now()))
                 self._crew.settler.add(flight)
@@ -151,7 +153,7 @@ class LaneLoop(LeaseLoop):
         now_s = crew.clock.monotonic()
         handed.left -= 1
         rest = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
-        app, now, chance = delivery.notification.app, crew.clock.now(), crew.jitter()
+        app, now, chance = delivery.credential.app, crew.clock.now(), crew.jitter()
         flight.changes.append(change_of(delivery, outcome, crew.rules[app], now, chance, handed.at, rest))
         self._attempts[app, delivery.channel, type(outcome)] += 1
         flight.waiting -= 1
@@ -191,4 +193,4 @@ class LaneLoop(LeaseLoop):
 
 
 def _key(delivery: Delivery) -> tuple[NotificationId, int]:
-    return delivery.notification.id, delivery.n
+    return delivery.id, delivery.n

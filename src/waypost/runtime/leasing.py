@@ -133,16 +133,7 @@ class LeaseLoop(ABC):
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
             crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        plans = [
-            plan(
-                item,
-                found[item.notification.id],
-                crew.channels,
-                crew.credentials.get(item.notification.app, {}),
-                now,
-            )
-            for item in healthy
-        ]
+        plans = [plan(item, found[item.notification.id], crew.routing, now) for item in healthy]
         return [poisoned(item, now) for item in poison] + plans
 
     async def _devices(self, items: Sequence[WorkItem]) -> Found:

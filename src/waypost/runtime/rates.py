@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import CredentialId, NotificationId, token_hash
+from waypost.domain.ids import NotificationId, token_hash
 from waypost.domain.limits import Granted, Rate, TokenBucket, Wait
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS
@@ -61,7 +62,7 @@ class RateGate:
     ) -> None:
         """What has to wait does so under a condition; by time where that spends a retry, or nothing *parks*."""
         self._telemetry = telemetry
-        self._app = credential.partition("/")[0]
+        self._app = credential.app
         self.waiting = Waiting(credential, rate.bucket, clock)
         self._credential = credential
         self._rate = rate
@@ -86,7 +87,7 @@ class RateGate:
         behind = 0
         found: dict[Key, str | Pause] = {}
         for delivery, is_new in asked:
-            key = delivery.notification.id, delivery.n
+            key = delivery.id, delivery.n
             if left <= 0 and granted == places and not (is_new and stands_back):
                 found[key] = full
             elif left <= 0 or (is_new and stands_back):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
 from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
 
 PARTING_S = 5.0

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 
 from waypost.domain.breaker import BreakerRules, BreakerState
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import CredentialId
 from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency
 from waypost.telemetry import Metric, Telemetry
@@ -66,7 +66,7 @@ class Scopes:
             circuit.tick(now_s, stalled_s)
         if (n := len(self.open())) != self._open:
             self._open = n
-            self._telemetry.gauge(Metric.SCOPES, n, credential=self._credential)
+            self._telemetry.gauge(Metric.SCOPES, n, credential=str(self._credential))
 
     def open(self) -> list[Circuit]:
         """The circuits whose breakers are not closed."""

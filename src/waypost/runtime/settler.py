@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
+from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
 from waypost.ports.pressure import CALM, Pressure
@@ -41,7 +42,7 @@ class Settler:
         self._idle = asyncio.Event()
         self._idle.set()
         self._held = False
-        self.on_room: Callable[[], None] = lambda: None
+        self.on_written: Callable[[Collection[Lane]], None] = lambda _: None
         self.store_fault: Callable[[], str | None] = lambda: None
         """Why the store takes no new work, None while it does."""
         self.pressure: Callable[[], Pressure] = lambda: CALM
@@ -94,7 +95,7 @@ class Settler:
         self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(flight.changes) for flight in self._gathered))
         if not self._gathered:
             self._idle.set()
-        self.on_room()
+        self.on_written({lease.lane for lease, _ in batches.values()})
 
     async def write(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """Write one lease's settlements now, again and again while the store is away; what somebody else settled."""

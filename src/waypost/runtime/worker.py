@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 
 from msgspec import Struct, structs
 
@@ -122,7 +122,7 @@ class Worker:
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        self._crew.settler.on_room = self._wake_all
+        self._crew.settler.on_written = self._room_was_made
         self._crew.settler.store_fault = self._place.store_fault
         beating = every(HEARTBEAT_S, self._beat, self._crew.telemetry, "heartbeat")
         self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), beating)]
@@ -188,6 +188,14 @@ class Worker:
         self._parked.expect()
         self._wake_all()
 
+    def _room_was_made(self, lanes: Collection[Lane]) -> None:
+        """Outcomes of *lanes* were written: those look for more, the others only where they had no room until now."""
+        for loop in self._loops:
+            if loop.lane in lanes:
+                loop.wake()
+            else:
+                loop.look_again()
+
     def _wake_all(self) -> None:
         for loop in self._loops:
             loop.wake()
@@ -224,9 +232,9 @@ class Worker:
         waiting = await self._work.backlog(self._crew.clock.now(), self._backlog.counts_from)
         self._backlog = structs.replace(self._backlog, waiting=waiting)
         for credential, in_flight in self._crew.gates.in_flight().items():
-            telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=credential)
+            telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=str(credential))
         for credential, limit in self._crew.gates.limits().items():
-            telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=credential)
+            telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
         """Lease nothing more; end requests and deliveries in flight, and let the shards go, all within *timeout_s*."""

@@ -30,9 +30,11 @@ from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
 from waypost.domain import api_key
 from waypost.domain.backlog import Backlog
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
+from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
 from waypost.domain.time import later
@@ -134,7 +136,9 @@ class Service:
             audit=MemoryAudit(self.store),
             marks=MemoryMarks(self.store),
             outbox=MemoryOutboxView(),
-            explain=Explain(self.devices, {}, channels_of(plugins), defaults, self.clock, ids, checks),
+            explain=Explain(
+                self.devices, {}, RoutingTable(channels_of(plugins), {}, RULES), defaults, self.clock, ids, checks
+            ),
             clock=self.clock,
             telemetry=self.telemetry,
             device_caps={DEMO: 2, OTHER: 10},

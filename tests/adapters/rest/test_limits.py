@@ -65,6 +65,25 @@ async def test_a_caller_over_its_limit_is_told_when_to_come_again_and_others_go_
         assert await sent(client, 1, **{"idempotency-key": "again"}) == [202]
 
 
+@pytest.mark.parametrize("valid", [True, False], ids=["good", "wrong"])
+async def test_a_key_is_hashed_once_for_all_who_ask_about_it(monkeypatch: pytest.MonkeyPatch, valid: bool) -> None:
+    """Whether it is known, was good before, or must be verified: each of them goes by the same hash."""
+    seen: list[str] = []
+    hashed = api_key.hashed
+
+    def noted(text: str) -> bytes:
+        seen.append(text)
+        return hashed(text)
+
+    async with limited(failures=FixedWindow(10, MINUTE_MS)) as (service, _):
+        text = service.made.text if valid else service.made.text[:-1] + ("a" if service.made.text[-1] != "a" else "b")
+        monkeypatch.setattr(api_key, "hashed", noted)
+        async with service.client(text) as client:
+            for n in range(2):
+                assert await sent(client, 1, **{"idempotency-key": str(n)}) == [202 if valid else 401]
+        assert seen == [text, text]
+
+
 async def test_a_batch_takes_as_much_as_it_has_items_and_all_or_nothing() -> None:
     async with limited(caller=FixedWindow(5, MINUTE_MS)) as (_, client):
 

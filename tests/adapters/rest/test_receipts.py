@@ -7,9 +7,10 @@ from datetime import datetime
 import pytest
 
 from tests.adapters.rest.service import served, shown
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Again, Change, Sent
 from waypost.domain.time import later
 from waypost.ports.work import Settled

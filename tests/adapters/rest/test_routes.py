@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served, shown
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.device import Platform
 from waypost.domain.errors import Fault
 from waypost.domain.ids import DeviceId, UserId, parse_id
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.time import later
 from waypost.entrypoints.rest.app import build_app
@@ -277,6 +278,10 @@ async def test_explain_says_where_it_would_go_and_does_nothing() -> None:
         assert [(each["device_id"], each["suppressed"]) for each in said["targets"]] == [
             ("phone", "no_credential"),
             ("watch", "device_not_found"),
+        ]
+        assert said["routing"] == [
+            {"rule": "credential", "device_id": "phone", "verdict": "suppressed", "reason": "no_credential"},
+            {"rule": "active", "device_id": "watch", "verdict": "suppressed", "reason": "device_not_found"},
         ]
         assert said["dedup"] == ["content"]
         assert not service.store.rows

@@ -68,9 +68,9 @@ def _unsafe(kind: Any, at: str, seen: set[int]) -> Iterator[str]:
             yield at
     elif isinstance(kind, msgspec.inspect.StructType):
         if id(kind.cls) not in seen:
-            for field in kind.fields:
-                if field.name not in CONTENT:
-                    yield from _unsafe(field.type, f"{at}.{field.name}", seen | {id(kind.cls)})
+            fields = [field for field in kind.fields if field.name not in CONTENT]
+            for field in fields:
+                yield from _unsafe(field.type, f"{at}.{field.name}", seen | {id(kind.cls)})
     else:
         for name in ("types", "item_types"):
             for each in getattr(kind, name, ()):

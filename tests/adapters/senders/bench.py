@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 
 from tests.unit.adapters.deliveries import delivery, notification
-from waypost.domain.delivery import Delivery
+from waypost.domain.audience import Audience
+from waypost.domain.content import Content, Kind
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Platform, SubscriptionKeys
-from waypost.domain.ids import CredentialId, NotificationId, next_ids
+from waypost.domain.ids import NotificationId, next_ids
 from waypost.domain.message import message_of
-from waypost.domain.notification import Broadcast, Content, Kind, Notification
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Outcome
 from waypost.domain.time import Instant
 from waypost.lab import Lab
@@ -72,11 +75,11 @@ def to_web(
     return delivery(Platform("web"), lab.webpush.endpoint(subscription), what or fresh(), keys=keys)
 
 
-def to_all(to: Broadcast, **content: Any) -> Delivery:
+def to_all(to: Audience, **content: Any) -> Delivery:
     """To all who listen at a provider."""
     what = fresh(Content(to=to, **({"title": "Hello"} | content)))
-    credential = CredentialId(f"{what.app}/{to.channel}")
-    return Delivery(what, 0, to.channel, credential, to, message_of(what), attempt=1)
+    credential = CredentialId(what.app, to.channel)
+    return delivery_of(what, 0, credential, to, message_of(what))
 
 
 async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outcome]:

@@ -16,6 +16,7 @@ from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
@@ -79,7 +80,7 @@ def webpush_settings(lab: Lab) -> WebPushSettings:
 @pytest_asyncio.fixture
 async def apns(apns_settings: ApnsSettings) -> AsyncIterator[ApnsSender]:
     """A started sender."""
-    sender = ApnsSender(DEMO, apns_settings, clock=SystemClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), apns_settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     yield sender
     await sender.stop(1)
@@ -88,7 +89,7 @@ async def apns(apns_settings: ApnsSettings) -> AsyncIterator[ApnsSender]:
 @pytest_asyncio.fixture
 async def fcm(fcm_settings: FcmSettings) -> AsyncIterator[FcmSender]:
     """A started sender."""
-    sender = FcmSender(DEMO, fcm_settings, clock=SystemClock(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(DEMO, "fcm"), fcm_settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     yield sender
     await sender.stop(1)
@@ -97,7 +98,7 @@ async def fcm(fcm_settings: FcmSettings) -> AsyncIterator[FcmSender]:
 @pytest_asyncio.fixture
 async def webpush(webpush_settings: WebPushSettings) -> AsyncIterator[WebPushSender]:
     """A started sender."""
-    sender = WebPushSender(DEMO, webpush_settings, clock=SystemClock(), telemetry=Silent())
+    sender = WebPushSender(CredentialId.of(DEMO, "webpush"), webpush_settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     yield sender
     await sender.stop(1)

@@ -18,8 +18,8 @@ from tests.adapters.senders.bench import (
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.content import Action, Content, Kind
 from waypost.domain.ids import format_id
-from waypost.domain.notification import Action, Content, Kind
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
 
@@ -50,7 +50,7 @@ async def test_apns_takes_visible_and_silent_on_connections_of_their_own(lab: La
     assert isinstance(second, Taken)
     records = {record.push_type: record for record in accepted(lab, "apns")}
     assert records["alert"].connection != records["background"].connection
-    assert records["alert"].notification_id == format_id(visible.notification.id)
+    assert records["alert"].notification_id == format_id(visible.id)
     assert payload_of(lab, records["alert"])["aps"]["alert"]["title"] == "Title"
 
 
@@ -62,8 +62,8 @@ async def test_fcm_takes_visible_and_silent(lab: Lab, fcm: FcmSender) -> None:
     assert first.provider_id.startswith("projects/lab-project/messages/")
     assert isinstance(second, Taken)
     by_id = {record.notification_id: record for record in accepted(lab, "fcm")}
-    assert payload_of(lab, by_id[format_id(visible.notification.id)])["message"]["notification"]["title"] == "Title"
-    assert "notification" not in payload_of(lab, by_id[format_id(silent.notification.id)])["message"]
+    assert payload_of(lab, by_id[format_id(visible.id)])["message"]["notification"]["title"] == "Title"
+    assert "notification" not in payload_of(lab, by_id[format_id(silent.id)])["message"]
 
 
 @pytest.mark.asyncio
@@ -74,7 +74,7 @@ async def test_a_push_service_takes_and_decrypts(lab: Lab, webpush: WebPushSende
     assert isinstance(got, Taken)
     assert got.provider_id
     (record,) = accepted(lab, "webpush")
-    assert record.notification_id == format_id(one.notification.id)
+    assert record.notification_id == format_id(one.id)
     assert payload_of(lab, record)["actions"] == [{"action": "open", "title": "Open"}]
     assert headers_of(lab, record)["content-encoding"] == "aes128gcm"
 

@@ -24,6 +24,7 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push import origin
 from waypost.adapters.push.origin import trust
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Taken
@@ -47,7 +48,9 @@ def certified(lab: Lab, settings: ApnsSettings, *, days: float = 365, environmen
 
 
 def sender_of(settings: ApnsSettings, telemetry: Noted | None = None, clock: StoppedClock | None = None) -> ApnsSender:
-    return ApnsSender(DEMO, settings, clock=clock or SystemClock(), telemetry=telemetry or Noted())
+    return ApnsSender(
+        CredentialId.of(DEMO, "apns"), settings, clock=clock or SystemClock(), telemetry=telemetry or Noted()
+    )
 
 
 @pytest.mark.asyncio

@@ -16,8 +16,11 @@ from waypost.adapters.apns.channels import AppleAway, BroadcastChannel, ChannelR
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.cli import waypost
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType
+from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast
 from waypost.domain.outcome import Refused, Taken
 from waypost.lab import Lab
 from waypost.telemetry.sink import Silent
@@ -57,17 +60,17 @@ async def test_a_channel_is_made_read_listed_sent_to_and_deleted(lab: Lab, chann
 async def test_a_notification_to_a_channel_is_one_push_and_what_apple_refuses_is_final(
     lab: Lab, lab_apple: ApnsSettings, channels: Channels
 ) -> None:
-    sender = ApnsSender(AppId("demo"), lab_apple, clock=SystemClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(AppId("demo"), "apns"), lab_apple, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     content = {"title": None, "push_type": ApnsPushType.LIVEACTIVITY, "overrides": {APNS: {"aps": UPDATE}}}
     stored = await channels.create(stored=True)
-    got = await outcome(sender, to_all(Broadcast(APNS, "channel", stored), **content))
+    got = await outcome(sender, to_all(Audience(APNS, "channel", stored), **content))
     assert isinstance(got, Taken)
     assert got.provider_id
     fleeting = await channels.create(stored=False)
     refused = {"BadExpirationDate": fleeting, "ChannelNotRegistered": "YWJj", "BadChannelId": "?"}
     for code, name in refused.items():
-        other = await outcome(sender, to_all(Broadcast(APNS, "channel", name), **content))
+        other = await outcome(sender, to_all(Audience(APNS, "channel", name), **content))
         assert isinstance(other, Refused)
         assert other.code == code
     assert isinstance(await outcome(sender, to_ios(lab)), Taken)

@@ -14,10 +14,11 @@ from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns import gateway
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.content import Content, Kind
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Content, Kind
 from waypost.domain.outcome import Denied, Gone, Reach, Refused, Taken, Throttled
 from waypost.domain.time import MINUTE_MS
 from waypost.lab import Lab
@@ -41,7 +42,7 @@ def healing(apns_settings: ApnsSettings, lab: Lab) -> ApnsSettings:
 @pytest_asyncio.fixture
 async def apns(healing: ApnsSettings, noted: Noted) -> AsyncIterator[ApnsSender]:
     """A started sender."""
-    sender = ApnsSender(DEMO, healing, clock=SystemClock(), telemetry=noted)
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), healing, clock=SystemClock(), telemetry=noted)
     await sender.start()
     yield sender
     await sender.stop(1)
@@ -101,7 +102,7 @@ async def test_a_spike_of_unknown_tokens_stops_forgetting_and_is_told(lab: Lab, 
 @pytest.mark.asyncio
 async def test_nothing_is_healed_or_forgotten_where_the_setting_says_so(lab: Lab, healing: ApnsSettings) -> None:
     settings = msgspec.structs.replace(healing, heal_environment=False)
-    sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Noted())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), settings, clock=SystemClock(), telemetry=Noted())
     await sender.start()
     got = await outcome(sender, to_sandbox(lab))
     await sender.stop(1)
@@ -161,7 +162,7 @@ async def test_all_connections_of_a_credential_share_one_limit(
     """Of two sockets visible and silent notifications take one each: none is left for the other environment."""
     assert gateway.MOST_SOCKETS == 50
     monkeypatch.setattr("waypost.adapters.apns.sender.MOST_SOCKETS", 2)
-    sender = ApnsSender(DEMO, healing, clock=SystemClock(), telemetry=Noted())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), healing, clock=SystemClock(), telemetry=Noted())
     await sender.start()
     for one in (to_ios(lab), to_ios(lab, fresh(Content(), kind=Kind.SILENT))):
         assert isinstance(await outcome(sender, one), Taken)

@@ -33,10 +33,13 @@ from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.bench.kernel import certificate
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, ApnsPushType, Content, Kind, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId, format_id
-from waypost.domain.notification import Action, ApnsPushType, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant, later
 from waypost.telemetry.sink import Silent
@@ -162,7 +165,9 @@ def new_key(file: Path) -> ec.EllipticCurvePrivateKey:
 
 async def started(settings: ApnsSettings, clock: StoppedClock | SystemClock | None = None) -> ApnsSender:
     """A sender of these settings."""
-    sender = ApnsSender(AppId("demo"), settings, clock=clock or SystemClock(), telemetry=Silent())
+    sender = ApnsSender(
+        CredentialId.of(AppId("demo"), "apns"), settings, clock=clock or SystemClock(), telemetry=Silent()
+    )
     await sender.start()
     return sender
 
@@ -237,7 +242,7 @@ async def test_two_hundred_at_once_are_taken_each_once(judge: Judge) -> None:
     sent = [to(KNOWN) for _ in range(200)]
     assert all(isinstance(got, Taken) for got in await outcomes(sender, sent))
     read = [(await judge.taken()).payload["waypost_id"] for _ in sent]
-    assert sorted(read) == sorted(format_id(one.notification.id) for one in sent)
+    assert sorted(read) == sorted(format_id(one.id) for one in sent)
     await sender.stop(1)
 
 

@@ -11,8 +11,9 @@ from tests.adapters.senders.bench import accepted, fresh, headers_of, outcome, t
 from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.sender import ApnsSender
+from waypost.domain.channel import Channel
+from waypost.domain.content import ApnsPushType, Content, Urgency
 from waypost.domain.device import Platform
-from waypost.domain.notification import ApnsPushType, Channel, Content, Urgency
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
 

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, outcomes, script, to_ios
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Taken, Unreachable
 from waypost.lab import Lab
@@ -31,7 +32,7 @@ def of_another_team(lab: Lab, settings: ApnsSettings, file: Path) -> ApnsSetting
 async def test_two_credentials_never_share_a_connection(lab: Lab, apns_settings: ApnsSettings, tmp_path: Path) -> None:
     other_settings = of_another_team(lab, apns_settings, tmp_path / "Other.p8")
     senders = [
-        ApnsSender(AppId(app), settings, clock=SystemClock(), telemetry=Silent())
+        ApnsSender(CredentialId.of(AppId(app), "apns"), settings, clock=SystemClock(), telemetry=Silent())
         for app, settings in (("demo", apns_settings), ("other", other_settings))
     ]
     connections: list[set[int]] = []

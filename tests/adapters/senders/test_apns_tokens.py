@@ -15,6 +15,7 @@ from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.apns.credentials import SLOT_MS
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
@@ -62,7 +63,7 @@ def lab_settings(tmp_path: Path, apples_clock: Skewed) -> LabSettings:
 @pytest_asyncio.fixture
 async def apns(apns_settings: ApnsSettings, clock: StoppedClock) -> AsyncIterator[ApnsSender]:
     """A sender on our clock."""
-    sender = ApnsSender(DEMO, apns_settings, clock=clock, telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), apns_settings, clock=clock, telemetry=Silent())
     await sender.start()
     yield sender
     await sender.stop(1)
@@ -83,7 +84,7 @@ async def test_a_worker_that_begins_late_in_a_slot_shows_no_second_token_minutes
     lab: Lab, apns_settings: ApnsSettings, clock: StoppedClock
 ) -> None:
     clock.advance(SLOT_MS - 6 * MINUTE_MS)
-    sender = ApnsSender(DEMO, apns_settings, clock=clock, telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), apns_settings, clock=clock, telemetry=Silent())
     await sender.start()
     for _ in range(30):
         assert isinstance(await outcome(sender, to_ios(lab)), Taken)
@@ -146,7 +147,7 @@ async def test_a_clock_that_is_an_hour_slow_is_denied_and_says_so(
 @pytest.mark.asyncio
 async def test_a_key_that_apple_does_not_know_is_denied(lab: Lab, apns_settings: ApnsSettings) -> None:
     settings = msgspec.structs.replace(apns_settings, key_id="ZZZZZ99999")
-    sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     got = await outcome(sender, to_ios(lab))
     await sender.stop(1)
@@ -180,7 +181,7 @@ async def test_settings_that_cannot_be_used_are_named(apns_settings: ApnsSetting
         ("endpoint", "https://127.0.0.1:notaport"),
     ):
         settings = msgspec.structs.replace(apns_settings, **{field: value})
-        sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        sender = ApnsSender(CredentialId.of(DEMO, "apns"), settings, clock=SystemClock(), telemetry=Silent())
         with pytest.raises(ConfigurationError) as caught:
             await sender.start()
         assert caught.value.path == f"apps.demo.apns.{field}"

@@ -11,10 +11,10 @@ from tests.adapters.senders.bench import accepted, fresh, outcome, outcomes, scr
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
-from waypost.domain.delivery import Delivery
+from waypost.domain.content import Content
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.ids import format_id
 from waypost.domain.message import message_of
-from waypost.domain.notification import Content
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
 from waypost.ports.sender import Sender
@@ -235,7 +235,7 @@ async def test_in_a_storm_each_delivery_is_reported_once_and_what_was_taken_arri
     got = await outcomes(sender, batch)
     arrived = {record.notification_id for record in accepted(lab, gateway)}
     for one, came_to in zip(batch, got, strict=True):
-        here = format_id(one.notification.id) in arrived
+        here = format_id(one.id) in arrived
         assert here or not isinstance(came_to, Taken)
         assert not here or isinstance(came_to, Taken | Unanswered)
     assert lab.records.counts[gateway].duplicates == 0
@@ -255,4 +255,4 @@ async def test_stopping_reports_what_is_still_in_flight(lab: Lab, gateway: str, 
 
 def _with_body(to: Delivery, body: str) -> Delivery:
     what = fresh(Content(title="T", body=body))
-    return Delivery(what, to.n, to.channel, to.credential, to.address, message_of(what), to.attempt)
+    return delivery_of(what, to.n, to.credential, to.address, message_of(what), to.attempt)

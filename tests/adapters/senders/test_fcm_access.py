@@ -14,9 +14,11 @@ from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, 
 from waypost.adapters.fcm import oauth
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel, Content
 from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Unreachable
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.lab import Lab, LabSettings
@@ -87,7 +89,7 @@ class TestShortLived:
 @pytest_asyncio.fixture
 async def unstarted(fcm_settings: FcmSettings) -> AsyncIterator[FcmSender]:
     """A sender that the test starts itself."""
-    sender = FcmSender(DEMO, fcm_settings, clock=SystemClock(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(DEMO, "fcm"), fcm_settings, clock=SystemClock(), telemetry=Silent())
     yield sender
     await sender.stop(1)
 
@@ -134,7 +136,7 @@ class Late(SystemClock):
 @pytest.mark.asyncio
 async def test_a_clock_that_is_wrong_is_named_with_how_wrong_it_is(lab: Lab, fcm_settings: FcmSettings) -> None:
     """From the date of the refusal."""
-    sender = FcmSender(DEMO, fcm_settings, clock=Late(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(DEMO, "fcm"), fcm_settings, clock=Late(), telemetry=Silent())
     await sender.start()
     got = await outcome(sender, to_android(lab))
     assert isinstance(got, Denied)
@@ -189,7 +191,7 @@ class TestMachine:
         """Also in what an operator sees: only the first is the credential's fault."""
         settings = msgspec.structs.replace(fcm_settings, project_id="demo-project")
         await lab.script(script({"where": "metadata", "do": {"answer": {"status": status}}}))
-        sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        sender = FcmSender(CredentialId.of(DEMO, "fcm"), settings, clock=SystemClock(), telemetry=Silent())
         await sender.start()
         assert await outcome(sender, to_android(lab)) == problem
         assert sender.health().ok is not isinstance(problem, Denied)
@@ -198,7 +200,7 @@ class TestMachine:
     @pytest.mark.asyncio
     async def test_another_project_may_be_named(self, lab: Lab, fcm_settings: FcmSettings) -> None:
         settings = msgspec.structs.replace(fcm_settings, project_id="another-project")
-        sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        sender = FcmSender(CredentialId.of(DEMO, "fcm"), settings, clock=SystemClock(), telemetry=Silent())
         await sender.start()
         got = await outcome(sender, to_android(lab))
         await sender.stop(1)
@@ -210,7 +212,7 @@ class TestMachine:
         self, fcm_settings: FcmSettings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:1")
-        sender = FcmSender(DEMO, fcm_settings, clock=SystemClock(), telemetry=Silent())
+        sender = FcmSender(CredentialId.of(DEMO, "fcm"), fcm_settings, clock=SystemClock(), telemetry=Silent())
         with pytest.raises(ConfigurationError) as caught:
             await sender.start()
         assert caught.value.path == "apps.demo.fcm.service_account_file"
@@ -248,7 +250,7 @@ async def test_an_account_file_that_cannot_be_used_names_its_setting(
     if content is not None:
         file.write_bytes(content)
     settings = msgspec.structs.replace(fcm_settings, service_account_file=str(file))
-    sender = FcmSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(DEMO, "fcm"), settings, clock=SystemClock(), telemetry=Silent())
     with pytest.raises(ConfigurationError) as caught:
         await sender.start()
     assert caught.value.path == "apps.demo.fcm.service_account_file"

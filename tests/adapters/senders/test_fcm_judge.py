@@ -24,8 +24,11 @@ from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, notification
 from waypost.adapters.fcm.payload import Rendering, faults, rendered
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
-from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Broadcast, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
+from waypost.domain.message import message_of, rendered_for
+from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, HOUR_MS
 
 PINS = Path(__file__).parent / "judge" / "requirements.txt"
@@ -136,7 +139,7 @@ SENT: dict[str, Notification] = {
 def rendering(what: Notification) -> Rendering:
     """As the sender renders it; what is tried here is nothing that intake would refuse."""
     assert not faults(what.content, what.kind)
-    got = rendered(message_of(what), NOW, FcmSettings(service_account_file=""))
+    got = rendered(rendered_for(message_of(what), CHANNEL), NOW, FcmSettings(service_account_file=""))
     assert isinstance(got, Rendering)
     return got
 
@@ -145,17 +148,17 @@ def bodies(what: Notification) -> dict[str, bytes]:
     """The body of the request in every way of naming the recipient."""
     made = rendering(what)
     return {
-        "token": made.body(ANDROID_TOKEN),
-        "fid": made.body("fid:cGVuZ3VpbnMtYXJlLW5pY2U"),
+        "token": made.body(ANDROID_TOKEN, what.id),
+        "fid": made.body("fid:cGVuZ3VpbnMtYXJlLW5pY2U", what.id),
         "topic": _to_all(what, "topic", "news"),
         "condition": _to_all(what, "condition", "'a' in topics && 'b' in topics"),
-        "dry run": made.body(ANDROID_TOKEN, validate_only=True),
+        "dry run": made.body(ANDROID_TOKEN, what.id, validate_only=True),
     }
 
 
 def _to_all(what: Notification, kind: str, name: str) -> bytes:
-    to = Broadcast(CHANNEL, kind, name)
-    return rendering(replace(what, content=replace(what.content, to=to))).body(name)
+    to = Audience(CHANNEL, kind, name)
+    return rendering(replace(what, content=replace(what.content, to=to))).body(name, what.id)
 
 
 @pytest.mark.parametrize("name", SENT)

@@ -18,8 +18,8 @@ from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, Topics
 from waypost.cli import waypost
+from waypost.domain.audience import Audience
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Broadcast
 from waypost.domain.outcome import Refused, Taken, Unanswered
 from waypost.lab import Lab
 
@@ -119,7 +119,7 @@ async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, 
 async def test_one_message_goes_to_a_topic_and_to_a_condition(lab: Lab, fcm: FcmSender) -> None:
     """What the provider tells all who listen is one request (requirements S3-106)."""
     condition = "'news' in topics && 'sport' in topics"
-    for to in (Broadcast(CHANNEL, "topic", "news"), Broadcast(CHANNEL, "condition", condition)):
+    for to in (Audience(CHANNEL, "topic", "news"), Audience(CHANNEL, "condition", condition)):
         assert isinstance(await outcome(fcm, to_all(to)), Taken)
     first, second = [payload_of(lab, record)["message"] for record in accepted(lab, "fcm")]
     assert (first["topic"], second["condition"]) == ("news", condition)
@@ -129,13 +129,13 @@ async def test_one_message_goes_to_a_topic_and_to_a_condition(lab: Lab, fcm: Fcm
 @pytest.mark.asyncio
 async def test_what_a_topic_cannot_take_is_refused_and_failures_are_read_as_ever(lab: Lab, fcm: FcmSender) -> None:
     """To a topic only 2048 bytes go."""
-    news = Broadcast(CHANNEL, "topic", "news")
+    news = Audience(CHANNEL, "topic", "news")
     too_large = await outcome(fcm, to_all(news, title="Title", body="x" * 2048))
     assert isinstance(too_large, Refused)
     assert too_large.code == "payload_too_large"
     assert "limit 2048" in too_large.why
     assert lab.records.counts["fcm"].refused == 0
-    assert isinstance(await outcome(fcm, to_all(Broadcast(CHANNEL, "condition", "news in topics"))), Refused)
+    assert isinstance(await outcome(fcm, to_all(Audience(CHANNEL, "condition", "news in topics"))), Refused)
     await lab.script(script({"where": "fcm", "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}))
     assert isinstance(await outcome(fcm, to_all(news)), Unanswered)
 

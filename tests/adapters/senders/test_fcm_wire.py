@@ -21,9 +21,10 @@ from waypost.adapters.fcm import wire
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push import patience
+from waypost.domain.content import Content, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Content, Urgency
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Unanswered
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.events import Event
@@ -56,7 +57,7 @@ class Seen(Silent):
 
 async def started(settings: FcmSettings, seen: Seen) -> FcmSender:
     """A sender that tells *seen*."""
-    sender = FcmSender(AppId("demo"), settings, clock=SystemClock(), telemetry=seen)
+    sender = FcmSender(CredentialId.of(AppId("demo"), "fcm"), settings, clock=SystemClock(), telemetry=seen)
     await sender.start()
     return sender
 

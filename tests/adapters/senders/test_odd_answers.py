@@ -13,6 +13,7 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken
@@ -63,7 +64,7 @@ async def test_an_access_token_with_an_odd_life_is_used(
 ) -> None:
     fault = {"status": 200, "accept": True, "fields": {"expires_in": expires_in}}
     await lab.script(script({"where": "oauth", "do": {"answer": fault}}))
-    sender = FcmSender(AppId("demo"), fcm_settings, clock=SystemClock(), telemetry=Silent())
+    sender = FcmSender(CredentialId.of(AppId("demo"), "fcm"), fcm_settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     for _ in range(2):
         assert isinstance(await outcome(sender, to_android(lab)), Taken)

@@ -23,7 +23,6 @@ from pathlib import Path
 from msgspec import Struct
 
 from waypost.domain.errors import Fault
-from waypost.domain.ids import CredentialId
 from waypost.domain.outcome import Gone, Taken
 from waypost.ports.plugin import SenderPlugin
 from waypost.ports.sender import Capabilities, Health, Rendered
@@ -35,8 +34,8 @@ class PagerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class PagerSender:
-    def __init__(self, app, settings, means):
-        self.credential = CredentialId(f"{app}/pager")
+    def __init__(self, credential, settings, means):
+        self.credential = credential
         self.capabilities = Capabilities("pager", 1_000, 100, 240)
         self._folder = Path(settings.folder)
 
@@ -51,7 +50,7 @@ class PagerSender:
         if delivery.device.token == "+000":
             report(delivery, Gone("no_such_number"))
             return
-        slip = self._folder / f"{delivery.notification.id.hex()}.json"
+        slip = self._folder / f"{delivery.id.hex()}.json"
         slip.write_text(json.dumps({"to": delivery.device.token, "title": delivery.message.content.title}))
         report(delivery, Taken(slip.name))
 

@@ -15,6 +15,7 @@ from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Taken, Unreachable
@@ -78,9 +79,12 @@ async def test_everything_goes_through_the_proxy(
 ) -> None:
     async with ConnectProxy().running() as proxy:
         through_apns = msgspec.structs.replace(apns_settings, proxy=proxy.url)
-        apns = ApnsSender(DEMO, through_apns, clock=SystemClock(), telemetry=Silent())
+        apns = ApnsSender(CredentialId.of(DEMO, "apns"), through_apns, clock=SystemClock(), telemetry=Silent())
         fcm = FcmSender(
-            DEMO, msgspec.structs.replace(fcm_settings, proxy=proxy.url), clock=SystemClock(), telemetry=Silent()
+            CredentialId.of(DEMO, "fcm"),
+            msgspec.structs.replace(fcm_settings, proxy=proxy.url),
+            clock=SystemClock(),
+            telemetry=Silent(),
         )
         for sender, one in ((apns, to_ios(lab)), (fcm, to_android(lab))):
             await sender.start()
@@ -95,7 +99,7 @@ async def test_a_proxy_that_refuses_is_no_provider_that_refuses(lab: Lab, apns_s
     """Nothing was sent, so it is tried again; the login is in no reason."""
     async with ConnectProxy().running() as proxy:
         settings = msgspec.structs.replace(apns_settings, proxy=proxy.url.replace("secret", "wrong"))
-        sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+        sender = ApnsSender(CredentialId.of(DEMO, "apns"), settings, clock=SystemClock(), telemetry=Silent())
         await sender.start()
         got = await outcome(sender, to_ios(lab))
         await sender.stop(1)
@@ -107,7 +111,7 @@ async def test_a_proxy_that_refuses_is_no_provider_that_refuses(lab: Lab, apns_s
 @pytest.mark.asyncio
 async def test_what_is_no_proxy_names_the_setting(lab: Lab, apns_settings: ApnsSettings) -> None:
     settings = msgspec.structs.replace(apns_settings, proxy="socks5://127.0.0.1:1080")
-    sender = ApnsSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(DEMO, "apns"), settings, clock=SystemClock(), telemetry=Silent())
     with pytest.raises(ConfigurationError) as caught:
         await sender.start()
     assert caught.value.path == "apps.demo.apns.proxy"

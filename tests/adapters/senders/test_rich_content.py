@@ -21,9 +21,10 @@ from tests.adapters.senders.bench import (
 from waypost.adapters.apns.sender import ApnsSender
 from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.webpush.sender import WebPushSender
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Urgency
 from waypost.domain.delivery import Delivery
 from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Urgency
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
 from waypost.lab.screen import screen

@@ -14,11 +14,14 @@ from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_o
 from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.unifiedpush.sender import UnifiedPushSender
 from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, format_id
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Again, decide
@@ -51,7 +54,9 @@ def settings(lab: Lab) -> UnifiedPushSettings:
 
 async def started(settings: UnifiedPushSettings) -> UnifiedPushSender:
     """A sender of these settings."""
-    sender = UnifiedPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
+    sender = UnifiedPushSender(
+        CredentialId.of(AppId("demo"), "unifiedpush"), settings, clock=SystemClock(), telemetry=Silent()
+    )
     await sender.start()
     return sender
 
@@ -110,7 +115,7 @@ async def test_a_device_without_keys_gets_plaintext_only_where_the_app_allows_it
     assert refused.code == "invalid_subscription"
     assert accepted(lab, NAME) == []
     allowed = await started(replace(settings, plaintext=True))
-    both = [to_device(lab, old.notification), replace(old, n=1)]
+    both = [to_device(lab), replace(old, n=1)]
     assert await outcomes(allowed, both) == [Taken(), Taken()]
     assert {payload_of(lab, record)["title"] for record in accepted(lab, NAME)} == {"Hello"}
     assert {headers_of(lab, record).get("content-encoding") for record in accepted(lab, NAME)} == {"aes128gcm", None}

@@ -14,10 +14,11 @@ from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.push import patience
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Content
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.lab import Lab
 from waypost.lab.subscriptions import Transport
@@ -44,7 +45,7 @@ async def sender(lab: Lab, webpush_settings: WebPushSettings) -> AsyncIterator[W
 
 async def started(settings: WebPushSettings) -> WebPushSender:
     """A sender of these settings."""
-    sender = WebPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
+    sender = WebPushSender(CredentialId.of(AppId("demo"), "webpush"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     return sender
 

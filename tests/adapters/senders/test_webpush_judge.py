@@ -25,10 +25,11 @@ from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.push.vapid import read_vapid
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.domain.content import Content, Kind
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId, format_id
-from waypost.domain.notification import Content, Kind
 from waypost.domain.outcome import Gone, Refused, Taken
 from waypost.telemetry.sink import Silent
 
@@ -129,7 +130,7 @@ async def test_everything_we_send_is_taken_and_read(judge: Judge, settings: WebP
         assert isinstance(got, Taken)
     for one, client in subscribed:
         (read,) = await judge.received(client)
-        assert read["waypost_id"] == format_id(one.notification.id)
+        assert read["waypost_id"] == format_id(one.id)
     await sender.stop(1)
 
 
@@ -151,7 +152,7 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, settings: WebPu
 
 async def started(settings: WebPushSettings) -> WebPushSender:
     """A sender of these settings."""
-    sender = WebPushSender(AppId("demo"), settings, clock=SystemClock(), telemetry=Silent())
+    sender = WebPushSender(CredentialId.of(AppId("demo"), "webpush"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     return sender
 

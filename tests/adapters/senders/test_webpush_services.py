@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
 from waypost.adapters.webpush.sender import WebPushSender
 from waypost.adapters.webpush.settings import KNOWN_SERVICES, WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId
@@ -40,7 +42,7 @@ async def test_a_subscription_stored_before_that_points_at_an_api_is_refused_and
 ) -> None:
     """Registered by a version that still took it."""
     settings = msgspec.structs.replace(webpush_settings, allow_endpoints=KNOWN_SERVICES)
-    sender = WebPushSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    sender = WebPushSender(CredentialId.of(DEMO, "webpush"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     for url in ("https://api.push.apple.com/3/device/00", "https://fcm.googleapis.com/v1/projects/x/messages:send"):
         got = await outcome(sender, _at(to_web(lab), url))
@@ -80,7 +82,7 @@ async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_setti
         allow_endpoints=(lab.urls.webpush, lab.urls.webpush.replace("127.0.0.1", "localhost")),
         push_services=1,
     )
-    sender = WebPushSender(DEMO, settings, clock=SystemClock(), telemetry=Silent())
+    sender = WebPushSender(CredentialId.of(DEMO, "webpush"), settings, clock=SystemClock(), telemetry=Silent())
     await sender.start()
     one = to_web(lab)
     other = to_web(lab)
@@ -93,4 +95,4 @@ async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_setti
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:
-    return delivery(Platform("web"), endpoint, one.notification, keys=one.device.keys)
+    return replace(one, address=replace(one.device, token=endpoint))

@@ -8,9 +8,10 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import intent, notification, sent, targets
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import Arrival, Settled

@@ -9,7 +9,9 @@ from pysqlite3 import dbapi2
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
-from waypost.domain.notification import UNREADABLE, Lane
+from waypost.domain.content import UNREADABLE
+from waypost.domain.notification import Lane
+from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.pipeline.route import plan
@@ -32,7 +34,7 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_pat
     assert contents[spoilt.id] is UNREADABLE
     assert contents[sound.id] == sound.content
     (item,) = (each for each in lease.items if each.notification.id == spoilt.id)
-    made = plan(item, [], {}, {}, NOW)
+    made = plan(item, [], RoutingTable({}, {}, RULES), NOW)
     assert made.deliveries == ()
     assert await store.work.settle(lease, [Settled(spoilt, made.changes, made.targets, made.verdict)]) == []
     story = await store.views.story(spoilt.app, spoilt.id)

@@ -28,9 +28,9 @@ from waypost.adapters.stream.pool import Pool
 from waypost.adapters.stream.settings import StreamSettings
 from waypost.adapters.stream.tokens import tokens_in
 from waypost.adapters.stream.work import LANE, Beside, StreamWork
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Sent
 from waypost.ports.plugin import no_faults

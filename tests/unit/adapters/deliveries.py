@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tests.unit.domain.made import CHANNELS
-from waypost.domain.delivery import Delivery
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Device, Platform, SubscriptionKeys
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId, next_ids
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, next_ids
 from waypost.domain.message import message_of
-from waypost.domain.notification import Channel, Content, Kind, Notification, Urgency, lane_of
+from waypost.domain.notification import Notification, lane_of
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.http2 import Answer
 
@@ -72,16 +77,8 @@ def delivery(
         token_updated_at=what.created_at,
         keys=keys,
     )
-    return Delivery(
-        notification=what,
-        n=0,
-        channel=channel,
-        credential=CredentialId(f"demo/{channel}"),
-        address=device,
-        message=message_of(what),
-        attempt=1,
-        **fields,
-    )
+    first = delivery_of(what, 0, CredentialId(AppId("demo"), channel), device, message_of(what))
+    return msgspec.structs.replace(first, **fields)
 
 
 def answer(status: int, body: bytes = b"", **headers: str) -> Answer:

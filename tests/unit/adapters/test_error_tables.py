@@ -16,6 +16,7 @@ from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
 from waypost.adapters.push.retry_after import PROBED_MS
 from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
 from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
@@ -133,9 +134,7 @@ def test_a_short_hint_given_each_time_does_not_use_up_the_retries_at_once(
 def test_a_hint_changes_nothing_but_the_wait(say: Callable[[], tuple[Outcome, Delivery]]) -> None:
     """Whether it may have been taken is what decides under at_most_once, with a hint or without."""
     outcome, one = say()
-    once = msgspec.structs.replace(
-        one, notification=msgspec.structs.replace(one.notification, guarantee=Guarantee.AT_MOST_ONCE)
-    )
+    once = msgspec.structs.replace(one, guarantee=Guarantee.AT_MOST_ONCE)
     settlement = decide(outcome, once, EXPONENTIAL, NOW, 0.0)
     assert isinstance(settlement, Unsure if isinstance(outcome, Unanswered) else Again)
 
@@ -162,7 +161,7 @@ def test_no_answer_from_apns_is_never_tried_again_where_at_most_once_was_asked_f
 def test_apns_has_ten_seconds_to_answer() -> None:
     """Requirements S1-121: as the sender tells whoever plans around it."""
     settings = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x")
-    sender = ApnsSender(AppId("demo"), settings, clock=StoppedClock(), telemetry=Silent())
+    sender = ApnsSender(CredentialId.of(AppId("demo"), "apns"), settings, clock=StoppedClock(), telemetry=Silent())
     assert sender.capabilities.request_timeout_ms == 20_000
 
 

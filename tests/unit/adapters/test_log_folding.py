@@ -6,9 +6,10 @@ from tests.contract.bench import again, intent, notification, parked, sent, targ
 from tests.contract.clock import START
 from waypost.adapters.kafka.folding import Folded, cancelled, fold, receipts_of, rest_of
 from waypost.adapters.kafka.messages import Task
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.ids import DeviceId
-from waypost.domain.notification import Channel, Guarantee
+from waypost.domain.notification import Guarantee
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Cancelled, Change, Unstarted
 from waypost.domain.status import NotificationStatus

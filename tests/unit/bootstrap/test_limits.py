@@ -13,7 +13,6 @@ from waypost.bootstrap.limits import bounds_of, rates_of
 from waypost.bootstrap.registry import installed, load
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 from waypost.domain.limits import FixedWindow, Rate, TokenBucket
 from waypost.entrypoints.limits import Bounds, Endpoint
 from waypost.ports.plugin import SenderPlugin
@@ -24,7 +23,7 @@ APNS = {"key_file": "key.p8", "key_id": "ABCDE12345", "team_id": "FGHIJ67890", "
 
 def rates(tmp_path: Path, **app: Any) -> dict[str, Rate]:
     """Of one app's credentials."""
-    return {str(name): rate for name, rate in rates_of(configured(tmp_path, app))[AppId("demo")].items()}
+    return {str(name): rate for name, rate in rates_of(configured(tmp_path, app)).items()}
 
 
 @pytest.mark.parametrize(

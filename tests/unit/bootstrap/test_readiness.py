@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from waypost.bootstrap.readiness import sending_by
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken, Throttled
 from waypost.domain.time import HOUR_MS
 from waypost.ports.sender import Capabilities
 from waypost.runtime.gates import Gates
 from waypost.telemetry import Silent
 
-FCM = CredentialId("demo/fcm")
+FCM = CredentialId(AppId("demo"), Channel("fcm"))
 USED_UP = Throttled("QUOTA_EXCEEDED", HOUR_MS, whole=True)
 
 

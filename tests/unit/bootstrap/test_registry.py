@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from waypost.bootstrap.registry import channels_of, installed, registered
 from waypost.bootstrap.senders import content_checks
 from waypost.config import AppSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import ApnsPushType, Content, Kind
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.notification import ApnsPushType, Channel, Content, Kind
 from waypost.ports.plugin import ENTRY_POINTS, SenderPlugin
 
 

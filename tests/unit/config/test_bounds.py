@@ -9,9 +9,9 @@ import pytest
 from waypost.adapters.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
 from waypost.bootstrap.registry import load
 from waypost.config import AppSettings
+from waypost.domain.channel import APNS
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import APNS
 
 SECTION = "key_file: k.p8, key_id: ABCDE12345, team_id: FGHIJ67890, topic: t"
 

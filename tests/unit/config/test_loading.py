@@ -10,9 +10,11 @@ import pytest
 from waypost.bootstrap.registry import load
 from waypost.config import Config
 from waypost.config.settings import MAX_WORKERS
+from waypost.domain.channel import Channel
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel, Lane, Urgency
+from waypost.domain.notification import Lane
 from waypost.domain.retry import POLICIES, ErrorClass
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role

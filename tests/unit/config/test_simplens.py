@@ -9,9 +9,10 @@ import pytest
 from waypost.bootstrap.registry import load
 from waypost.config import Config
 from waypost.config.settings import RateSettings
+from waypost.domain.channel import Channel
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel, Urgency
 from waypost.domain.retry import POLICIES, ErrorClass
 
 OURS = """

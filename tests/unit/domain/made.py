@@ -6,11 +6,14 @@ from typing import Any
 
 import msgspec
 
-from waypost.domain.delivery import Attempt, Delivery, Receipt
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Attempt, Delivery, Receipt, delivery_of
 from waypost.domain.device import Device, Platform
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.message import message_of
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, Instant, later
 
@@ -37,7 +40,7 @@ _NOTIFICATION = Notification(
 _DEVICE = Device(AppId("demo"), UserId("ann"), DeviceId("d"), Platform("ios"), "token", NOW, NOW, NOW)
 _RECEIPT = Receipt(NotificationId(b"n" * 16), 0, DeviceId("d"), Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
 _SAID = message_of(_NOTIFICATION)
-_DELIVERY = Delivery(_NOTIFICATION, 0, Channel("apns"), CredentialId("demo/apns"), _DEVICE, _SAID, attempt=1)
+_DELIVERY = delivery_of(_NOTIFICATION, 0, CredentialId(AppId("demo"), Channel("apns")), _DEVICE, _SAID, attempt=1)
 
 
 def notification(**fields: Any) -> Notification:
@@ -52,7 +55,8 @@ def device(**fields: Any) -> Device:
 
 def delivery(made: Notification = _NOTIFICATION, **fields: Any) -> Delivery:
     """A first attempt that differs in *fields*."""
-    return msgspec.structs.replace(_DELIVERY, notification=made, message=message_of(made), **fields)
+    first = delivery_of(made, 0, _DELIVERY.credential, _DELIVERY.address, message_of(made))
+    return msgspec.structs.replace(first, **fields)
 
 
 def receipt(**fields: Any) -> Receipt:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from waypost.domain.bulk import JobId, PageRow, cut_page, piece_of, recipient_id
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
+from waypost.domain.content import Content
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at, first_id_at
-from waypost.domain.notification import Content
 from waypost.domain.personal import names_in, personalised
 from waypost.domain.submission import Defaults
 from waypost.domain.time import Instant

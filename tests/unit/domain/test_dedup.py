@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.domain.content import Content
 from waypost.domain.dedup import KEY_BYTES, body_hash, content_hash, content_key, idempotency_key, shown
 from waypost.domain.ids import AppId, CallerId, UserId
-from waypost.domain.notification import Content
 
 text = st.text(max_size=8)
 json_values: st.SearchStrategy[Any] = st.recursive(

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.made import ATTEMPT, NOW
+from waypost.domain.address import UNROUTED
 from waypost.domain.amendment import Held, NotOpen, TooLate, Withdrawn
-from waypost.domain.delivery import NOBODY, FailureClass, Receipt, Target
+from waypost.domain.channel import Channel
+from waypost.domain.delivery import FailureClass, Receipt, Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
-from waypost.domain.notification import Channel
 from waypost.domain.progress import Progress, Stale, Step
 from waypost.domain.settlement import (
     Again,
@@ -194,7 +195,7 @@ class TestReplay:
     def test_what_had_no_targets_is_routed_anew(self) -> None:
         step = FRESH.settle([], NOW, targets=()).progress.replay(NOW)
         assert step is not None and step.progress.receipts is None
-        poison = Receipt(ID, 0, NOBODY, None, DeliveryStatus.FAILED)
+        poison = Receipt(ID, 0, UNROUTED, None, DeliveryStatus.FAILED)
         noted = Progress(FRESH.app, ID, FRESH.user_id, NotificationStatus.FAILED, {0: poison})
         step = noted.replay(NOW)
         assert step is not None and step.progress.receipts is None

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from waypost.domain.channel import Channel
+from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.notification import ApnsPushType, Channel, Kind, Lane, Urgency
+from waypost.domain.notification import Lane
 from waypost.domain.submission import Defaults, Draft, NotificationType, Submission, SubmittedBroadcast, draft
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.domain.made import ATTEMPT, NOW
 from tests.unit.domain.test_progress import AGAIN, DEAD, FRESH, ID, INTENT, SENT, UNSURE, change, targets, words
 from waypost.domain.amendment import Confirm, Confirmed, Held, NotConfirmed, Supersede, TooLate, Withdrawn, together
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, format_id
-from waypost.domain.notification import Channel
 from waypost.domain.progress import Progress
 from waypost.domain.settlement import Change, Expired, Settlement
 from waypost.domain.status import DELIVERY_TRANSITIONS, FINAL, NOTIFICATION_TRANSITIONS, DeliveryStatus

@@ -13,8 +13,9 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import ErrorCode, InvalidRequest
-from waypost.domain.notification import ApnsPushType, Guarantee, Kind, Urgency
+from waypost.domain.notification import Guarantee
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.submission import Submission, SubmittedAction, SubmittedBroadcast
 from waypost.domain.words import Words

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ErrorCode, InvalidRequest
-from waypost.domain.notification import Urgency
 from waypost.domain.submission import Submission
 from waypost.entrypoints.streams.messages import MESSAGE_LIMIT_BYTES, read_message
 from waypost.ports.source import Foreign

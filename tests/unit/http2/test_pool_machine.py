@@ -1,11 +1,12 @@
 """Random life of a pool on a clock that jumps: whatever the server does, every request ends once, and truthfully."""
 
 import asyncio
+from collections.abc import Callable
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.http2.simulated import Bench, Server, simulate
+from tests.unit.http2.simulated import Bench, Served, Server, simulate
 from waypost.http2 import PoolSettings, Unsent
 from waypost.http2.frames import LARGEST_STREAM_ID
 
@@ -36,53 +37,40 @@ POOL = PoolSettings(
 )
 
 
-def act(bench: Bench, action: str) -> None:  # noqa: C901, PLR0912 - one line for each action reads best
+ON_SERVER: dict[str, dict[str, bool]] = {
+    "fall silent": {"hears": False},
+    "hear again": {"hears": True},
+    "refuse connections": {"accepts": False},
+    "accept connections": {"accepts": True},
+    "refuse streams": {"refuses": True},
+    "refuse what comes and go away": {"refuses": True},
+    "reset streams": {"resets": True},
+    "answer nothing": {"answers": False},
+    "be well": {"hears": True, "accepts": True, "answers": True, "refuses": False, "resets": False},
+}
+ON_CONNECTIONS: dict[str, Callable[[Served], None]] = {
+    "go away gracefully": lambda served: served.go_away(LARGEST_STREAM_ID, 0),
+    "go away": lambda served: served.go_away(None, 0),
+    "refuse what comes and go away": lambda served: served.go_away(None, 11),
+    "cut": lambda served: served.cut(),
+    "no streams": lambda served: served.limit(0),
+    "one stream": lambda served: served.limit(1),
+    "many streams": lambda served: served.limit(100),
+}
+ASKED: dict[str, tuple[float, ...]] = {"ask": (10.0,), "ask many": (10.0,) * 30, "ask in haste": (0.06,)}
+"""How long each request of an action may take, in seconds."""
+
+
+def act(bench: Bench, action: str) -> None:
     """Let client or server do something."""
-    server = bench.server
-    connections = list(server.open)
-    match action:
-        case "ask":
-            bench.ask()
-        case "ask many":
-            for _ in range(30):
-                bench.ask()
-        case "ask in haste":
-            bench.ask(0.06)
-        case "fall silent":
-            server.hears = False
-        case "hear again":
-            server.hears = True
-        case "refuse connections":
-            server.accepts = False
-        case "accept connections":
-            server.accepts = True
-        case "refuse streams":
-            server.refuses = True
-        case "reset streams":
-            server.resets = True
-        case "answer nothing":
-            server.answers = False
-        case "be well":
-            server.hears = server.accepts = server.answers = True
-            server.refuses = server.resets = False
-        case _:
-            for served in connections:
-                match action:
-                    case "go away gracefully":
-                        served.go_away(LARGEST_STREAM_ID, 0)
-                    case "go away":
-                        served.go_away(None, 0)
-                    case "refuse what comes and go away":
-                        server.refuses = True
-                        served.go_away(None, 11)
-                    case "cut":
-                        served.cut()
-                    case "no streams":
-                        served.limit(0)
-                    case "one stream":
-                        served.limit(1)
-                    case _:
-                        served.limit(100)
+    connections = list(bench.server.open)
+    for patience_s in ASKED.get(action, ()):
+        bench.ask(patience_s)
+    for name, value in ON_SERVER.get(action, {}).items():
+        setattr(bench.server, name, value)
+    if action in ON_CONNECTIONS:
+        for served in connections:
+            ON_CONNECTIONS[action](served)
 
 
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from([0.0, 0.01, 0.03, 0.2, 5.0])), max_size=30))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from tests.contract.clock import StoppedClock
@@ -12,12 +13,16 @@ from waypost.adapters.fcm.sender import FcmSender
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.memory.devices import MemoryDevices
 from waypost.adapters.memory.store import MemoryStore
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel
+from waypost.domain.routing import RULES, LeftOut, RoutingTable, Rule
+from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
+from waypost.domain.time import later
 from waypost.pipeline.explain import Explain
 from waypost.telemetry import Silent
 
@@ -40,8 +45,11 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
     for device_id, platform in devices:
         registration = Registration(DEMO, USER, DeviceId(device_id), platform, token=f"secret-{device_id}")
         await registry.upsert(registration, clock.now(), 10)
-    sender = FcmSender(DEMO, FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent())
-    return Explain(registry, {sender.credential: sender}, CHANNELS, {DEMO: Defaults()}, clock, OneId())
+    sender = FcmSender(
+        CredentialId.of(DEMO, "fcm"), FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent()
+    )
+    table = RoutingTable(CHANNELS, {DEMO: {Channel("fcm"): (sender.credential,)}}, RULES)
+    return Explain(registry, {sender.credential: sender}, table, {DEMO: Defaults()}, clock, OneId())
 
 
 async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
@@ -56,6 +64,30 @@ async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
     assert b"secret" not in phone.rendered.body
     assert (tablet.channel, tablet.suppressed, tablet.rendered) == (Channel("apns"), "no_credential", None)
     assert said.dedup == (ClaimKind.CONTENT,)
+
+
+async def test_what_each_rule_said_is_shown_from_the_routing_itself() -> None:
+    """Left out, suppressed or put off, with the rule and its reason; what lets an address pass says nothing."""
+    explain = await explaining(
+        ("phone", Platform("android")), ("tablet", Platform("ios")), ("old", Platform("android"))
+    )
+    until = later(explain.clock.now(), 60_000)
+    quiet = Rule("quiet_hours", lambda _, it: Parked("quiet:user-1", until) if it.name == "old" else None)
+    table = RoutingTable(CHANNELS, explain.routing.credentials, (*RULES[:-1], quiet, RULES[-1]))
+    explain = msgspec.structs.replace(explain, routing=table)
+    chosen = (DeviceId("tablet"), DeviceId("old"), DeviceId("lost"))
+    said = await explain.explain(DEMO, BILLING, Submission(user_id=USER, title="Hello", device_ids=chosen))
+    assert {each.name: (each.rule, each.verdict) for each in said.rulings} == {
+        "phone": ("chosen", LeftOut("not_chosen")),
+        "tablet": ("credential", Suppressed("no_credential")),
+        "old": ("quiet_hours", Parked("quiet:user-1", until)),
+        "lost": ("active", Suppressed("device_not_found")),
+    }
+    assert {each.device_id: (each.suppressed, each.rendered) for each in said.targets} == {
+        "tablet": ("no_credential", None),
+        "old": (None, None),
+        "lost": ("device_not_found", None),
+    }
 
 
 async def test_what_is_too_large_for_a_provider_says_so() -> None:
@@ -76,7 +108,7 @@ async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
     refusing = Explain(
         explain.devices,
         explain.senders,
-        explain.channels,
+        explain.routing,
         explain.defaults,
         explain.clock,
         explain.ids,

@@ -11,9 +11,10 @@ from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.domain.backlog import Backlog
+from waypost.domain.channel import Channel
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import CallerId
-from waypost.domain.notification import Channel, Urgency
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake

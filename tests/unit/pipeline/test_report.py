@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from tests.unit.runtime.bench import APP, LaneBench
+from waypost.domain.channel import Channel
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Gone, Taken
 from waypost.domain.time import SECOND_MS
 from waypost.pipeline.report import READER, Unreported, report

@@ -14,12 +14,16 @@ from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, Registration
-from waypost.domain.ids import AppId, CallerId, CredentialId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Channel, Content, Guarantee, Lane, Notification, Urgency
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.retry import RetryRules
+from waypost.domain.routing import RULES, RoutingTable, Rule
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -36,8 +40,8 @@ from waypost.runtime.settler import Settler
 from waypost.telemetry import Silent, Telemetry
 
 APP = AppId("demo")
-APNS = CredentialId("demo/apns")
-FCM = CredentialId("demo/fcm")
+APNS = CredentialId(AppId("demo"), Channel("apns"))
+FCM = CredentialId(AppId("demo"), Channel("fcm"))
 PLATFORMS = {Channel("apns"): Platform("ios"), Channel("fcm"): Platform("android")}
 
 
@@ -45,7 +49,7 @@ class ScriptedSender:
     """Answers each delivery with what *answer* says, on the next turn of the loop; None is no answer yet."""
 
     def __init__(self, channel: Channel) -> None:
-        self.credential = CredentialId(f"demo/{channel}")
+        self.credential = CredentialId(AppId("demo"), channel)
         self.capabilities = Capabilities(channel, 10_000, 1_000, 4096)
         self.answer: Callable[[Delivery], Outcome | None] = lambda delivery: Taken("id")
         self.sent: list[Delivery] = []
@@ -100,6 +104,7 @@ class LaneBench:
         self.ids = RandomIds(self.clock)
         self.budgets: dict[Lane, int] = {}
         self.rates: dict[CredentialId, RateGate] = {}
+        self.routing_rules: Sequence[Rule] = RULES
         self.telemetry: Telemetry = Silent()
 
     def crew(self) -> Crew:
@@ -111,8 +116,11 @@ class LaneBench:
             work=self.work,
             devices=self.devices,
             senders=senders,
-            channels={platform: channel for channel, platform in PLATFORMS.items()},
-            credentials={APP: {Channel("apns"): APNS, Channel("fcm"): FCM}},
+            routing=RoutingTable(
+                {platform: channel for channel, platform in PLATFORMS.items()},
+                {APP: {Channel("apns"): (APNS,), Channel("fcm"): (FCM,)}},
+                self.routing_rules,
+            ),
             rules={APP: RetryRules()},
             gates=gates,
             settler=Settler(self.work, Silent(), 1_000, gates.parked),
@@ -127,7 +135,7 @@ class LaneBench:
         """A lane loop and its settler, until the block ends."""
         self.made = self.crew()
         loop = LaneLoop(Lane.NORMAL, self.made)
-        self.made.settler.on_room = loop.wake
+        self.made.settler.on_written = lambda _: loop.wake()
         tasks = [asyncio.create_task(self.made.settler.run()), asyncio.create_task(loop.run())]
         try:
             yield loop

@@ -11,8 +11,9 @@ from tests.amending import withdraw
 from tests.unit.runtime.bench import APP, LaneBench, until
 from tests.unit.runtime.test_worker import at_work
 from waypost.domain.backlog import Full
+from waypost.domain.channel import Channel
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.runtime import worker as worker_module

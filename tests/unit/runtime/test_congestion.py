@@ -9,7 +9,8 @@ import pytest
 from tests.unit.runtime.bench import APNS, FCM, until
 from tests.unit.runtime.timed import TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules, BreakerState
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Refused, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
@@ -71,7 +72,7 @@ async def test_an_overdue_answer_pauses_all_that_goes_the_same_way(bench: TimedB
 @pytest.mark.asyncio
 async def test_one_that_stays_unanswered_among_others_pauses_nobody(bench: TimedBench) -> None:
     """Later ones are answered: it is that message's own misfortune."""
-    bench.apns.answer = lambda delivery: None if delivery.notification.user_id == "ann" else TAKEN
+    bench.apns.answer = lambda delivery: None if delivery.device.user_id == "ann" else TAKEN
     await bench.register("ann", Channel("apns"))
     await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:
@@ -145,7 +146,7 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
 
 def test_a_slow_provider_does_not_set_the_pace_for_the_others() -> None:
     """The lane leases what the quick one has room for; where it has nothing but the slow one, as much as that takes."""
-    made = {name: Capabilities(Channel(name.partition("/")[2]), 20_000, 1_000, 1) for name in (APNS, FCM)}
+    made = {name: Capabilities(name.channel, 20_000, 1_000, 1) for name in (APNS, FCM)}
     gates = Gates(made, {}, BreakerRules(), Silent())
     slow, quick = gates.of(Lane.NORMAL)[FCM], gates.of(Lane.NORMAL)[APNS]
     for n in range(4):

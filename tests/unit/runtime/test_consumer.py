@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.runtime.bench import APNS, LaneBench, until
 from waypost.domain.breaker import BreakerState
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken
 from waypost.runtime.consumer import LOOK_S, Consumer
 

@@ -9,8 +9,10 @@ from tests.contract.stores import MemoryUnderTest
 from tests.unit.domain.made import delivery
 from waypost.domain import settlement
 from waypost.domain.breaker import BreakerRules, BreakerState
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken, Unreachable
 from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
@@ -19,7 +21,7 @@ from waypost.runtime.gates import Gates
 from waypost.runtime.parked import Parked
 from waypost.telemetry import Silent
 
-APNS = CredentialId("demo/apns")
+APNS = CredentialId(AppId("demo"), Channel("apns"))
 ROOM, BREAKER = f"room:normal/{APNS}", f"breaker:{APNS}"
 RAMP = 2
 RULES = BreakerRules(failures_to_open=1, probe_after_s=5.0, ramp_start=RAMP)
@@ -49,7 +51,8 @@ def test_at_the_start_the_store_is_asked_for_no_condition(*, has_parts: bool) ->
     """Each is a search on the event loop: with 500 apps all of them take longer than a worker may be silent."""
     scope_of = (lambda _: "part") if has_parts else None
     capabilities = Capabilities(Channel("apns"), 10_000, 1_000, 4096, scope_of)
-    gates = Gates({CredentialId(f"app{n}/apns"): capabilities for n in range(500)}, {}, RULES, Silent())
+    credentials = [CredentialId(AppId(f"app{n}"), Channel("apns")) for n in range(500)]
+    gates = Gates(dict.fromkeys(credentials, capabilities), {}, RULES, Silent())
     assert gates.lifted() == {}
 
 

@@ -12,11 +12,13 @@ from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.adapters.memory.work import MemoryWork
+from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
-from waypost.domain.notification import Channel, Guarantee, Lane
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Intent
+from waypost.domain.routing import RULES, Candidate, Question, Rule
+from waypost.domain.settlement import Intent, Parked
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
@@ -42,6 +44,28 @@ async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> Non
     story = await bench.story(told)
     assert story.record.status is NotificationStatus.SENT
     assert [receipt.status for receipt in story.receipts] == [DeliveryStatus.SENT, DeliveryStatus.SENT]
+    assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
+
+
+async def test_what_a_rule_puts_off_waits_durably_and_is_routed_anew_when_its_time_is_over(bench: LaneBench) -> None:
+    """Its receipt says what it waits for and spends no attempt; the other device is sent to at once."""
+    over = later(bench.clock.now(), HOUR_MS)
+
+    def quiet(question: Question, candidate: Candidate) -> Parked | None:
+        return Parked("quiet:ann", over) if candidate.channel == "apns" and question.now < over else None
+
+    bench.routing_rules = (*RULES[:-1], Rule("quiet_hours", quiet), RULES[-1])
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        waiting = {receipt.channel: receipt for receipt in (await bench.story(told)).receipts}[Channel("apns")]
+        assert (waiting.status, waiting.parked, waiting.due_at, waiting.attempt) == ("pending", "quiet:ann", over, 0)
+        assert (len(bench.apns.sent), len(bench.fcm.sent)) == (0, 1)
+        bench.clock.advance(HOUR_MS)
+        await bench.work.release(bench.clock.now(), 100, {})
+        await bench.settled(loop)
+    assert (await bench.story(told)).record.status is NotificationStatus.SENT
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
@@ -155,9 +179,7 @@ async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: Lan
 async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> None:
     """When the sender is handed the delivery, its intent is already stored; no answer leaves it unknown."""
     seen: list[DeliveryStatus] = []
-    bench.apns.on_send = lambda delivery: seen.append(
-        bench.store.rows[delivery.notification.id].receipts[delivery.n].status
-    )
+    bench.apns.on_send = lambda delivery: seen.append(bench.store.rows[delivery.id].receipts[delivery.n].status)
     bench.apns.answer = lambda delivery: Unanswered("timeout", "no answer in time")
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann", Guarantee.AT_MOST_ONCE)
@@ -264,7 +286,7 @@ async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: 
     assert dead.record.status is NotificationStatus.FAILED
     assert (dead.receipts[0].code, dead.receipts[0].dead) == ("poison", True)
     assert (await bench.story(neighbour)).record.status is NotificationStatus.SENT
-    assert [delivery.notification.id for delivery in bench.apns.sent] == [neighbour]
+    assert [delivery.id for delivery in bench.apns.sent] == [neighbour]
     assert bench.board.suspects() == {}
 
 

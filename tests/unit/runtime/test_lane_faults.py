@@ -10,10 +10,11 @@ import pytest
 
 from tests.unit.runtime.bench import LaneBench, until
 from waypost.adapters.memory.devices import MemoryDevices
+from waypost.domain.channel import Channel
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.runtime.crew import Crew
 
@@ -51,7 +52,7 @@ async def test_what_shared_a_lease_with_a_suspect_is_sent_when_the_registry_is_b
     async with bench.running() as loop:
         await bench.settled(loop)
         assert [(await bench.story(each)).record.status for each in told] == [NotificationStatus.SENT] * 3
-    assert [delivery.notification.id for delivery in bench.apns.sent] == told
+    assert [delivery.id for delivery in bench.apns.sent] == told
 
 
 async def test_a_registry_that_is_away_makes_no_suspects(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.bench import LaneBench, until
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import NOW_OR_NEVER_MS
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import NotificationStatus
 

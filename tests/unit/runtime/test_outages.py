@@ -10,7 +10,8 @@ import pytest
 from tests.unit.runtime.bench import APNS, FCM
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS
@@ -139,7 +140,7 @@ async def test_a_backlog_behind_open_breakers_is_leased_at_a_trickle(bench: Time
 async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
     """One that always fails does not keep the breaker open: the next probe is another's."""
     bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
-    bench.apns.answer = lambda delivery: AWAY if delivery.notification.user_id == "ann" else TAKEN
+    bench.apns.answer = lambda delivery: AWAY if delivery.device.user_id == "ann" else TAKEN
     await bench.register("ann", Channel("apns"))
     await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:

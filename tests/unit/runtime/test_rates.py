@@ -10,10 +10,11 @@ from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
 from waypost.adapters.memory.limiter import MemoryLimiter
+from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.limits import FixedWindow, Granted, Limit, Rate, TokenBucket, Wait
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import MINUTE_MS, SECOND_MS
@@ -81,7 +82,7 @@ async def test_what_expires_first_comes_back_first_and_what_is_new_after_it(benc
         (new,) = await bench.told(1, ttl_ms=MINUTE_MS)
         await bench.settled(loop)
         await bench.pass_time(loop, 5)
-    assert [each.notification.id for each in bench.fcm.sent] == [first, early, new, late]
+    assert [each.id for each in bench.fcm.sent] == [first, early, new, late]
 
 
 async def test_what_waits_expires_at_its_time(bench: Bench) -> None:
@@ -148,7 +149,7 @@ async def test_a_device_that_has_had_enough_waits_alone(bench: Bench) -> None:
             await bench.accept("ann")
         await bench.told(1)
         await bench.settled(loop)
-        assert [each.notification.user_id for each in bench.fcm.sent].count(UserId("ann")) == 2
+        assert [each.device.user_id for each in bench.fcm.sent].count(UserId("ann")) == 2
         assert len(bench.fcm.sent) == 3
 
 
@@ -244,4 +245,4 @@ async def test_what_waited_has_its_turn_before_what_is_new_wherever_it_stands(be
     rate.waiting.parked(CONDITION)
     new, old = (made.delivery(made.notification(id=NotificationId(bytes([n]) * 16))) for n in range(2))
     over = await rate.over(Lane.NORMAL, [(new, True), (old, False)], 10, "room")
-    assert over == {(new.notification.id, 0): CONDITION}
+    assert over == {(new.id, 0): CONDITION}

@@ -12,10 +12,12 @@ from tests.unit.adapters.deliveries import delivery, fresh_ids, notification
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
-from waypost.domain.ids import CredentialId, NotificationId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Reach, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
@@ -72,7 +74,7 @@ def _part(delivery: Delivery) -> str:
 
 
 def _user(delivery: Delivery) -> str:
-    return delivery.notification.user_id
+    return delivery.device.user_id
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ async def test_a_part_that_refuses_us_stops_its_own_alone(bench: PartedBench) ->
         assert bench.told.values[Metric.BREAKER, ("demo/fcm",)] == 0
         await bench.turn(loop)
         assert bench.told.values[Metric.SCOPES, ("demo/fcm",)] == 1
-        (part,) = bench.made.gates.open_scopes(CredentialId("demo/fcm"))
+        (part,) = bench.made.gates.open_scopes(CredentialId(AppId("demo"), Channel("fcm")))
         assert (part.scope, part.opened_by) == ("calls", "TopicDisallowed")
         bench.fcm.answer = lambda one: TAKEN
         await bench.pass_time(loop, 30)
@@ -150,7 +152,7 @@ async def test_no_delivery_makes_two_probes_in_a_row(bench: PartedBench, failure
         await bench.turn(loop)
         before = len(bench.fcm.sent)
         await bench.pass_time(loop, 180)
-        probes = [each.notification.id for each in bench.fcm.sent[before:]]
+        probes = [each.id for each in bench.fcm.sent[before:]]
         assert len(probes) >= 3
         assert all(one != another for one, another in pairwise(probes))
 
@@ -223,7 +225,9 @@ def test_a_delivery_whose_scope_is_known_better_when_it_lands_keeps_no_place() -
     scopes = iter(["a", "b", "b", "a", "b", "a"])
     made = Capabilities(FCM, 1, 1_000, 1, lambda delivery: next(scopes), fails_apart=True)
     rules = BreakerRules(failures_to_open=1)
-    gate = Gates({CredentialId("demo/fcm"): made}, {}, rules, Told()).of(Lane.NORMAL)[CredentialId("demo/fcm")]
+    gate = Gates({CredentialId(AppId("demo"), Channel("fcm")): made}, {}, rules, Told()).of(Lane.NORMAL)[
+        CredentialId(AppId("demo"), Channel("fcm"))
+    ]
     one, other = (delivery(Platform("android"), "x", notification(notification_id=id_)) for id_ in fresh_ids(2))
     assert gate.admit(one) is None
     assert gate.admit(other) is None

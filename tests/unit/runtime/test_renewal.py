@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.unit.adapters.deliveries import delivery
+from waypost.domain.channel import APNS, Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import CredentialId
-from waypost.domain.notification import APNS
+from waypost.domain.ids import AppId
 from waypost.domain.outcome import Outcome, Taken, Unanswered
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.runtime.renewal import RenewableSender
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 class Held:
     """Sends when it is let go; ``stop`` waits for that."""
 
-    credential = CredentialId("demo/apns")
+    credential = CredentialId(AppId("demo"), Channel("apns"))
     capabilities = Capabilities(channel=APNS, request_timeout_ms=1000, max_in_flight=1, payload_limit_bytes=4096)
 
     def __init__(self, name: str, *, broken: bool = False) -> None:

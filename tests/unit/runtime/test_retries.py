@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.timed import AWAY, LATER, TimedBench
+from waypost.domain.channel import Channel
+from waypost.domain.content import Urgency
 from waypost.domain.delivery import FailureClass
 from waypost.domain.moves import DeliveryMoved
-from waypost.domain.notification import Channel, Urgency
 from waypost.domain.outcome import Gone, Outcome, Refused, Unanswered
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus, NotificationStatus

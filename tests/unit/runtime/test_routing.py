@@ -12,9 +12,10 @@ import pytest
 from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
 from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
+from waypost.domain.channel import Channel
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant

@@ -10,10 +10,11 @@ import pytest
 from tests.unit.adapters.deliveries import delivery, notification
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Outcome, Throttled
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant

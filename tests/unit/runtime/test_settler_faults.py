@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.runtime.bench import LaneBench
-from waypost.domain.notification import Channel, Guarantee
+from waypost.domain.channel import Channel
+from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Taken
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent, Sent
@@ -49,7 +50,7 @@ def bench(tmp_path: Path) -> LaneBench:
 async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(bench: LaneBench) -> None:
     """It is not sent again and again by one worker after the other; its neighbours read sent."""
     users = ("ann", "bob", "cyd")
-    bench.apns.answer = lambda delivery: Taken("indigestible" if delivery.notification.user_id == "bob" else "id")
+    bench.apns.answer = lambda delivery: Taken("indigestible" if delivery.device.user_id == "bob" else "id")
     for user in users:
         await bench.register(user, Channel("apns"))
     ann, bob, cyd = [await bench.accept(user) for user in users]
@@ -71,7 +72,7 @@ async def test_what_could_not_be_put_on_record_is_not_sent(bench: LaneBench) -> 
         await bench.settled(loop)
         assert (await bench.story(ann)).record.status is NotificationStatus.SENT
         assert (await bench.story(bob)).record.status is NotificationStatus.FAILED
-    assert [delivery.notification.id for delivery in bench.apns.sent] == [ann]
+    assert [delivery.id for delivery in bench.apns.sent] == [ann]
 
 
 async def test_nothing_is_leased_while_outcomes_wait_too_long(bench: LaneBench) -> None:

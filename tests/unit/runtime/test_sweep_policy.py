@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
-from waypost.domain.notification import Channel
+from waypost.domain.channel import Channel
 from waypost.domain.outcome import Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, SECOND_MS
@@ -64,13 +64,11 @@ async def test_the_sweep_takes_the_oldest_first_and_one_failure_stops_no_other(b
         await bench.pass_time(loop, 10)
         bench.apns.sent.clear()
         counts: list[int] = []
-        bench.apns.on_send = lambda delivery: counts.append(
-            bench.store.rows[delivery.notification.id].receipts[delivery.n].retries
-        )
-        bench.apns.answer = lambda delivery: AWAY if delivery.notification.id == told[1] else TAKEN
+        bench.apns.on_send = lambda delivery: counts.append(bench.store.rows[delivery.id].receipts[delivery.n].retries)
+        bench.apns.answer = lambda delivery: AWAY if delivery.id == told[1] else TAKEN
         bench.clock.advance(5 * MINUTE_MS)
         await bench.turn(loop)
-    assert [delivery.notification.id for delivery in bench.apns.sent] == told
+    assert [delivery.id for delivery in bench.apns.sent] == told
     assert counts == [2, 2, 2]
     statuses = [(await bench.receipt(each)).status for each in told]
     assert statuses == [DeliveryStatus.SENT, DeliveryStatus.PENDING, DeliveryStatus.SENT]

@@ -19,13 +19,15 @@ from waypost.adapters.memory.erasures import MemoryErasures
 from waypost.adapters.memory.retention import MemoryRetention
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
+from waypost.domain.channel import Channel
 from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import Denied, Taken
 from waypost.domain.status import DeliveryStatus
-from waypost.domain.time import HOUR_MS
+from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.erasure import Erasure
 from waypost.ports.lifecycle import Lifecycle
+from waypost.ports.work import Lease
 from waypost.runtime import ending as ending_module
 from waypost.runtime import worker as worker_module
 from waypost.runtime.duties import Chores
@@ -165,6 +167,30 @@ async def test_work_of_which_the_word_was_lost_is_done(bench: LaneBench) -> None
         await until(lambda: all(lane.is_idle for lane in worker._lanes.values()))
         told = await bench.accept("ann")
         await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
+
+
+async def test_what_one_lane_settled_sends_no_other_to_the_store(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait for work of their own; each had asked the store after every batch of anybody."""
+    asked: list[Lane] = []
+    lease = bench.work.lease
+
+    async def noted(lane: Lane, limit: int, until: Instant) -> Lease:
+        asked.append(lane)
+        return await lease(lane, limit, until)
+
+    monkeypatch.setattr(bench.work, "lease", noted)
+    await bench.register("ann", Channel("apns"))
+    async with at_work(bench) as worker:
+        await until(lambda: all(lane.is_idle for lane in worker._lanes.values()))
+        asked.clear()
+        told = await bench.accept("ann")
+        worker.wake(Lane.NORMAL)
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
+        await bench.written()
+        await until(lambda: all(lane.is_idle for lane in worker._lanes.values()))
+        assert set(asked) == {Lane.NORMAL}
 
 
 async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: LaneBench) -> None:

@@ -10,9 +10,9 @@ import msgspec
 
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import APNS, Channel
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import APNS, Channel
 from waypost.domain.outcome import Outcome, Taken, Throttled, Unreachable
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.time import SECOND_MS

@@ -23,6 +23,8 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.origin import authority_of
 from waypost.adapters.push.patience import until
+from waypost.domain.channel import APNS
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.time import SECOND_MS
@@ -172,7 +174,7 @@ class Channels:
 @asynccontextmanager
 async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> AsyncIterator[Channels]:
     """The channels of *app*; ConfigurationError names the setting that cannot be used."""
-    section = f"apps.{app}.apns"
+    section = CredentialId(app, APNS).section
     identity = identify(section, settings)
     hosts = (
         settings.channels_endpoint or MANAGEMENT[settings.environment],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 
 from waypost.adapters.apns.tally import Tally
-from waypost.domain.ids import CredentialId, token_hash
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import token_hash
 from waypost.telemetry.events import Event
 from waypost.telemetry.sink import Telemetry
 
@@ -60,7 +61,7 @@ class Mistrust:
     def __init__(self, share: float, tally: Tally, credential: CredentialId, telemetry: Telemetry) -> None:
         self._share = share
         self._tally = tally
-        self._credential = credential
+        self._credential = str(credential)
         self._telemetry = telemetry
         self._recent: deque[bool] = deque(maxlen=RECENT)
         self._unknown = 0

@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 from waypost.adapters.push.answers import Meaning, is_success, outcome_of_meaning, outcome_without_answer
 from waypost.adapters.push.reading import NOTHING, name_of, number_of, read_json, word_of
 from waypost.adapters.push.retry_after import hint_ms, longer_ms
+from waypost.domain.audience import Audience
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.time import SECOND_MS, Instant
@@ -138,7 +139,7 @@ def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, 
 
 def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     code = reason_of(answer)
-    said = (BROADCAST_REASONS if delivery.message.content.to is not None else REASONS).get(code)
+    said = (BROADCAST_REASONS if isinstance(delivery.address, Audience) else REASONS).get(code)
     unknown = (Meaning.UNSURE, f"an answer that Apple does not document, status {answer.status}")
     meaning, why = said or REASONS.get(code) or STATUSES.get(code, unknown)
     dead_code = "Unregistered" if code == _DEAD_WITHOUT_A_WORD else code
@@ -157,7 +158,7 @@ def _dead_since(answer: Answer, now: Instant) -> Instant | None:
 
 def _shutdown_wait_ms(delivery: Delivery) -> int:
     """5 to 10 s, spread by the notification's random bits, so that not all come back at once."""
-    return 5 * SECOND_MS + int.from_bytes(delivery.message.id[-2:], "big") % (5 * SECOND_MS + 1)
+    return 5 * SECOND_MS + int.from_bytes(delivery.id[-2:], "big") % (5 * SECOND_MS + 1)
 
 
 def _body(answer: Answer) -> _Body:

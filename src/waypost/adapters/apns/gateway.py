@@ -11,7 +11,7 @@ from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.origin import authority_of, post_to, sized
 from waypost.adapters.push.patience import Until
-from waypost.domain.notification import Kind
+from waypost.domain.content import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
 
 HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}

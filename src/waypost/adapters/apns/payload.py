@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from waypost.adapters.apns.push_types import RULES, push_type_of, special_faults, special_payload
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.fitting import fitted
-from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
+from waypost.adapters.push.payload import ANY_ID, ID_KEY, overlaid, present, too_large
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.errors import Fault
-from waypost.domain.ids import format_id
 from waypost.domain.message import Message
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
@@ -63,16 +64,17 @@ def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Renderin
 
 def is_critical(message: Message) -> bool:
     """Whether it would sound although the device is muted."""
-    push_type = push_type_of(message.content, message.kind)
-    return message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT
+    if message.urgency is not Urgency.CRITICAL:
+        return False
+    return push_type_of(message.content, message.kind) is ApnsPushType.ALERT
 
 
 def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
-    push_type = push_type_of(message.content, message.kind)
-    rule = RULES[push_type]
     if message.content.to is not None:
         return _to_channel(message, message.content.to, settings, now)
+    push_type = push_type_of(message.content, message.kind)
+    rule = RULES[push_type]
     headers = [
         ("apns-topic", settings.topic + rule.suffix),
         ("apns-push-type", push_type.value),
@@ -84,11 +86,11 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
     note = ""
     if not settings.critical_alerts and is_critical(message):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
-    body = msgspec.json.encode(payload(message, settings))
+    body = msgspec.json.encode(payload(message, push_type, settings))
     return Rendering(tuple(headers), body, rule.limit_bytes, note)
 
 
-def _to_channel(message: Message, to: Broadcast, settings: ApnsSettings, now: Instant) -> Rendering:
+def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Instant) -> Rendering:
     """What goes to all who follow *to*: its path names the app, so that there is no topic, and nothing collapses."""
     expiration = min(_expiration(message, now), now // SECOND_MS + LONGEST_STORED_S)
     headers = (
@@ -97,15 +99,16 @@ def _to_channel(message: Message, to: Broadcast, settings: ApnsSettings, now: In
         ("apns-priority", RULES[ApnsPushType.LIVEACTIVITY].priority[message.urgency]),
         ("apns-expiration", str(expiration)),
     )
-    return Rendering(headers, msgspec.json.encode(payload(message, settings)), BROADCAST_LIMIT_BYTES)
+    return Rendering(
+        headers, msgspec.json.encode(payload(message, ApnsPushType.LIVEACTIVITY, settings)), BROADCAST_LIMIT_BYTES
+    )
 
 
-def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
-    """The JSON object: ``aps``, the caller's data beside it, the overrides over both, our id over all."""
+def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -> dict[str, Any]:
+    """The JSON object: ``aps``, the caller's data beside it, the overrides over both, the id over all."""
     content = message.content
-    push_type = push_type_of(content, message.kind)
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
-        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: format_id(message.id)}
+        named = {} if push_type is ApnsPushType.MDM else {ID_KEY: ANY_ID}
         return special_payload(message, push_type) | named
     silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
@@ -114,12 +117,11 @@ def payload(message: Message, settings: ApnsSettings) -> dict[str, Any]:
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
         document["aps"] |= _critical(content, settings)
-    override = content.overrides.get(APNS)
-    if override:
-        document = overlaid(document, override)
+    if message.override:
+        document = overlaid(document, message.override)
         if silent and isinstance(document["aps"], dict):
             document["aps"] = {key: value for key, value in document["aps"].items() if key not in SHOWN_KEYS}
-    document[ID_KEY] = format_id(message.id)
+    document[ID_KEY] = ANY_ID
     return document
 
 

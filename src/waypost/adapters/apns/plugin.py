@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.apns.payload import CHANNEL_KIND, faults
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.domain.channel import APNS
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
-from waypost.domain.notification import APNS
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){16,100}")
 
 
-def _build(app: AppId, settings: ApnsSettings, means: Means) -> ApnsSender:
+def _build(credential: CredentialId, settings: ApnsSettings, means: Means) -> ApnsSender:
     from waypost.adapters.apns.sender import ApnsSender
     from waypost.adapters.apns.tally import Tally
 
-    shared = None if means.shared_dir is None else means.shared_dir / f"unknown-tokens.{app}"
+    shared = (
+        None
+        if means.shared_dir is None
+        else means.shared_dir / f"unknown-tokens.{credential.app}{credential.name and '.'}{credential.name}"
+    )
     return ApnsSender(
-        app,
+        credential,
         settings,
         clock=means.clock,
         telemetry=means.telemetry,

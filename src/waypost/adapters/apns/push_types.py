@@ -12,9 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from waypost.adapters.push.payload import overlaid, present
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.message import Message
-from waypost.domain.notification import APNS, ApnsPushType, Content, Kind, Urgency
 from waypost.domain.time import SECOND_MS
 
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
@@ -72,7 +73,7 @@ def special_payload(message: Message, push_type: ApnsPushType) -> dict[str, Any]
         document["aps"] = _activity(message)
     else:
         document["aps"] = {"content-changed": True} if push_type in _REDRAWN else {}
-    return overlaid(document, content.overrides.get(APNS, {}))
+    return overlaid(document, message.override)
 
 
 def special_faults(content: Content) -> list[Fault]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import quote
@@ -29,12 +28,15 @@ from waypost.adapters.apns.tally import Tally
 from waypost.adapters.apns.verdicts import Trial, judged
 from waypost.adapters.push.answers import is_success
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
-from waypost.adapters.push.payload import renamed, says_the_same
+from waypost.adapters.push.payload import named, told_alike
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Kind
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
+from waypost.domain.device import Device
 from waypost.domain.message import Message
-from waypost.domain.notification import APNS, ApnsPushType
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
 from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
@@ -47,28 +49,15 @@ USEFUL_STREAMS = 500
 
 
 class _Shared:
-    """What all devices of one notification have in common, ready for the wire."""
+    """What all devices that are told the same have in common, ready for the wire."""
 
-    __slots__ = ("body", "head", "message", "note", "refused")
+    __slots__ = ("body", "head", "kind", "note")
 
-    def __init__(self, message: Message, rendering: Rendering | Refused) -> None:
-        self.message = message
-        self.head = self.body = b""
-        self.note = ""
-        self.refused: Refused | None = None
-        if isinstance(rendering, Refused):
-            self.refused = rendering
-            return
+    def __init__(self, kind: Kind, rendering: Rendering) -> None:
+        self.kind = kind
         self.head = _block(rendering.headers)
         self.body = rendering.body
         self.note = rendering.note
-
-    def renamed(self, message: Message) -> _Shared:
-        """The same for *notification*, which differs by its id."""
-        other = copy(self)
-        other.message = message
-        other.body = renamed(self.body, self.message.id, message.id)
-        return other
 
 
 class _Sending:
@@ -99,7 +88,7 @@ class ApnsSender:
 
     def __init__(
         self,
-        app: AppId,
+        credential: CredentialId,
         settings: ApnsSettings,
         *,
         clock: Clock,
@@ -107,11 +96,11 @@ class ApnsSender:
         tally: Callable[[], Tally] | None = None,
     ) -> None:
         """*tally* opens what all workers of this machine count in; None where there are no others."""
-        self._section = f"apps.{app}.apns"
+        self._section = credential.section
         self._settings = settings
         self._clock = clock
         self._telemetry = telemetry
-        self.credential: Final = CredentialId(f"{app}/{APNS}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=APNS,
             request_timeout_ms=request_timeout_ms(),
@@ -164,17 +153,16 @@ class ApnsSender:
         now = self._clock.now()
         patience = until(self._loop.time())
         jwt = self._identity.jwt_at(now)
-        shared: _Shared | None = None
-        for delivery in batch:
-            if shared is None or shared.message is not delivery.message:
-                shared = self._shared(shared, delivery.message, now)
-            token = delivery.address.token
-            refusal = shared.refused or _malformed(delivery)
-            if refusal:
-                self._loop.call_soon(report, delivery, refusal)
-            else:
-                foreign = token in self._foreign
-                self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
+        for message, deliveries in told_alike(batch):
+            rendering = self._rendered(message, now)
+            shared = None if isinstance(rendering, Refused) else _Shared(message.kind, rendering)
+            for delivery in deliveries:
+                refusal = rendering if isinstance(rendering, Refused) else _malformed(delivery)
+                if refusal is not None:
+                    self._loop.call_soon(report, delivery, refusal)
+                elif shared is not None:
+                    foreign = delivery.address.token in self._foreign
+                    self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would put on the wire, without path and authorization."""
@@ -184,7 +172,7 @@ class ApnsSender:
         rendering = render(delivery.message, self._settings, now) if isinstance(sendable, Refused) else sendable
         return Rendered(
             headers=dict(rendering.headers),
-            body=rendering.body,
+            body=named(rendering.body, delivery.id),
             size_bytes=len(rendering.body),
             limit_bytes=rendering.limit_bytes,
             refused=refusal.why if refusal else None,
@@ -206,30 +194,23 @@ class ApnsSender:
             return Refused("location_needs_key", "Apple takes location pushes from signing keys alone")
         return rendered(message, self._settings, now)
 
-    def _shared(self, before: _Shared | None, message: Message, now: Instant) -> _Shared:
-        """What its devices have in common; taken from the neighbour *before* where that is told the same."""
-        if before is None or before.refused is not None or not says_the_same(before.message, message):
-            return _Shared(message, self._rendered(message, now))
-        return before.renamed(message)
-
     def _topic(self, delivery: Delivery) -> str:
         """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
-        content = delivery.message.content
-        if content.to is not None:
+        if isinstance(delivery.address, Audience):
             return f"{self._settings.topic} (broadcast)"
-        push_type = push_type_of(content, delivery.message.kind)
+        push_type = push_type_of(delivery.message.content, delivery.message.kind)
         return self._topics[delivery.address.token in self._foreign, push_type]
 
     def _request(self, one: _Sending) -> None:
-        shared = one.shared
-        head = self._authorization(one.jwt) + shared.head
+        shared, address = one.shared, one.delivery.address
+        head, body = self._authorization(one.jwt) + shared.head, named(shared.body, one.delivery.id)
         ended = partial(self._ended, one)
-        if shared.message.content.to is None:
-            gateway, path = self._gateways[one.foreign], f"/3/device/{one.delivery.address.token}"
+        if isinstance(address, Device):
+            gateway, path = self._gateways[one.foreign], f"/3/device/{address.token}"
         else:
             assert self._broadcasts is not None
             gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
-        gateway.request(shared.message.kind, path, head, shared.body, one.until, ended)
+        gateway.request(shared.kind, path, head, body, one.until, ended)
 
     def _saw(self, event: PoolEvent) -> None:
         """Heed what the end of a connection says of the credential: what waits would end so, too."""
@@ -304,7 +285,7 @@ def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
 
 def _malformed(delivery: Delivery) -> Refused | None:
     """A token that could not stand in a path; its length is Apple's affair."""
-    token = delivery.address.token
-    if delivery.message.content.to is not None:
+    if isinstance(delivery.address, Audience):
         return None  # a channel's id stands in a header
+    token = delivery.address.token
     return None if token.isalnum() and token.isascii() else Refused("malformed_token", "the token is not hexadecimal")

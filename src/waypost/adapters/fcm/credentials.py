@@ -17,7 +17,6 @@ from msgspec import Struct
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push.signing import signed
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
@@ -57,9 +56,9 @@ class ServiceAccount:
         return signed(header, claims, lambda text: self._key.sign(text, padding.PKCS1v15(), hashes.SHA256()))
 
 
-def read_service_account(app: AppId, settings: FcmSettings) -> ServiceAccount:
-    """The account of ``apps.<app>.fcm.service_account_file``; ConfigurationError names it."""
-    path = f"apps.{app}.fcm.service_account_file"
+def read_service_account(section: str, settings: FcmSettings) -> ServiceAccount:
+    """Read the account that *section* names; ConfigurationError names it."""
+    path = f"{section}.service_account_file"
     try:
         file = msgspec.json.decode(Path(settings.service_account_file).read_bytes(), type=_KeyFile)
     except OSError as error:

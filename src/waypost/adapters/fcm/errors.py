@@ -183,7 +183,7 @@ def _forgets_the_token(said: _Said, rules: TokenRules) -> bool:
 def _backoff_ms(code: str, tried: Delivery) -> int:
     first_ms = FIRST_WAITS_MS.get(code, FIRST_WAIT_MS)
     wait_ms = min(first_ms << min(tried.retries_made, 16), HOUR_MS)
-    chance = crc32(tried.message.id + tried.n.to_bytes(4)) / 2**32
+    chance = crc32(tried.id + tried.n.to_bytes(4)) / 2**32
     return wait_ms + int(wait_ms * _SPREAD * chance)
 
 

@@ -20,7 +20,6 @@ from waypost.adapters.fcm.credentials import SCOPE, ServiceAccount, read_service
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.adapters.push.reading import NOTHING, number_of, read_json, text_of, word_of
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
 from waypost.domain.time import SECOND_MS
 from waypost.ports.clock import Clock
@@ -130,16 +129,16 @@ class MetadataGrants:
 
 
 async def project_and_grants(
-    app: AppId, settings: FcmSettings, tls: ssl.SSLContext, clock: Clock
+    section: str, settings: FcmSettings, tls: ssl.SSLContext, clock: Clock
 ) -> tuple[str, Grants]:
-    """The project to send for, and where its access tokens come from; ConfigurationError names the setting."""
+    """The project to send for, and where its access tokens come from; ConfigurationError names a key of *section*."""
     if Path(settings.service_account_file).name != METADATA:
-        account = read_service_account(app, settings)
+        account = read_service_account(section, settings)
         return settings.project_id or account.project_id, AssertionGrants(account, tls, clock, settings.proxy)
     machine = MetadataGrants()
     project_id = settings.project_id or await machine.project_id()
     if not project_id:
-        path = f"apps.{app}.fcm.service_account_file"
+        path = f"{section}.service_account_file"
         raise ConfigurationError(path, "there is no metadata server that names a project: this is no Google machine")
     return project_id, machine
 

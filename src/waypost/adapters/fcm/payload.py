@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from waypost.adapters.fcm.service_form import message_of
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings, Form
 from waypost.adapters.push.fitting import fitted
-from waypost.adapters.push.payload import ID_KEY, overlaid, present, too_large
+from waypost.adapters.push.payload import ANY_ID, ID_KEY, named, overlaid, present, too_large
+from waypost.domain.audience import Audience
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.errors import Fault
-from waypost.domain.ids import format_id
+from waypost.domain.ids import NotificationId
 from waypost.domain.message import Message
-from waypost.domain.notification import Broadcast, Content, Kind, Urgency
 from waypost.domain.outcome import Refused
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
@@ -57,13 +58,13 @@ class Rendering(Struct, frozen=True):
         """As FCM counts it."""
         return counted_bytes(self.document)
 
-    def body(self, token: str, *, validate_only: bool = False) -> bytes:
+    def body(self, token: str, notification_id: NotificationId, *, validate_only: bool = False) -> bytes:
         """The body of the request for one recipient; an installation id stands after ``fid:`` in place of a token."""
         start = b'{"validate_only":true,' if validate_only else b"{"
         kind = self.to
         if kind is _TOKEN and token.startswith(INSTALLATION_PREFIX):
             kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
-        return start + _MESSAGE + kind + msgspec.json.encode(token) + self.rest
+        return start + _MESSAGE + kind + msgspec.json.encode(token) + named(self.rest, notification_id)
 
 
 def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
@@ -92,13 +93,12 @@ def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
     document = _message(message) if is_ours else message_of(content)
     if is_ours or message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
         document["android"]["ttl"] = f"{min(message.remaining_ttl_s(now), LONGEST_TTL_S)}s"
-    override = content.overrides.get(CHANNEL)
-    if override:
-        document = _overridden(document, override, silent=silent)
+    if message.override:
+        document = _overridden(document, message.override, silent=silent)
     data = document["data"] if isinstance(document["data"], dict) else {}
     document["data"] = data = {key: _text(value) for key, value in data.items()}
     if is_ours:
-        data[ID_KEY] = format_id(message.id)
+        data[ID_KEY] = ANY_ID
     rest = b"," + msgspec.json.encode(document)[1:] + b"}"
     if content.to is None:
         return Rendering(document, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
@@ -159,7 +159,7 @@ def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
     return found
 
 
-def _listener_faults(to: Broadcast) -> list[Fault]:
+def _listener_faults(to: Audience) -> list[Fault]:
     if to.kind == TOPIC and not TOPIC_NAME.fullmatch(to.name):
         return [Fault("to.name", "a topic has 1 to 900 of a-z A-Z 0-9 - _ . ~ %")]
     if to.kind == CONDITION and "in topics" not in to.name:

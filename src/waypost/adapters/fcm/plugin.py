@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.fcm.payload import CONDITION, TOPIC, faults
 from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
-from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
 from waypost.ports.plugin import Means, SenderPlugin
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from waypost.adapters.fcm.sender import FcmSender
 
 
-def _build(app: AppId, settings: FcmSettings, means: Means) -> FcmSender:
+def _build(credential: CredentialId, settings: FcmSettings, means: Means) -> FcmSender:
     from waypost.adapters.fcm.sender import FcmSender
 
-    return FcmSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+    return FcmSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 
 
 QUOTA: Final = TokenBucket(600_000, 10_000.0, ramp_s=60.0)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
-
 from waypost.adapters.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
@@ -17,11 +15,11 @@ from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.fcm.wire import STREAMS, Request, Wire
 from waypost.adapters.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
-from waypost.adapters.push.payload import renamed, says_the_same
+from waypost.adapters.push.payload import told_alike
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.content import Urgency
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.notification import Urgency
 from waypost.domain.outcome import Refused
 from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
@@ -38,12 +36,11 @@ Ready = tuple[Delivery, Rendering]
 class FcmSender:
     """The ``Sender`` of one Firebase project."""
 
-    def __init__(self, app: AppId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
-        self._app = app
+    def __init__(self, credential: CredentialId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
         self._settings = settings
         self._clock = clock
         self._rules = settings.token_rules()
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),
@@ -62,9 +59,9 @@ class FcmSender:
     async def start(self) -> None:
         """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
-        section = f"apps.{self._app}.fcm"
+        section = self.credential.section
         tls = trust(section, self._settings.ca_file, "http/1.1")
-        project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
+        project_id, grants = await project_and_grants(section, self._settings, tls, self._clock)
         origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file, self._settings.proxy)
         self._head = post_to(authority_of(origin)) + encode_headers(
             [
@@ -96,7 +93,7 @@ class FcmSender:
         shown = render(delivery.message, now, self._settings.form) if isinstance(got, Refused) else got
         return Rendered(
             headers={"content-type": "application/json"},
-            body=shown.body("…", validate_only=self._settings.validate_only),
+            body=shown.body("…", delivery.id, validate_only=self._settings.validate_only),
             size_bytes=shown.size_bytes,
             limit_bytes=shown.limit_bytes,
             refused=got.why if isinstance(got, Refused) else None,
@@ -118,20 +115,13 @@ class FcmSender:
         """Those that can be sent; neighbours who are told the same share one rendering."""
         now = self._clock.now()
         ready: list[Ready] = []
-        got: Rendering | Refused | None = None
-        before = batch[0].message
-        for delivery in batch:
-            message = delivery.message
-            if got is None or message is not before:
-                if isinstance(got, Rendering) and says_the_same(before, message):
-                    got = replace(got, rest=renamed(got.rest, before.id, message.id))
-                else:
-                    got = rendered(message, now, self._settings)
-                before = message
+        for message, deliveries in told_alike(batch):
+            got = rendered(message, now, self._settings)
             if isinstance(got, Refused):
-                self._loop.call_soon(report, delivery, got)
+                for delivery in deliveries:
+                    self._loop.call_soon(report, delivery, got)
             else:
-                ready.append((delivery, got))
+                ready += [(delivery, got) for delivery in deliveries]
         return ready
 
     def _request(self, ready: list[Ready], report: Report, patience: Until, *, again: bool = False) -> None:
@@ -149,7 +139,7 @@ class FcmSender:
         urgent: list[Request] = []
         others: list[Request] = []
         for delivery, rendering in ready:
-            body = rendering.body(delivery.address.token, validate_only=self._settings.validate_only)
+            body = rendering.body(delivery.address.token, delivery.id, validate_only=self._settings.validate_only)
             ended = partial(self._ended, delivery, rendering, report, patience, renewable)
             line = urgent if delivery.message.urgency in URGENT else others
             line.append(Request(head + sized(len(body)), body, patience, ended))

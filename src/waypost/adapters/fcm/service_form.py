@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from waypost.adapters.push.payload import present
-from waypost.domain.notification import Content
+from waypost.domain.content import Content
 
 
 def message_of(content: Content) -> dict[str, Any]:

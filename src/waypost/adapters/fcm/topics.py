@@ -18,11 +18,12 @@ from waypost.adapters.fcm.errors import CODES, code_of
 from waypost.adapters.fcm.grants import project_and_grants
 from waypost.adapters.fcm.oauth import AccessTokens
 from waypost.adapters.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
 from waypost.adapters.push.answers import Meaning
 from waypost.adapters.push.origin import authority_of, origin_of, trust
 from waypost.adapters.push.patience import until
 from waypost.adapters.push.reading import read_json
+from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
@@ -97,9 +98,9 @@ class Topics:
     async def start(self) -> None:
         """Read the service account; connections are opened with the first call. ConfigurationError as the sender's."""
         self._loop = asyncio.get_running_loop()
-        section = f"apps.{self._app}.fcm"
+        section = CredentialId(self._app, CHANNEL).section
         tls = trust(section, self._settings.ca_file, "http/1.1")
-        self._project_id, grants = await project_and_grants(self._app, self._settings, tls, self._clock)
+        self._project_id, grants = await project_and_grants(section, self._settings, tls, self._clock)
         self._access = AccessTokens(grants, loop=self._loop, on_denied=lambda denied: None)
         for url in (GOOGLE, INSTANCE_ID):
             origin = origin_of(section, self._settings.endpoint or url, self._settings.ca_file, self._settings.proxy)

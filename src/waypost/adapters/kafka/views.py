@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from waypost.adapters.kafka.unrecorded import Unrecorded
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
-from waypost.domain.notification import Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import NotificationStatus
 from waypost.ports.peers import Peers
 from waypost.ports.views import DeadLetter, DeadQuery, HistoryQuery, Page, PageQuery, Record, Story, Views

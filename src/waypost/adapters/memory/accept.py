@@ -8,10 +8,10 @@ import msgspec
 
 from waypost.adapters.memory.steps import take
 from waypost.adapters.memory.store import LEASABLE, Claimed, MemoryStore, Row
+from waypost.domain.content import Content
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved, NotificationMoved
-from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate, NotReplayable, Replay

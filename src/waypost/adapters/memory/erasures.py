@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from waypost.adapters.memory.store import MemoryStore, Part, Row
+from waypost.domain.content import Content
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId, created_at
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 

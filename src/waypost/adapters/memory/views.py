@@ -8,8 +8,8 @@ from itertools import islice
 
 from waypost.adapters.memory.store import MemoryStore, Row
 from waypost.domain.bulk import JobState
+from waypost.domain.content import Kind
 from waypost.domain.ids import AppId, NotificationId
-from waypost.domain.notification import Kind
 from waypost.domain.status import NotificationStatus
 from waypost.domain.vocabulary import waits
 from waypost.ports.clock import Clock

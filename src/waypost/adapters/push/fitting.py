@@ -12,7 +12,7 @@ from typing import Final, Literal
 import regex
 from msgspec.structs import replace
 
-from waypost.domain.notification import Content
+from waypost.domain.content import Content
 
 Fit = Literal["refuse", "trim"]
 """What becomes of a payload over the limit (``apps.<app>.<channel>.fit``)."""

@@ -9,11 +9,11 @@ import hashlib
 import re
 from typing import Any, Final
 
-from waypost.adapters.push.payload import ID_KEY, overlaid, present
+from waypost.adapters.push.payload import ANY_ID, ID_KEY, overlaid, present
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.errors import Fault
-from waypost.domain.ids import format_id
 from waypost.domain.message import Message
-from waypost.domain.notification import Action, Channel, Content, Kind, Urgency
 
 TOPIC_LIMIT = 32
 ENCRYPTED: Final = (("content-encoding", "aes128gcm"), ("content-type", "application/octet-stream"))
@@ -47,17 +47,16 @@ def headers_of(message: Message) -> list[tuple[str, str]]:
     return headers
 
 
-def document_of(message: Message, content: Content, channel: Channel) -> dict[str, Any]:
-    """The JSON object: *content* under the names of the API, the overrides of *channel* over it, our id over all."""
+def document_of(message: Message, content: Content) -> dict[str, Any]:
+    """The JSON object: *content* under the names of the API, its override over it, the id over all."""
     document: dict[str, Any] = {"kind": message.kind.value}
     if content.data:
         document["data"] = content.data
     if message.kind is Kind.VISIBLE:
         document |= _shown(content)
-    override = content.overrides.get(channel)
-    if override:
-        document = overlaid(document, override)
-    document[ID_KEY] = format_id(message.id)
+    if message.override:
+        document = overlaid(document, message.override)
+    document[ID_KEY] = ANY_ID
     return document
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
 
+from waypost.domain.delivery import Delivery
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
@@ -12,19 +17,22 @@ ID_KEY = "waypost_id"
 """Under which an app finds the notification's id, whatever the platform."""
 
 
-def says_the_same(one: Message, other: Message) -> bool:
-    """Whether the renderings of two recipients of one bulk job differ by the notification's id alone."""
-    return (
-        one.content is other.content
-        and one.kind is other.kind
-        and one.urgency is other.urgency
-        and one.expires_at == other.expires_at
-    )
+ANY_ID: Final = format_id(NotificationId(os.urandom(16)))
+"""Stands in a rendering for the id of the notification: made by chance, so that nobody's content holds it."""
+_ANY_ID = ANY_ID.encode()
 
 
-def renamed(body: bytes, before: NotificationId, after: NotificationId) -> bytes:
-    """A rendered *body* with the id of another notification: its text is found nowhere else."""
-    return body.replace(format_id(before).encode(), format_id(after).encode())
+def told_alike(batch: Iterable[Delivery]) -> Iterator[tuple[Message, Iterator[Delivery]]]:
+    """Neighbours of *batch* that are told the same, and what: it is rendered once for all of them."""
+    return groupby(batch, key=_message_of)
+
+
+_message_of = attrgetter("message")
+
+
+def named(rendering: bytes, notification_id: NotificationId) -> bytes:
+    """A *rendering* with the id of the notification that it is sent for."""
+    return rendering.replace(_ANY_ID, format_id(notification_id).encode())
 
 
 def present(fields: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from waypost.domain.ids import CredentialId
+from waypost.domain.credential import CredentialId
 from waypost.domain.outcome import Denied, Outcome, Reach, Taken
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
 from waypost.ports.sender import Health
@@ -21,7 +21,7 @@ class CredentialWatch:
     """Follows one credential; *connections* says how many are open to its provider."""
 
     def __init__(self, credential: CredentialId, telemetry: Telemetry, connections: Callable[[], int]) -> None:
-        self._credential = credential
+        self._credential = str(credential)
         self._telemetry = telemetry
         self._connections = connections
         self._denied: str | None = None

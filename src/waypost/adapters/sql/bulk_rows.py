@@ -9,8 +9,8 @@ import msgspec
 from waypost.adapters.sql.engine import Connection, Row
 from waypost.adapters.sql.rows import content_of
 from waypost.domain.bulk import ENDED, Job, JobId, JobState
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.ports.bulk import JobRecord
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from waypost.adapters.sql.engine import Answer, Dialect, Row
+from waypost.domain.content import Kind, Urgency
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.notification import Guarantee, Kind, Lane, Urgency
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant
 

@@ -16,8 +16,8 @@ from waypost.adapters.sql.database import Database
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.rows import content_body, execute_in
 from waypost.adapters.sql.transaction import Kind, Transaction
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, NotificationId, UserId, first_id_at
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant, later
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 

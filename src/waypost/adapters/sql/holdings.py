@@ -193,18 +193,23 @@ class Holdings:
         if held.whole is None:
             self._from_tail[notification.lane].discard(notification.id)
         if settled.given_back:
-            if held.whole == token:
-                held.whole = None
-                if withdrawn:
-                    self._from_tail[notification.lane].discard(notification.id)
-                else:
-                    self.release(WorkItem(notification, None), first=True)
+            self._give_back_whole(notification, held, token, withdrawn=withdrawn)
             back += _give_back(held, token)
         if back and not withdrawn:
             self.release(WorkItem(notification, tuple(sorted(back, key=_number))), first=True)
         if held.whole is None and not held.targets:
             del self._held[notification.id]
             self._withdrawn.discard(notification.id)
+
+    def _give_back_whole(self, notification: Notification, held: _Held, token: int, *, withdrawn: bool) -> None:
+        """Let what was not routed yet be leased again, unless it was withdrawn."""
+        if held.whole != token:
+            return
+        held.whole = None
+        if withdrawn:
+            self._from_tail[notification.lane].discard(notification.id)
+        else:
+            self.release(WorkItem(notification, None), first=True)
 
     # Withdrawals
 

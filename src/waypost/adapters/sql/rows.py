@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from waypost.adapters.sql.engine import Connection, Row
+from waypost.domain.content import UNREADABLE, Content, Kind, Urgency
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
-from waypost.domain.notification import UNREADABLE, Content, Guarantee, Kind, Lane, Notification, Urgency
+from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.waits import Wait

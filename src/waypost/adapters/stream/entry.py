@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from waypost.adapters.stream.actions import Action, action_of
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.job import Job
-from waypost.domain.notification import Channel
 from waypost.domain.settlement import Again, Change
 from waypost.domain.time import Instant, later
 from waypost.ports.work import Settled

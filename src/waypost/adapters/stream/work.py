@@ -21,10 +21,12 @@ from waypost.adapters.stream.entry import Entry, LogStatus, Note, Tried, after, 
 from waypost.adapters.stream.log import Closed, JobLog
 from waypost.adapters.stream.settings import StreamSettings
 from waypost.adapters.stream.tokens import Tokens
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.errors import InvalidRequest, Unavailable
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.job import Job, read_job
-from waypost.domain.notification import Channel, Content, Kind, Lane, Notification, Urgency
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import TTL_LIMIT_S, ContentCheck

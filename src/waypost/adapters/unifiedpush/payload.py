@@ -8,9 +8,8 @@ from msgspec import Struct
 from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.message import document_of, headers_of
-from waypost.adapters.unifiedpush.settings import CHANNEL
+from waypost.domain.content import Content
 from waypost.domain.message import Message
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 LIMIT_BYTES = PLAINTEXT_LIMIT_BYTES
@@ -35,4 +34,4 @@ def render(message: Message, now: Instant, fit: Fit) -> Rendering:
 
 
 def _written(message: Message, content: Content) -> bytes:
-    return msgspec.json.encode(document_of(message, content, CHANNEL))
+    return msgspec.json.encode(document_of(message, content))

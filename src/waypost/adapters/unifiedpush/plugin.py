@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 from waypost.adapters.push.message import message_faults
 from waypost.adapters.unifiedpush.registration import registration_check
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
-from waypost.domain.ids import AppId
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.adapters.unifiedpush.sender import UnifiedPushSender
 
 
-def _build(app: AppId, settings: UnifiedPushSettings, means: Means) -> UnifiedPushSender:
+def _build(credential: CredentialId, settings: UnifiedPushSettings, means: Means) -> UnifiedPushSender:
     from waypost.adapters.unifiedpush.sender import UnifiedPushSender
 
-    return UnifiedPushSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+    return UnifiedPushSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 
 
 PLUGIN: Final = SenderPlugin(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from waypost.adapters.push.encryption import InvalidKeys, public_key_of
 from waypost.adapters.push.endpoints import API_HOST, EndpointGuard, is_sender_api, take_apart
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
@@ -15,7 +16,7 @@ ENDPOINT_LIMIT_BYTES = 1_000
 
 def registration_check(app: AppId, settings: UnifiedPushSettings | None) -> RegistrationCheck:
     """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
-    guard = None if settings is None else EndpointGuard(f"apps.{app}.{CHANNEL}", settings.allow_endpoints)
+    guard = None if settings is None else EndpointGuard(CredentialId(app, CHANNEL).section, settings.allow_endpoints)
     needs_keys = settings is not None and not settings.plaintext
 
     def faults(registration: Registration) -> list[Fault]:

@@ -11,7 +11,7 @@ from waypost.adapters.push.encryption import InvalidKeys, SenderKeys, encrypt, n
 from waypost.adapters.push.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.push.message import ENCRYPTED
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
-from waypost.adapters.push.payload import too_large
+from waypost.adapters.push.payload import named, told_alike, too_large
 from waypost.adapters.push.services import Head, PushServices, head_of, trusts_of
 from waypost.adapters.push.turns import Turns
 from waypost.adapters.push.vapid import Vapid, read_vapid
@@ -19,11 +19,10 @@ from waypost.adapters.push.watch import CredentialWatch
 from waypost.adapters.unifiedpush.errors import outcome_of
 from waypost.adapters.unifiedpush.payload import LIMIT_BYTES, Rendering, render
 from waypost.adapters.unifiedpush.settings import CHANNEL, UnifiedPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId, CredentialId
-from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS
 from waypost.http2 import Result
@@ -38,10 +37,9 @@ OPEN: Final = (("content-type", "application/octet-stream"),)
 
 
 class _Shared:
-    """What all devices of one notification have in common, ready for encryption and the wire."""
+    """What all devices that are told the same have in common, ready for encryption and the wire."""
 
-    def __init__(self, message: Message, rendering: Rendering) -> None:
-        self.message = message
+    def __init__(self, rendering: Rendering) -> None:
         self.plaintext = rendering.plaintext
         self.refused = too_large(len(rendering.plaintext), LIMIT_BYTES)
         self._headers = rendering.headers
@@ -66,11 +64,13 @@ class _Waiting(NamedTuple):
 class UnifiedPushSender:
     """The ``Sender`` of one app to the push servers that its users chose."""
 
-    def __init__(self, app: AppId, settings: UnifiedPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, credential: CredentialId, settings: UnifiedPushSettings, *, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._settings = settings
-        self._section = f"apps.{app}.{CHANNEL}"
+        self._section = credential.section
         self._clock = clock
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),
@@ -99,11 +99,10 @@ class UnifiedPushSender:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
         patience = until(self._loop.time())
-        shared: _Shared | None = None
-        for delivery in batch:
-            if shared is None or shared.message is not delivery.message:
-                shared = _Shared(delivery.message, render(delivery.message, now, self._settings.fit))
-            self._turns.add(_Waiting(delivery, shared, patience, report))
+        for message, deliveries in told_alike(batch):
+            shared = _Shared(render(message, now, self._settings.fit))
+            for delivery in deliveries:
+                self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
@@ -114,7 +113,7 @@ class UnifiedPushSender:
             refusal = address
         return Rendered(
             headers=dict((*(OPEN if delivery.device.keys is None else ENCRYPTED), *rendering.headers)),
-            body=rendering.plaintext,
+            body=named(rendering.plaintext, delivery.id),
             size_bytes=len(rendering.plaintext),
             limit_bytes=LIMIT_BYTES,
             refused=refusal.why if refusal else None,
@@ -147,7 +146,7 @@ class UnifiedPushSender:
     def _request(self, one: _Waiting) -> Outcome | None:
         """Put one message on the wire, or say why it cannot be."""
         assert self._services is not None
-        keys, body = one.delivery.device.keys, one.shared.plaintext
+        keys, body = one.delivery.device.keys, named(one.shared.plaintext, one.delivery.id)
         endpoint = self._address(one.delivery.device)
         if isinstance(endpoint, Refused):
             return endpoint

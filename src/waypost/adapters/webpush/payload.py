@@ -16,9 +16,8 @@ from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.fitting import Fit, fitted
 from waypost.adapters.push.message import ENCRYPTED, document_of, headers_of
 from waypost.adapters.push.payload import ID_KEY
-from waypost.adapters.webpush.settings import CHANNEL
+from waypost.domain.content import Content
 from waypost.domain.message import Message
-from waypost.domain.notification import Content
 from waypost.domain.time import Instant
 
 DECLARATIVE = 8030
@@ -43,7 +42,7 @@ def render(message: Message, now: Instant, *, declarative: bool = False, fit: Fi
 
 
 def _written(message: Message, content: Content, declarative: bool) -> bytes:
-    document = document_of(message, content, CHANNEL)
+    document = document_of(message, content)
     return msgspec.json.encode(declared(document) if declarative else document)
 
 

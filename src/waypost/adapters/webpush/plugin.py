@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 from waypost.adapters.push.message import message_faults
 from waypost.adapters.webpush.registration import registration_check
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
-from waypost.domain.ids import AppId
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.adapters.webpush.sender import WebPushSender
 
 
-def _build(app: AppId, settings: WebPushSettings, means: Means) -> WebPushSender:
+def _build(credential: CredentialId, settings: WebPushSettings, means: Means) -> WebPushSender:
     from waypost.adapters.webpush.sender import WebPushSender
 
-    return WebPushSender(app, settings, clock=means.clock, telemetry=means.telemetry)
+    return WebPushSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 
 
 PLUGIN: Final = SenderPlugin(

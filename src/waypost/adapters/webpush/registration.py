@@ -7,6 +7,7 @@ import re
 from waypost.adapters.push.encryption import InvalidKeys, public_key_of
 from waypost.adapters.push.endpoints import API_HOST, EndpointGuard, is_sender_api, take_apart
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Registration, RegistrationCheck, has_one_use
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
@@ -16,7 +17,7 @@ _URL = re.compile(r"https?://[^/?#@\s]+(?:/[^#\s]*)?")
 
 def registration_check(app: AppId, settings: WebPushSettings | None) -> RegistrationCheck:
     """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
-    guard = None if settings is None else EndpointGuard(f"apps.{app}.{CHANNEL}", settings.allow_endpoints)
+    guard = None if settings is None else EndpointGuard(CredentialId(app, CHANNEL).section, settings.allow_endpoints)
 
     def faults(registration: Registration) -> list[Fault]:
         found = has_one_use(registration)

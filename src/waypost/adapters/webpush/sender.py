@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.adapters.push.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.adapters.push.patience import Until, request_timeout_ms, until
-from waypost.adapters.push.payload import too_large
+from waypost.adapters.push.payload import named, told_alike, too_large
 from waypost.adapters.push.services import Head, PushServices, head_of, trusts_of
 from waypost.adapters.push.turns import Turns
 from waypost.adapters.push.vapid import read_vapid
@@ -19,9 +19,9 @@ from waypost.adapters.webpush.errors import of_one_service, outcome_of
 from waypost.adapters.webpush.families import Family, family_of, ttl_headers
 from waypost.adapters.webpush.payload import Rendering, render
 from waypost.adapters.webpush.settings import CHANNEL, WebPushSettings
+from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
-from waypost.domain.ids import AppId, CredentialId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
@@ -37,12 +37,11 @@ REUSE_S = 3600.0
 
 
 class _Shared:
-    """What all devices of one notification have in common, ready for encryption and the wire."""
+    """What all devices that are told the same have in common, ready for encryption and the wire."""
 
-    __slots__ = ("_heads", "_rendering", "message", "plaintext", "refused")
+    __slots__ = ("_heads", "_rendering", "plaintext", "refused")
 
-    def __init__(self, message: Message, rendering: Rendering) -> None:
-        self.message = message
+    def __init__(self, rendering: Rendering) -> None:
         self._rendering = rendering
         self._heads: dict[str, Head] = {}
         self.plaintext = rendering.plaintext
@@ -73,10 +72,12 @@ class _Waiting(NamedTuple):
 class WebPushSender:
     """The ``Sender`` of one VAPID key."""
 
-    def __init__(self, app: AppId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, credential: CredentialId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry
+    ) -> None:
         self._settings = settings
         self._clock = clock
-        self.credential: Final = CredentialId(f"{app}/{CHANNEL}")
+        self.credential: Final = credential
         self.capabilities: Final = Capabilities(
             channel=CHANNEL,
             request_timeout_ms=request_timeout_ms(),
@@ -85,7 +86,7 @@ class WebPushSender:
             scope_of=_push_service,
             fails_apart=True,
         )
-        self._section = f"apps.{app}.{CHANNEL}"
+        self._section = credential.section
         self._guard = EndpointGuard(self._section, ())
         self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
         self._loop: asyncio.AbstractEventLoop
@@ -108,11 +109,10 @@ class WebPushSender:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         now = self._clock.now()
         patience = until(self._loop.time())
-        shared: _Shared | None = None
-        for delivery in batch:
-            if shared is None or shared.message is not delivery.message:
-                shared = _Shared(delivery.message, self._rendering(delivery.message, now))
-            self._turns.add(_Waiting(delivery, shared, patience, report))
+        for message, deliveries in told_alike(batch):
+            shared = _Shared(self._rendering(message, now))
+            for delivery in deliveries:
+                self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
         """What ``send`` would encrypt and put on the wire, without path and authorization."""
@@ -124,7 +124,7 @@ class WebPushSender:
         family = Family.ANY if isinstance(address, Refused) else family_of(address)
         return Rendered(
             headers=dict(headers_for(family, rendering)),
-            body=rendering.plaintext,
+            body=named(rendering.plaintext, delivery.id),
             size_bytes=len(rendering.plaintext),
             limit_bytes=PLAINTEXT_LIMIT_BYTES,
             refused=refusal.why if refusal else None,
@@ -157,7 +157,8 @@ class WebPushSender:
         if service is None:
             return Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
         try:
-            body = encrypt(one.shared.plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
+            plaintext = named(one.shared.plaintext, one.delivery.id)
+            body = encrypt(plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
         ended = partial(self._ended, one, endpoint.named)

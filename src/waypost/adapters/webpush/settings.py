@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from waypost.adapters.push.fitting import Fit
-from waypost.domain.notification import Channel
+from waypost.domain.channel import Channel
 
 CHANNEL: Final = Channel("webpush")
 

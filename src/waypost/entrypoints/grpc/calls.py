@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.entrypoints.access import Access, admit
+from waypost.entrypoints.admission import caller_of
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.refusals import DETAILS_KEY, foreseen, status_of
@@ -107,7 +108,7 @@ class Calls:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
         credential = presented(_fields(context))
         visit = Visit(f"gRPC {method.rpartition('/')[2]}", _peer(context), partial(_values, context))
-        caller = await self._api.limits.caller(self._api.callers, credential, visit)
+        caller = await caller_of(self._api.callers, self._api.limits, credential, visit)
         await self._api.limits.enter(caller, visit)
         admit(caller, access)
         if writes and self._api.is_draining():

@@ -9,9 +9,9 @@ from litestar import Request
 from litestar.datastructures import State
 from msgspec import Struct
 
+from waypost.domain.channel import Channel
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
-from waypost.domain.notification import Channel
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.rest.settings import RestSettings

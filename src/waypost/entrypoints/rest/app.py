@@ -13,8 +13,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.handlers.base import BaseRouteHandler
 from litestar.types import ASGIApp
 
+from waypost.domain.channel import Channel
 from waypost.domain.device import Platform
-from waypost.domain.notification import Channel
 from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
     audit_routes,

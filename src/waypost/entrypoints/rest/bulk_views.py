@@ -7,8 +7,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from waypost.domain.bulk import ENDED, JobState
+from waypost.domain.content import Content
 from waypost.domain.ids import NotificationId, format_id
-from waypost.domain.notification import Content
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, isoformat
 from waypost.entrypoints.rest.views import Cursor, Timestamp

@@ -17,6 +17,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Un
 from waypost.domain.ids import UserId
 from waypost.domain.scope import Scope as Right
 from waypost.entrypoints.access import SENDS, admit
+from waypost.entrypoints.admission import caller_of
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
@@ -102,7 +103,7 @@ class Door:
         headers, limits = scope["headers"], self._api.limits
         is_users = path.startswith(envelope.PREFIX)
         visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
-        caller = await limits.caller(self._api.callers, _presented(headers), visit)
+        caller = await caller_of(self._api.callers, limits, _presented(headers), visit)
         named = _values(headers, ACTING_FOR) if is_users else []
         if len(named) > 1:  # a proxy may have let one of a client's through beside its own
             raise InvalidRequest((Fault("X-Waypost-User", "names two"),))

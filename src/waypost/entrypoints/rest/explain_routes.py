@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Literal, assert_never
 
 import msgspec
 from litestar import Response, post
 from litestar.params import RawBody
 from msgspec import Meta, Struct
 
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, shown
-from waypost.domain.notification import Channel, Lane
+from waypost.domain.notification import Lane
+from waypost.domain.routing import LeftOut, Ruling
+from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import READS
@@ -52,6 +57,18 @@ class ExplainedTargetView(Struct, frozen=True):
     ] = None
 
 
+class RulingView(Struct, frozen=True):
+    """What one routing rule said of one address; rules that let it pass say nothing."""
+
+    rule: Annotated[str, Meta(description="Such as `active`, `chosen`, `token_use`, `platform` or `credential`.")]
+    device_id: str
+    verdict: Annotated[
+        Literal["left_out", "suppressed", "deferred", "sent_with"],
+        Meta(description="Left out: no target at all. Suppressed: a receipt says so. Deferred: it waits."),
+    ]
+    reason: Annotated[str, Meta(description="Why; of `deferred` the condition, of `sent_with` the credential.")]
+
+
 class ExplanationView(Struct, frozen=True):
     """What would become of a submission. Nothing was accepted, claimed or sent."""
 
@@ -62,6 +79,9 @@ class ExplanationView(Struct, frozen=True):
     content_hash: Hash
     dedup: Annotated[tuple[ClaimKind, ...], Meta(description="The keys it would claim; none: it may be said again.")]
     targets: Annotated[tuple[ExplainedTargetView, ...], Meta(description="Empty: the user has no device.")]
+    routing: Annotated[
+        tuple[RulingView, ...], Meta(description="What the rules said that found these targets, in order.")
+    ]
 
 
 @post(
@@ -92,14 +112,31 @@ def _view(explanation: Explanation) -> ExplanationView:
         content_hash=shown(explanation.content_hash),
         dedup=explanation.dedup,
         targets=tuple(_target(target) for target in explanation.targets),
+        routing=tuple(_ruling(ruling) for ruling in explanation.rulings),
     )
 
 
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
+    credential = None if target.credential is None else str(target.credential)
     return ExplainedTargetView(
-        target.n, target.device_id, target.channel, target.suppressed, target.credential, rendered, target.scope
+        target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope
     )
+
+
+def _ruling(ruling: Ruling) -> RulingView:
+    said = partial(RulingView, ruling.rule, ruling.name)
+    match ruling.verdict:
+        case LeftOut(reason):
+            return said("left_out", reason)
+        case Suppressed(reason):
+            return said("suppressed", reason)
+        case Parked(condition):
+            return said("deferred", condition)
+        case CredentialId():
+            return said("sent_with", str(ruling.verdict))
+        case _:
+            assert_never(ruling.verdict)
 
 
 def _rendered(rendered: Rendered) -> RenderedView:

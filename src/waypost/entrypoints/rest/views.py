@@ -6,11 +6,13 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.dedup import shown
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
-from waypost.domain.notification import Channel, Content, Guarantee, Kind, Lane, Urgency
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, isoformat
 from waypost.domain.vocabulary import Vocabulary, notification_word, receipt_word, waits

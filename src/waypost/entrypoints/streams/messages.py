@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.job import is_payload, read_job
-from waypost.domain.notification import Urgency
 from waypost.domain.submission import Submission
 from waypost.entrypoints.decoding import decode, fault_of
 from waypost.entrypoints.submitting import with_key

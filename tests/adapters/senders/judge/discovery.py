@@ -34,7 +34,7 @@ class Discovery:
         if schema.get("readOnly"):
             yield f"{path} is for answers"
         match schema["type"], value:
-            case "any", _:
+            case ("any", _) | ("boolean", bool()):
                 pass
             case "object", dict():
                 yield from self._of_object(schema, value, path)
@@ -43,8 +43,6 @@ class Discovery:
                     yield from self._of(schema["items"], item, f"{path}[{n}]")
             case "string", str():
                 yield from _of_text(schema, value, path)
-            case "boolean", bool():
-                pass
             case "integer" | "number", int() | float() if not isinstance(value, bool):
                 yield from _of_number(schema, value, path)
             case kind, _:

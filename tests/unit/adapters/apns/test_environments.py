@@ -11,12 +11,14 @@ from tests.unit.adapters.noted import Noted
 from waypost.adapters.apns.environments import FEWEST, RECENT, ForeignTokens, Mistrust
 from waypost.adapters.apns.tally import FRESH_S, Tally
 from waypost.adapters.apns.verdicts import Trial, judged
-from waypost.domain.ids import CredentialId
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
 from waypost.telemetry.events import Event
 
-DEMO = CredentialId("demo/apns")
+DEMO = CredentialId(AppId("demo"), Channel("apns"))
 UNKNOWN = Refused("BadDeviceToken", "the token is malformed or of the other environment")
 
 
@@ -49,7 +51,7 @@ def test_a_spike_of_unknown_tokens_is_told_once_and_its_end_once() -> None:
     for _ in range(10):
         mistrust.heed(unknown=True)
     assert [event for event, _ in noted.events] == [Event.TOKENS_SUSPECT]
-    assert noted.events[0][1] == {"credential": DEMO, "percent": 100, "answers": FEWEST}
+    assert noted.events[0][1] == {"credential": str(DEMO), "percent": 100, "answers": FEWEST}
     assert mistrust.holds
     for _ in range(RECENT):
         mistrust.heed(unknown=False)

@@ -15,9 +15,9 @@ from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
 from waypost.adapters.apns.errors import REASONS, STATUSES, outcome_of
 from waypost.adapters.apns.settings import ApnsSettings
 from waypost.adapters.push.watch import CredentialWatch
+from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
-from waypost.domain.notification import Channel
 from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Again, Change, Dead, Forget, apply
@@ -107,7 +107,7 @@ def change(status: int, reason: str) -> Change:
 
 def stored(status: int, reason: str) -> Receipt:
     """The receipt after the first attempt was answered so."""
-    device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.notification.id
+    device_id, notification_id = TO_DEVICE.device.device_id, TO_DEVICE.id
     before = Receipt(notification_id, 0, device_id, Channel("apns"), DeliveryStatus.PENDING, due_at=NOW)
     after = apply(before, change(status, reason))
     assert after is not None

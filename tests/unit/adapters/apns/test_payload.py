@@ -10,8 +10,11 @@ import pytest
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.apns.payload import faults, fitted_collapse_id, render
 from waypost.adapters.apns.settings import ApnsSettings
-from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.adapters.push.payload import named
+from waypost.domain.channel import APNS, Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
+from waypost.domain.message import message_of, rendered_for
+from waypost.domain.notification import Notification
 from waypost.domain.time import HOUR_MS, later
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
@@ -31,11 +34,13 @@ FULL = Content(
 
 
 def headers(what: Notification) -> dict[str, str]:
-    return dict(render(message_of(what), SETTINGS, NOW).headers)
+    return dict(render(rendered_for(message_of(what), APNS), SETTINGS, NOW).headers)
 
 
 def body(what: Notification) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(render(message_of(what), SETTINGS, NOW).body)
+    decoded: dict[str, Any] = msgspec.json.decode(
+        named(render(rendered_for(message_of(what), APNS), SETTINGS, NOW).body, what.id)
+    )
     return decoded
 
 
@@ -99,7 +104,9 @@ def test_a_ttl_of_zero_is_one_attempt_now() -> None:
 def test_the_expiration_is_a_point_in_time_so_a_later_attempt_says_the_same() -> None:
     what = notification()
     assert (
-        dict(render(message_of(what), SETTINGS, later(NOW, HOUR_MS // 2)).headers)["apns-expiration"]
+        dict(render(rendered_for(message_of(what), APNS), SETTINGS, later(NOW, HOUR_MS // 2)).headers)[
+            "apns-expiration"
+        ]
         == headers(what)["apns-expiration"]
     )
 

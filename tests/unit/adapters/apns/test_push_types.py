@@ -11,9 +11,13 @@ from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.apns.payload import Rendering, faults, rendered
 from waypost.adapters.apns.push_types import RULES
 from waypost.adapters.apns.settings import ApnsSettings
+from waypost.adapters.push.payload import named
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS, Channel
+from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import TokenUse, token_use_of
-from waypost.domain.message import message_of
-from waypost.domain.notification import APNS, ApnsPushType, Broadcast, Channel, Content, Kind, Notification, Urgency
+from waypost.domain.message import message_of, rendered_for
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Refused
 
 SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
@@ -46,9 +50,9 @@ def push(push_type: ApnsPushType, aps: dict[str, Any] | None = None, **fields: A
 
 
 def rendering(what: Notification, settings: ApnsSettings = SETTINGS) -> Rendering:
-    made = rendered(message_of(what), settings, NOW)
+    made = rendered(rendered_for(message_of(what), APNS), settings, NOW)
     assert isinstance(made, Rendering)
-    return made
+    return msgspec.structs.replace(made, body=named(made.body, what.id))
 
 
 def aps(what: Notification, settings: ApnsSettings = SETTINGS) -> dict[str, Any]:
@@ -80,7 +84,9 @@ def test_a_payload_over_the_limit_of_its_type_is_refused_with_its_size(word: str
     empty = len(rendering(push(push_type, data={"x": ""})).body)
     fits = rendering(push(push_type, data={"x": "y" * (limit_bytes - empty)}))
     assert len(fits.body) == limit_bytes
-    over = rendered(message_of(push(push_type, data={"x": "y" * (limit_bytes - empty + 1)})), SETTINGS, NOW)
+    over = rendered(
+        rendered_for(message_of(push(push_type, data={"x": "y" * (limit_bytes - empty + 1)})), APNS), SETTINGS, NOW
+    )
     assert over == Refused("payload_too_large", f"{limit_bytes + 1} bytes, limit {limit_bytes}")
 
 
@@ -92,7 +98,9 @@ def test_where_it_may_a_body_is_shortened_and_data_is_not() -> None:
     assert document["aps"]["alert"]["body"].endswith("é…")
     assert document["x"] == "y" * 500
     too_much = notification(Content(title="T", data={"x": "y" * 5000}))
-    assert isinstance(rendered(message_of(too_much), msgspec.structs.replace(SETTINGS, fit="trim"), NOW), Refused)
+    assert isinstance(
+        rendered(rendered_for(message_of(too_much), APNS), msgspec.structs.replace(SETTINGS, fit="trim"), NOW), Refused
+    )
 
 
 def test_widgets_and_controls_are_told_that_their_content_changed() -> None:
@@ -193,7 +201,7 @@ def test_a_broadcast_channel_takes_updates_of_live_activities_alone(
     push_type: ApnsPushType | None, event: str | None, named: list[str]
 ) -> None:
     overrides = {} if event is None else {APNS: {"aps": START | {"event": event}}}
-    content = Content(title="T", push_type=push_type, overrides=overrides, to=Broadcast(APNS, "channel", "abc="))
+    content = Content(title="T", push_type=push_type, overrides=overrides, to=Audience(APNS, "channel", "abc="))
     assert [fault.path for fault in faults(content, Kind.VISIBLE)] == named
 
 
@@ -223,8 +231,8 @@ def test_without_the_entitlement_it_is_downgraded_and_the_record_says_so(level: 
 
 def test_without_the_entitlement_it_is_refused_where_the_setting_says_so() -> None:
     settings = msgspec.structs.replace(SETTINGS, critical_fallback="refuse")
-    refused = rendered(message_of(CRITICAL), settings, NOW)
+    refused = rendered(rendered_for(message_of(CRITICAL), APNS), settings, NOW)
     assert isinstance(refused, Refused)
     assert refused.code == "critical_not_entitled"
     silent = notification(Content(data={"a": 1}), kind=Kind.SILENT, urgency=Urgency.CRITICAL)
-    assert isinstance(rendered(message_of(silent), settings, NOW), Rendering)
+    assert isinstance(rendered(rendered_for(message_of(silent), APNS), settings, NOW), Rendering)

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from waypost.adapters.fcm.credentials import read_service_account
 from waypost.adapters.fcm.settings import FcmSettings
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.ids import AppId
 from waypost.domain.time import Instant
 
 
@@ -35,7 +34,7 @@ def account(folder: Path, numbers: rsa.RSAPrivateNumbers, **changed: int) -> Fcm
 
 
 def test_a_sound_key_signs(tmp_path: Path, numbers: rsa.RSAPrivateNumbers) -> None:
-    read = read_service_account(AppId("demo"), account(tmp_path, numbers))
+    read = read_service_account("apps.demo.fcm", account(tmp_path, numbers))
     assert read.assertion(Instant(0)).count(".") == 2
 
 
@@ -43,5 +42,5 @@ def test_a_damaged_key_is_found_out(tmp_path: Path, numbers: rsa.RSAPrivateNumbe
     """Its exponents are not those of its modulus; of one alone OpenSSL would make good the damage."""
     settings = account(tmp_path, numbers, d=numbers.d ^ 4, dmp1=numbers.dmp1 ^ 4)
     with pytest.raises(ConfigurationError) as caught:
-        read_service_account(AppId("demo"), settings)
+        read_service_account("apps.demo.fcm", settings)
     assert (caught.value.path, "damaged" in str(caught.value)) == ("apps.demo.fcm.service_account_file", True)

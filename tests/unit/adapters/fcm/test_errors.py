@@ -256,7 +256,7 @@ def test_each_error_is_settled_stored_and_told(
     one = delivery(Platform("android"), ANDROID_TOKEN, notification(ttl_ms=DAY_MS))
     got = outcome_of(result, one, NOW)
     settlement = decide(got, one, EXPONENTIAL, NOW, 0.0, rest_after(got))
-    pending = Receipt(one.notification.id, 0, one.device.device_id, one.channel, DeliveryStatus.PENDING)
+    pending = Receipt(one.id, 0, one.device.device_id, one.channel, DeliveryStatus.PENDING)
     stored = apply(pending, Change(0, 1, settlement, NOW, Attempt(NOW, "x", code, "", b"")))
     assert stored is not None
     status, failure_class, dead = STORED[outcome]

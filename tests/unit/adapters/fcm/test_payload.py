@@ -9,13 +9,18 @@ import pytest
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, TEXT_ID, notification
 from waypost.adapters.fcm.payload import faults, render
-from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.adapters.fcm.settings import CHANNEL
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
+from waypost.domain.message import message_of, rendered_for
+from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 
 
 def message(what: Notification, token: str = ANDROID_TOKEN) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.json.decode(render(message_of(what), NOW).body(token))
+    body: dict[str, Any] = msgspec.json.decode(
+        render(rendered_for(message_of(what), CHANNEL), NOW).body(token, what.id)
+    )
     assert list(body) == ["message"]
     decoded: dict[str, Any] = body["message"]
     assert decoded.pop("token") == token
@@ -90,7 +95,9 @@ def test_a_silent_notification_is_data_alone_with_the_priority_of_its_urgency(ur
 
 
 def test_a_later_attempt_tells_the_remaining_time() -> None:
-    body = render(message_of(notification()), later(NOW, HOUR_MS - 1_500)).body(ANDROID_TOKEN)
+    body = render(rendered_for(message_of(notification()), CHANNEL), later(NOW, HOUR_MS - 1_500)).body(
+        ANDROID_TOKEN, notification().id
+    )
     assert b'"ttl":"1s"' in body
 
 
@@ -134,7 +141,7 @@ def test_a_token_is_spliced_in_as_json() -> None:
 
 
 def test_the_size_is_that_of_keys_and_values() -> None:
-    rendering = render(message_of(notification(Content(title="ü", data={"k": "v"}))), NOW)
+    rendering = render(rendered_for(message_of(notification(Content(title="ü", data={"k": "v"}))), CHANNEL), NOW)
     assert rendering.size_bytes == len("title") + 2 + len("k") + 1 + len("waypost_id") + 36
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waypost.adapters.push.fitting import ELLIPSIS, fitted
-from waypost.domain.notification import Content
+from waypost.domain.content import Content
 
 FAMILY = "👨‍👩‍👧‍👦"
 ACCENTED = "e\u0301"

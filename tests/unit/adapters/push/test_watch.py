@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from waypost.adapters.push.watch import CredentialWatch
-from waypost.domain.ids import CredentialId
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.domain.outcome import Denied, Gone, Reach, Taken
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived
 from waypost.ports.sender import Health
@@ -11,7 +13,7 @@ from waypost.telemetry.events import Event
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Silent
 
-CREDENTIAL = CredentialId("demo/apns")
+CREDENTIAL = CredentialId(AppId("demo"), Channel("apns"))
 REVOKED = Denied("InvalidProviderToken", "the key is not accepted")
 
 
@@ -38,7 +40,7 @@ def test_a_refusal_is_told_once_and_stands_until_something_is_taken() -> None:
     for outcome in (REVOKED, Gone("Unregistered"), REVOKED):
         watch.heed(outcome)
     assert watch.health() == Health(ok=False, why="InvalidProviderToken: the key is not accepted")
-    denied = {"credential": CREDENTIAL, "code": "InvalidProviderToken", "why": "the key is not accepted"}
+    denied = {"credential": str(CREDENTIAL), "code": "InvalidProviderToken", "why": "the key is not accepted"}
     assert told.events == [(Event.CREDENTIAL_DENIED, denied)]
     watch.heed(Taken())
     assert watch.health() == Health(ok=True)
@@ -54,12 +56,12 @@ def test_each_change_of_a_connection_is_told_with_how_many_there_are() -> None:
     watch.saw(ConnectFailed("refused", 1.0))
     watch.saw(GoAwayReceived(0, 1, b"debug data may hold anything"))
     assert told.events == [
-        (Event.CONNECTION_OPENED, {"credential": CREDENTIAL}),
-        (Event.CONNECTION_CLOSED, {"credential": CREDENTIAL, "why": "idle"}),
-        (Event.CONNECTION_FAILED, {"credential": CREDENTIAL, "why": "refused"}),
-        (Event.CONNECTION_GOAWAY, {"credential": CREDENTIAL, "code": 0}),
+        (Event.CONNECTION_OPENED, {"credential": str(CREDENTIAL)}),
+        (Event.CONNECTION_CLOSED, {"credential": str(CREDENTIAL), "why": "idle"}),
+        (Event.CONNECTION_FAILED, {"credential": str(CREDENTIAL), "why": "refused"}),
+        (Event.CONNECTION_GOAWAY, {"credential": str(CREDENTIAL), "code": 0}),
     ]
-    assert told.gauges == [(Metric.CONNECTIONS, 3, {"credential": CREDENTIAL})] * 4
+    assert told.gauges == [(Metric.CONNECTIONS, 3, {"credential": str(CREDENTIAL)})] * 4
 
 
 def test_a_failure_to_connect_is_told_once_until_a_connection_is_open() -> None:
@@ -70,7 +72,7 @@ def test_a_failure_to_connect_is_told_once_until_a_connection_is_open() -> None:
     assert [fields["why"] for _, fields in told.events] == ["refused", "no address"]
     watch.saw(ConnectionOpened())
     watch.saw(ConnectFailed("refused", 1.0))
-    assert told.events[-1] == (Event.CONNECTION_FAILED, {"credential": CREDENTIAL, "why": "refused"})
+    assert told.events[-1] == (Event.CONNECTION_FAILED, {"credential": str(CREDENTIAL), "why": "refused"})
     for n in range(1_000):
         watch.saw(ConnectFailed(f"host{n} refused", 1.0))
     assert len(told.events) == 1_004, "whoever names ever new servers is not remembered for ever"

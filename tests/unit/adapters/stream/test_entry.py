@@ -7,10 +7,12 @@ import pytest
 
 from waypost.adapters.stream.actions import Action
 from waypost.adapters.stream.entry import Entry, LogStatus, Note, Tried, after, begun, id_of, note_of, status_of
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
 from waypost.domain.delivery import Attempt, FailureClass, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId, created_at
 from waypost.domain.job import Job
-from waypost.domain.notification import Channel, Content, Lane, Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Again, Change, Dead, Forget, Parked, Sent, Settlement
 from waypost.domain.time import Instant, later
 from waypost.ports.work import Settled

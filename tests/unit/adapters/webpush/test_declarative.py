@@ -11,16 +11,20 @@ from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from tests.unit.adapters.webpush.test_payload import FULL
+from waypost.adapters.push.payload import named
 from waypost.adapters.webpush.payload import render
-from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind
+from waypost.adapters.webpush.settings import CHANNEL
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind
+from waypost.domain.message import message_of, rendered_for
 from waypost.lab.declarative import verdict
 
 LINK = "https://example.com/orders/7"
 
 
 def plaintext(content: Content, kind: Kind = Kind.VISIBLE) -> bytes:
-    return render(message_of(notification(content, kind=kind)), NOW, declarative=True).plaintext
+    what = notification(content, kind=kind)
+    return named(render(rendered_for(message_of(what), CHANNEL), NOW, declarative=True).plaintext, what.id)
 
 
 def document(content: Content) -> Any:
@@ -77,7 +81,8 @@ def test_an_action_without_a_link_opens_that_of_the_notification() -> None:
     ids=["no link", "no title", "empty title"],
 )
 def test_what_lacks_title_or_link_goes_to_the_service_worker_as_before(content: Content) -> None:
-    assert plaintext(content) == render(message_of(notification(content)), NOW).plaintext
+    ordinary = render(rendered_for(message_of(notification(content)), CHANNEL), NOW).plaintext
+    assert plaintext(content) == named(ordinary, notification().id)
 
 
 def test_a_silent_one_is_for_the_service_worker() -> None:

@@ -151,7 +151,7 @@ def settled(outcome: Outcome) -> tuple[Settlement, Receipt]:
     one = delivery(Platform("web"), "https://push.example/x")
     settlement = decide(outcome, one, EXPONENTIAL, NOW, 0.0, rest_after(outcome))
     before = Receipt(
-        notification_id=one.notification.id,
+        notification_id=one.id,
         n=0,
         device_id=one.device.device_id,
         channel=one.channel,

@@ -10,21 +10,27 @@ import pytest
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
 from waypost.adapters.push.message import fitted_topic, message_faults
+from waypost.adapters.push.payload import named
 from waypost.adapters.webpush.families import Family
 from waypost.adapters.webpush.payload import render
 from waypost.adapters.webpush.sender import headers_for
-from waypost.domain.message import message_of
-from waypost.domain.notification import Action, Channel, Content, Kind, Notification, Urgency
+from waypost.adapters.webpush.settings import CHANNEL
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind, Urgency
+from waypost.domain.message import message_of, rendered_for
+from waypost.domain.notification import Notification
 from waypost.domain.time import HOUR_MS, later
 
 
 def headers(what: Notification) -> dict[str, str]:
-    rendering = render(message_of(what), NOW)
+    rendering = render(rendered_for(message_of(what), CHANNEL), NOW)
     return dict(headers_for(Family.ANY, rendering))
 
 
 def document(what: Notification) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(render(message_of(what), NOW).plaintext)
+    decoded: dict[str, Any] = msgspec.json.decode(
+        named(render(rendered_for(message_of(what), CHANNEL), NOW).plaintext, what.id)
+    )
     return decoded
 
 
@@ -102,7 +108,7 @@ def test_urgency(kind: Kind, urgency: Urgency, word: str) -> None:
 
 
 def test_the_ttl_is_what_remains() -> None:
-    assert render(message_of(notification()), later(NOW, HOUR_MS - 1_500)).ttl_s == 1
+    assert render(rendered_for(message_of(notification()), CHANNEL), later(NOW, HOUR_MS - 1_500)).ttl_s == 1
     assert headers(notification(ttl_ms=0))["ttl"] == "0"
 
 
@@ -120,11 +126,13 @@ def test_a_collapse_key_goes_as_it_is_or_as_its_hash(collapse_key: str, *, fits:
 def test_the_text_is_shortened_to_the_last_byte_where_the_app_says_so() -> None:
     """The body first, in whole characters; data never."""
     content = Content(title="T" * 100, body="é👩‍👩‍👧" * 1_000, data={"order": 7})
-    refused = render(message_of(notification(content)), NOW)
+    refused = render(rendered_for(message_of(notification(content)), CHANNEL), NOW)
     assert len(refused.plaintext) > PLAINTEXT_LIMIT_BYTES
     for declarative in (False, True):
         shown = msgspec.structs.replace(content, link="https://example.com/")
-        trimmed = render(message_of(notification(shown)), NOW, declarative=declarative, fit="trim").plaintext
+        trimmed = render(
+            rendered_for(message_of(notification(shown)), CHANNEL), NOW, declarative=declarative, fit="trim"
+        ).plaintext
         assert PLAINTEXT_LIMIT_BYTES - 30 < len(trimmed) <= PLAINTEXT_LIMIT_BYTES
         assert "é👩‍👩‍👧…".encode() in trimmed or "👧é…".encode() in trimmed
         assert b'"order":7' in trimmed
@@ -133,8 +141,8 @@ def test_the_text_is_shortened_to_the_last_byte_where_the_app_says_so() -> None:
 def test_data_is_never_shortened() -> None:
     content = Content(title="T", body="B", data={"blob": "x" * 4_000})
     assert (
-        render(message_of(notification(content)), NOW, fit="trim").plaintext
-        == render(message_of(notification(content)), NOW).plaintext
+        render(rendered_for(message_of(notification(content)), CHANNEL), NOW, fit="trim").plaintext
+        == render(rendered_for(message_of(notification(content)), CHANNEL), NOW).plaintext
     )
 
 

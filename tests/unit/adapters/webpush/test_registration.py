@@ -13,9 +13,9 @@ from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import registration_checks
 from waypost.config import AppSettings
+from waypost.domain.channel import Channel
 from waypost.domain.device import Platform, Registration, RegistrationCheck, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.notification import Channel
 
 WEB = Platform("web")
 GOOD = "https://fcm.googleapis.com/fcm/send/abc"

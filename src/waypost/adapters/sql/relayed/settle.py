@@ -92,15 +92,12 @@ class _Books:
                         case.put_off(n, Instant(AT_ONCE))
         for n, entry in held.items():
             change = changes.get(n)
-            if change is None and settled.given_back:
-                if _is_intent(case, n):
-                    entry.end()
-                else:
-                    entry.let_go()
-            elif change is not None and isinstance(change.settlement, Unstarted):
-                entry.let_go()
-            elif change is not None and not isinstance(change.settlement, Intent):
+            if change is not None:
+                _end_or_let_go(entry, change)
+            elif settled.given_back and _is_intent(case, n):
                 entry.end()
+            elif settled.given_back:
+                entry.let_go()
         if progress.withdrawn is not None:
             self._close(case)
 
@@ -116,6 +113,14 @@ class _Books:
     def _end_all(self, settled: Settled) -> None:
         for entry in self._outbox.of(settled.notification.id).values():
             entry.end()
+
+
+def _end_or_let_go(entry: Entry, change: Change) -> None:
+    """What *change* makes of the entry of its target; of an intent nothing yet."""
+    if isinstance(change.settlement, Unstarted):
+        entry.let_go()
+    elif not isinstance(change.settlement, Intent):
+        entry.end()
 
 
 def _is_intent(case: Case, n: int) -> bool:

@@ -9,9 +9,9 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import QueryParameter, RawBody
 from msgspec import Meta, Struct
 
+from waypost.domain.content import Urgency
 from waypost.domain.errors import ErrorCode, Fault, Forbidden, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import UserId, parse_id
-from waypost.domain.notification import Urgency
 from waypost.domain.scope import Scope
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import Identity, Moment, Seconds, Submission, TypeName

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from waypost.domain.content import Urgency
 from waypost.domain.ids import NotificationId, created_at, format_id
-from waypost.domain.notification import Urgency
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, isoformat
 from waypost.domain.vocabulary import Vocabulary, notification_word, waits

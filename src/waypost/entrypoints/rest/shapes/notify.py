@@ -9,7 +9,7 @@ from litestar import Response, post
 from litestar.params import RawBody
 from msgspec import Meta, Struct
 
-from waypost.domain.notification import Kind, Urgency
+from waypost.domain.content import Kind, Urgency
 from waypost.domain.submission import Identity, Line, Seconds, Submission
 from waypost.domain.vocabulary import Vocabulary, notification_word
 from waypost.entrypoints.access import SENDS

@@ -1,0 +1,33 @@
+"""An audience: everybody who listens at a provider, told by one message."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import Struct
+
+from waypost.domain.channel import Channel
+
+LONGEST_LABEL = 128
+
+
+class Audience(Struct, frozen=True):
+    """Everybody who listens at a provider: it tells them all for one message (a topic, a broadcast channel)."""
+
+    channel: Channel
+    kind: str
+    """In the words of the channel's plug-in, such as ``topic``."""
+    name: str
+
+    @property
+    def token(self) -> str:
+        """What the provider is told in place of a device's token."""
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """What stands where a user and a device would: in histories, in receipts, and for the shard."""
+        label = f"{self.channel}:{self.kind}:{self.name}"
+        if len(label) <= LONGEST_LABEL:
+            return label
+        return f"{self.channel}:{self.kind}:{hashlib.sha256(self.name.encode()).hexdigest()}"

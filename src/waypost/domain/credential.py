@@ -1,0 +1,54 @@
+"""A credential: what an app identifies itself with to the provider of one channel."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Self
+
+from msgspec import Struct
+
+from waypost.domain.channel import Channel
+from waypost.domain.ids import AppId
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+"""How a second credential of a channel may be called."""
+
+
+class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
+    """The name of one credential of an app: the unit of budget, limit and breaker."""
+
+    app: AppId
+    channel: Channel
+    name: str = ""
+    """What tells it from others of the channel; the default one has no name."""
+
+    def __str__(self) -> str:
+        """Spell it as events, conditions and answers do: ``<app>/<channel>`` or ``<app>/<channel>/<name>``."""
+        return f"{self.app}/{self.slot}"
+
+    @property
+    def slot(self) -> str:
+        """The key of its section among those of its app: ``<channel>`` or ``<channel>/<name>``."""
+        return f"{self.channel}/{self.name}" if self.name else self.channel
+
+    @property
+    def section(self) -> str:
+        """The path of its section in the configuration, for errors that name a setting."""
+        return f"apps.{self.app}.{self.slot}"
+
+    @classmethod
+    def of(cls, app: AppId, slot: str) -> Self:
+        """Read what ``slot`` spells, the channel alone or with a name."""
+        channel, _, name = slot.partition("/")
+        return cls(app, Channel(channel), name)
+
+
+def channel_of(slot: str) -> Channel:
+    """The channel whose plug-in reads the section at *slot*."""
+    return Channel(slot.partition("/")[0])
+
+
+def is_further(slot: str) -> bool:
+    """Whether *slot* is a second credential's, correctly named."""
+    _, slash, name = slot.partition("/")
+    return bool(slash and NAME.fullmatch(name))
