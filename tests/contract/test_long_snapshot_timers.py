@@ -93,6 +93,20 @@ async def test_timers_are_read_from_where_something_is_due(stack: Stack, emptied
     assert counts[1] <= counts[0] + MORE_BLOCKS, (counts, dict(blocks))
 
 
+async def test_what_is_written_late_is_found(stack: Stack) -> None:
+    """An outcome that was held while the store was away: its retry is due by then, behind what was looked through."""
+    (worker,) = await stack.open_workers(1)
+    bench = Bench(stack, worker)
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    tried_at = bench.now
+    for _ in range(3):
+        bench.clock.advance(MINUTE_MS)
+        await worker.release(bench.now, 10)
+    assert await bench.settle_first(lease, item, 1, again(0, tried_at)) == []
+    assert await bench.leasable() == [made.id]
+
+
 async def test_what_is_tidied_away_is_looked_for_from_where_something_is_left(
     stack: Stack, emptied_postgres: str
 ) -> None:

@@ -47,7 +47,8 @@ class DueFrom:
         if not self._database.engine.is_remote:
             return Instant(0)
         if self.at is None:
-            self.at = Instant(await self._database.read_to_lease(lambda connection: reached(connection, _NAME)))
+            said = await self._database.read_to_lease(lambda connection: reached(connection, _NAME))
+            self.at = Instant(max(0, min(said, later(now, -LATE_MS))))  # whoever said it may have a clock that is ahead
             self._whole_at = now
         elif later(self._moved_at, MOVED_EVERY_MS) <= now:
             self._moved_at = now
