@@ -18,6 +18,7 @@ from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.features import tables
 from waypost.domain.ids import SHARDS
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
@@ -90,7 +91,9 @@ class SqlUnderTest:
 
     async def open(self) -> None:
         """Open the store that the reads go to."""
-        self._front = await open_store(self._settings, clock=self.clock, peers=None, telemetry=Silent())
+        self._front = await open_store(
+            self._settings, clock=self.clock, peers=None, telemetry=Silent(), tables=tables()
+        )
 
     @property
     def views(self) -> Views:
@@ -120,7 +123,9 @@ class SqlUnderTest:
     async def open_workers(self, count: int) -> Sequence[Work]:
         """Workers with equal shares of the shards."""
         stores = [
-            await open_store(self._settings, clock=self.clock, peers=self._party.join(), telemetry=self.telemetry)
+            await open_store(
+                self._settings, clock=self.clock, peers=self._party.join(), telemetry=self.telemetry, tables=tables()
+            )
             for _ in range(count)
         ]
         for store in stores:

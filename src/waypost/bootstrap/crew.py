@@ -72,5 +72,5 @@ def _by_app(config: Config, senders: Mapping[CredentialId, Sender]) -> Mapping[A
 def chores_of(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
     """What a worker does now and then beside its deliveries."""
     keep_days = config.retention.notifications_days
-    kept = store.journal, dedup, store.retention, store.bulk, store.erasures, store.audit
-    return Chores(carrier.work, devices, *kept, keep_days, config.retention.audit_days, carrier.record)
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
+    return Chores(carrier.work, devices, *kept, keep_days, carrier.record)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from waypost import config
+from waypost.bootstrap import features
 from waypost.config import AppSettings, Config
 from waypost.domain.device import UNKNOWN, Platform
 from waypost.domain.errors import ConfigurationError
@@ -53,7 +54,7 @@ def channels_of(plugins: Iterable[SenderPlugin]) -> dict[Platform, Channel]:
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
-    return config.load(path, environ, installed())
+    return config.load(path, environ, installed(), features.sections())
 
 
 def _loaded(entry: EntryPoint) -> SenderPlugin:

@@ -11,7 +11,6 @@ import pytest
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
-from waypost.adapters.memory.audit import MemoryAudit
 from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
@@ -67,9 +66,7 @@ def chores_on(bench: LaneBench) -> Chores:
         MemoryRetention(bench.store),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
-        MemoryAudit(bench.store),
         30,
-        365,
     )
 
 
@@ -84,7 +81,7 @@ class Cleared:
         return before
 
     async def drop_before(self, before: object, n: int = 0) -> int:
-        """See Retention, Bulk and Audit."""
+        """See Retention and Bulk."""
         return await self.drop_over()
 
     async def drop_over(self) -> int:
@@ -98,11 +95,12 @@ class Cleared:
 @pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
 async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Exception, tmp_path: Path) -> None:
     """Whichever of them it is."""
-    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "bulk", "audit")
+    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "bulk", "of_a_feature")
     for bad in names:
         noted, swept = Noted(), list[str]()
         parts = {name: Cleared(swept, name, fault if name == bad else None) for name in names}
-        chores = msgspec.structs.replace(chores_on(bench), **parts)
+        drops = {"toy": parts.pop("of_a_feature").drop_before}
+        chores = msgspec.structs.replace(chores_on(bench), **parts, drops=drops)
         duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
         await done(duties, "sweep")
         assert swept == [name for name in names if name != bad]
