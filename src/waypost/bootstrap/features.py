@@ -5,7 +5,7 @@ The upper functions import no feature's parts, so that the command line and a su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -89,6 +89,13 @@ def with_features(chores: Chores, grounds: Mapping[str, Ground]) -> Chores:
     )
 
 
+def markdown() -> str:
+    """The table of docs/features.md."""
+    head = "| feature | what it is for | routes (scope) | commands | tables | journal readers | duties |\n"
+    rows = [_row(feature, parts_of(feature)) for feature in FEATURES]
+    return head + "|---|---|---|---|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
 def parts_of(feature: Feature) -> Parts:
     """Import the parts of *feature*."""
     module, _, name = feature.parts.partition(":")
@@ -105,3 +112,28 @@ def _settings(config: Config, feature: Feature) -> object:
     if feature.name in config.features or feature.settings is None:
         return config.features.get(feature.name)
     return feature.settings()
+
+
+def _row(feature: Feature, parts: Parts) -> tuple[str, ...]:
+    return (
+        f"`{feature.name}`",
+        feature.docs,
+        "<br>".join(_route(route) for route in parts.routes) or "–",
+        _named(feature.commands),
+        _named(table.name for table in parts.tables),
+        _named(parts.readers),
+        _named(duty.name for duty in parts.duties),
+    )
+
+
+def _route(route: HTTPRouteHandler) -> str:
+    from waypost.entrypoints.rest.answers import spoken_of  # noqa: PLC0415 - the documentation alone needs it
+
+    access = spoken_of(route).access
+    (path,), (method,) = sorted(route.paths), sorted(route.http_methods - {"OPTIONS"})
+    scope = "anybody" if access is None else access.scope.value
+    return f"`{method} {path.replace(':str}', '}')}` ({scope})"
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "–"
