@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ features.FEATURES += (GREETINGS,)
 def mounted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy in this process."""
     monkeypatch.syspath_prepend(str(TOY))
-    from greetings import GREETINGS  # type: ignore[import-not-found]
+    toy: Any = import_module("greetings")
 
-    monkeypatch.setattr(features, "FEATURES", (*features.FEATURES, GREETINGS))
+    monkeypatch.setattr(features, "FEATURES", (*features.FEATURES, toy.GREETINGS))
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "greetings"]:
         del sys.modules[name]
@@ -87,7 +88,7 @@ async def _heard_all(service: Service) -> Any:
 
 
 async def _send(service: Service, user: str) -> None:
-    status, body = await service.ask("POST", "/v1/notifications", {"user_id": user, "content": {"body": "hi"}})
+    status, body = await service.ask("POST", "/v1/notifications", {"user_id": user, "title": "News"})
     assert status == 202, body
 
 
@@ -140,8 +141,10 @@ async def _refuses_without_the_scope(service: Service) -> None:
 
 
 async def _rounds(service: Service, least: int) -> bool:
-    return sum((await _told(service))["rounds"].values()) >= least
+    rounds: dict[str, int] = (await _told(service))["rounds"]
+    return sum(rounds.values()) >= least
 
 
 async def _greeted(service: Service, users: list[str]) -> bool:
-    return bool((await _told(service))["greeted"] == users)
+    greeted: list[str] = (await _told(service))["greeted"]
+    return greeted == users

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.features.audit import AUDIT
+from waypost.features.bulk import BULK
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.keys import KEYS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from waypost.runtime.crew import Crew
     from waypost.runtime.duties import Chores
 
-FEATURES: tuple[Feature, ...] = (OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
 """Whoever adds a feature adds it here."""
 
 

@@ -24,7 +24,6 @@ def _of_features() -> Mapping[str, str]:
         "demo": "waypost.cli.demo:demo",
         "send": "waypost.cli.sending:send",
         "show": "waypost.cli.showing:show",
-        "bulk": "waypost.cli.bulk:bulk",
         "devices": "waypost.cli.devices:devices",
         "dead": "waypost.cli.dead:dead",
         "outbox": "waypost.cli.outbox:outbox",

@@ -35,8 +35,9 @@ def load(
 ) -> Config:
     """Read the file at *path* (none: the environment alone) and what *environ* overrides.
 
-    An app may have a section for each of *plugins*, the whole one for each of *sections*, by name. Relative files are looked for in the file's folder. A
-    ConfigurationError names the path of the wrong key, and never repeats a value, since it may be a secret.
+    An app may have a section for each of *plugins*, the whole one for each of *sections*, by name. Relative files are
+    looked for in the file's folder. A ConfigurationError names the path of the wrong key, and never repeats a value,
+    since it may be a secret.
     """
     folder = (path.parent if path is not None else Path()).absolute()
     tree = _read(path) if path is not None else {}

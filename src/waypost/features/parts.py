@@ -1,4 +1,4 @@
-"""What a feature adds to each worker: tables, routes, readers of the journal, duties, and how its rows are forgotten."""
+"""What a feature adds to each worker: tables, routes, journal readers, duties, and how its rows are forgotten."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.time import Instant
-from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.retention import Retention
@@ -24,7 +23,6 @@ class Stores(Struct, frozen=True):
     readers: Sequence[str]
     dedup: Dedup
     retention: Retention
-    bulk: Bulk
     beside: Mapping[str, Callable[[], Awaitable[int]]] = {}
     """What drops a page of a feature's old rows, by the feature's name."""
 
@@ -48,7 +46,6 @@ async def sweep(stores: Stores, keep_after: Instant) -> Swept:
         "journal": lambda: _drop_read(stores.journal, stores.readers),
         "dedup": stores.dedup.drop_over,
         "notifications": lambda: _drop_old(stores.retention, keep_after),
-        "bulk": lambda: stores.bulk.drop_before(keep_after),
     }
     parts |= {name: partial(_by_pages, drop) for name, drop in stores.beside.items()}
     went = dict.fromkeys(parts, 0)

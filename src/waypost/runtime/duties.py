@@ -193,7 +193,7 @@ class Duties:
         chores, now = self._chores, self._crew.clock.now()
         readers = [READER, *(reader.name for reader in chores.readers)]
         beside = {name: partial(drop, now) for name, drop in chores.drops.items()}
-        stores = Stores(chores.journal, readers, chores.dedup, chores.retention, chores.bulk, beside)
+        stores = Stores(chores.journal, readers, chores.dedup, chores.retention, beside)
         swept = await sweep(stores, later(now, -chores.keep_days * DAY_MS))
         for part, error in swept.failed:
             self._surprised("sweep", error, part=part)

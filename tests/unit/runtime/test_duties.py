@@ -81,7 +81,7 @@ class Cleared:
         return before
 
     async def drop_before(self, before: object, n: int = 0) -> int:
-        """See Retention and Bulk."""
+        """See Retention."""
         return await self.drop_over()
 
     async def drop_over(self) -> int:
@@ -95,7 +95,7 @@ class Cleared:
 @pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
 async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Exception, tmp_path: Path) -> None:
     """Whichever of them it is."""
-    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "bulk", "of_a_feature")
+    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "of_a_feature")
     for bad in names:
         noted, swept = Noted(), list[str]()
         parts = {name: Cleared(swept, name, fault if name == bad else None) for name in names}

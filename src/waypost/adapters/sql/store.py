@@ -78,7 +78,7 @@ async def open_store(
     with_devices: bool = True,
     may_be_away: bool = False,
 ) -> Store:
-    """Bring the database to today's schema, with *tables* of features, and open it; StorageBroken where it cannot be used.
+    """Bring the database to today's schema, with *tables* of features, and open it; StorageBroken where that fails.
 
     One that *may_be_away* is opened all the same, and brought to its schema when it is back. Not *with_devices*, the
     registry is kept elsewhere: recipients of bulk lists are leased without their devices.

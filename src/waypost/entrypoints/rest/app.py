@@ -17,7 +17,6 @@ from waypost.domain.device import Platform
 from waypost.domain.notification import Channel
 from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
-    bulk_routes,
     dead_routes,
     dedup_routes,
     device_routes,
@@ -42,7 +41,6 @@ ROUTES: list[HTTPRouteHandler] = [
     *notification_routes.ROUTES,
     *explain_routes.ROUTES,
     *dedup_routes.ROUTES,
-    *bulk_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *outbox_routes.ROUTES,
@@ -85,7 +83,7 @@ def openapi_document(
 def served_routes(
     settings: RestSettings = EVERYTHING, beside: Sequence[HTTPRouteHandler] = ()
 ) -> list[HTTPRouteHandler]:
-    """What is served: our own API, the routes of features *beside* it, and the shapes of others that are not switched off."""
+    """What is served: our own API, features' routes *beside* it, and the shapes of others that are not switched off."""
     under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
     return [*ROUTES, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 

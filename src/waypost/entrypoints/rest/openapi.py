@@ -28,7 +28,6 @@ Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fie
 """
 TAGS = {
     "Notifications": "Submit, look up, cancel, replay.",
-    "Bulk": "One notification to many recipients.",
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
     "Other shapes": "The same API as callers of other services know it; each can be switched off.",

@@ -70,7 +70,8 @@ async def told(request: Call) -> Response[bytes]:
     ground = ground_of(request, "greetings")
 
     async def rows(sql: str) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = await ground.store.database.read(lambda connection: connection.execute(sql, ()).fetchall())
+        read = ground.store.database.read
+        found: list[tuple[Any, ...]] = await read(lambda connection: connection.execute(sql, ()).fetchall())
         return found
 
     greeted = [user for (user,) in await rows("SELECT user_id FROM greeting ORDER BY user_id")]
