@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -21,7 +22,9 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
 from waypost.domain.progress import NotOpen, Withdrawal
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.pipeline.tail import Reader
 from waypost.ports.erasure import Erasure
+from waypost.ports.journal import JournalRow
 from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
 from waypost.runtime.roles import Role
 from waypost.telemetry import Event
@@ -162,3 +165,38 @@ async def test_an_erasure_that_fails_keeps_no_other_waiting(tmp_path: Path) -> N
     registry.faults.clear()
     await carried_on(duties)
     assert await erasures.standing(100) == []
+
+
+async def test_a_reader_of_the_journal_that_fails_keeps_no_other_waiting_and_no_row_is_lost_to_it(
+    tmp_path: Path,
+) -> None:
+    """Its rows are not swept away; as it works again, it is told them all, and the other none twice."""
+    bench = LaneBench(tmp_path / "board")
+    bench.store.journal += [JournalRow(n, ()) for n in (1, 2, 3)]
+    told: dict[str, list[int]] = {"bad": [], "good": []}
+    broken = True
+
+    async def hear(name: str, rows: Sequence[JournalRow]) -> None:
+        if name == "bad" and broken:
+            raise ValueError(name)
+        told[name] += [row.position for row in rows]
+
+    readers = [Reader(name, partial(hear, name)) for name in told]
+
+    def duties() -> Duties:
+        chores = msgspec.structs.replace(chores_on(bench), readers=readers)
+        return Duties(bench.crew(), chores, OwnsAll(), lambda lane: None)
+
+    with pytest.raises(ValueError, match="bad"):
+        await done(duties(), "read.bad")
+    await done(duties(), "read.good")
+    await done(duties(), "report")
+    await done(duties(), "sweep")
+    assert told == {"bad": [], "good": [1, 2, 3]}
+    assert len(bench.store.journal) == 3
+    broken = False
+    await done(duties(), "read.bad")
+    await done(duties(), "read.good")
+    await done(duties(), "sweep")
+    assert told == {"bad": [1, 2, 3], "good": [1, 2, 3]}
+    assert bench.store.journal == []
