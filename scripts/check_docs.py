@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from waypost.bootstrap.features import sections
 from waypost.bootstrap.registry import installed
 from waypost.config.reference import settings
 from waypost.domain.errors import ErrorCode
@@ -73,7 +74,7 @@ def metrics() -> set[str]:
 
 def configuration_keys() -> set[str]:
     """Every setting's path."""
-    return {setting.path for setting in settings(installed())}
+    return {setting.path for setting in settings(installed(), sections())}
 
 
 # What is documented where: a page must hold each name its functions give, in backticks.

@@ -44,6 +44,9 @@ PLANTED = (
     ("composition-adapters", "waypost.cli", "import waypost.adapters.other_planted.settings"),
     ("composition-entrypoints", "waypost.config", "import waypost.entrypoints.other_planted.work"),
     ("composition-entrypoints", "waypost.cli", "import waypost.entrypoints.other_planted.work"),
+    ("layers", "waypost.features.planted.planted", "import waypost.bootstrap"),
+    ("features", "waypost.features.planted.planted", "import waypost.features.other_planted"),
+    ("composition-features", "waypost.cli", "import waypost.features.other_planted"),
     ("kernel", "waypost.entrypoints.planted.planted", "import waypost.http2"),
     ("lab-users", "waypost.bootstrap", "import waypost.lab"),
     ("cycles", "waypost.domain.planted", "import waypost.domain.other_planted"),
@@ -56,6 +59,7 @@ BESIDE = (
     ("waypost.adapters.other_planted.settings", ""),
     ("waypost.adapters.other_planted.work", ""),
     ("waypost.entrypoints.other_planted.work", ""),
+    ("waypost.features.other_planted", ""),
     ("waypost.domain.other_planted", "import waypost.domain.planted"),
 )
 

@@ -55,7 +55,9 @@ async def _erase_was_killed(bench: Bench) -> str:
     for order in await erasures.standing(10):
         for _ in range(3):
             bench.clock.advance(MINUTE_MS)
-            await erase(erasures, bench.store.devices, bench.worker, order, bench.now)
+            await erase(
+                erasures, bench.store.devices, bench.worker, order, bench.now, bench.store.strikes_of(bench.worker)
+            )
     assert list(await erasures.standing(10)) == []
     stories = await sound(bench)
     assert len(stories) == 4

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
+from tests.contract.stores import Strikes
 from tests.journeys.harness import until
 from waypost.adapters.sql.connection import SqliteConnection
 from waypost.adapters.sql.engine import Connection
@@ -18,7 +20,10 @@ from waypost.adapters.sql.postgres.connection import PostgresConnection
 from waypost.adapters.sql.schema import metadata
 from waypost.adapters.sql.settings import Durability, SqlSettings
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap.features import FEATURES, parts_of, tables
+from waypost.config import Config
 from waypost.domain.ids import SHARDS
+from waypost.features.parts import Ground
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
@@ -90,7 +95,9 @@ class SqlUnderTest:
 
     async def open(self) -> None:
         """Open the store that the reads go to."""
-        self._front = await open_store(self._settings, clock=self.clock, peers=None, telemetry=Silent())
+        self._front = await open_store(
+            self._settings, clock=self.clock, peers=None, telemetry=Silent(), tables=tables()
+        )
 
     @property
     def views(self) -> Views:
@@ -120,7 +127,9 @@ class SqlUnderTest:
     async def open_workers(self, count: int) -> Sequence[Work]:
         """Workers with equal shares of the shards."""
         stores = [
-            await open_store(self._settings, clock=self.clock, peers=self._party.join(), telemetry=self.telemetry)
+            await open_store(
+                self._settings, clock=self.clock, peers=self._party.join(), telemetry=self.telemetry, tables=tables()
+            )
             for _ in range(count)
         ]
         for store in stores:
@@ -183,6 +192,13 @@ class SqlUnderTest:
     def erasures_of(self, worker: Work) -> Erasures:
         """See StoreUnderTest."""
         return self._workers[id(worker)].erasures
+
+    def strikes_of(self, worker: Work) -> Strikes:
+        """See StoreUnderTest."""
+        store = self._workers[id(worker)]
+        on = Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), None)
+        each = [parts_of(feature).erases for feature in FEATURES]
+        return [partial(erases, on) for erases in each if erases is not None]
 
     async def cells(self) -> list[tuple[str, Any]]:
         """Every value of every table that has users in it or could have, with the table's name."""

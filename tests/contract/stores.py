@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
@@ -23,7 +23,7 @@ from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
-from waypost.ports.erasure import Erasures
+from waypost.ports.erasure import Erasure, Erasures
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
 from waypost.ports.marks import Marks
@@ -32,6 +32,8 @@ from waypost.ports.views import Views
 from waypost.ports.work import Work
 
 LEASE_MS = MINUTE_MS
+Strikes = Sequence[Callable[[Erasure], Awaitable[None]]]
+"""What takes a user out of what features keep."""
 
 
 class StoreUnderTest(Protocol):
@@ -93,6 +95,10 @@ class StoreUnderTest(Protocol):
         """Forgetting users, by this worker's process."""
         ...
 
+    def strikes_of(self, worker: Work) -> Strikes:
+        """What takes a user out of what features keep, by this worker's process."""
+        ...
+
     def bulk_of(self, worker: Work) -> Bulk:
         """Bulk jobs, written by this worker's process."""
         ...
@@ -130,6 +136,10 @@ class MemoryUnderTest:
     def erasures_of(self, worker: Work) -> Erasures:
         """See StoreUnderTest."""
         return MemoryErasures(self._store)
+
+    def strikes_of(self, worker: Work) -> Strikes:
+        """See StoreUnderTest; MemoryErasures takes the user out of everything."""
+        return []
 
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""

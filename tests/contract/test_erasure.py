@@ -42,7 +42,9 @@ async def asked(bench: Bench, user: UserId = HER) -> Erasure:
 
 async def passed(bench: Bench, order: Erasure) -> Erased:
     erasures = bench.store.erasures_of(bench.worker)
-    return await erase(erasures, bench.store.devices, bench.worker, order, bench.now)
+    return await erase(
+        erasures, bench.store.devices, bench.worker, order, bench.now, bench.store.strikes_of(bench.worker)
+    )
 
 
 async def carried_out(bench: Bench, order: Erasure) -> None:

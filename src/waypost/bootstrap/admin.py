@@ -13,6 +13,7 @@ from waypost.adapters.sql.database import prepare
 from waypost.adapters.sql.engines import engine_of
 from waypost.adapters.sql.settings import is_postgres
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap import features
 from waypost.bootstrap.places import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
@@ -23,7 +24,8 @@ from waypost.runtime.clock import SystemClock
 
 @asynccontextmanager
 async def open_admin_store(config: Config) -> AsyncIterator[Store]:
-    """The store as the command line uses it: same adapter, same write lock, no shard owned."""
+    """The store as the command line uses it: same adapter, same write lock, no shard owned; tables of features
+    are made by workers and by ``waypost migrate``."""
     store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=log_of(config))
     try:
         yield store
@@ -43,7 +45,7 @@ def recording(store: Store) -> Record:
 
 def migrate_store(config: Config) -> tuple[str | None, str]:
     """Bring the store to today's schema; its revisions before and after. StorageBroken where it is a newer one."""
-    return prepare(config.store, SystemClock().now())
+    return prepare(config.store, SystemClock().now(), features.tables())
 
 
 def store_engine(config: Config) -> str:

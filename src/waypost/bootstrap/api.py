@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.store import Store
+from waypost.bootstrap import features
 from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.bootstrap.stacks import Carrier
@@ -13,6 +14,7 @@ from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import DoorLimits
 from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
@@ -54,6 +56,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
     readiness: Callable[[], Readiness],
     limits: DoorLimits,
     metrics: PrometheusSink,
+    grounds: Mapping[str, Ground],
 ) -> Api:
     """What the doors speak of."""
     plugins = installed()
@@ -81,6 +84,9 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         metrics=metrics.render,
         draining=lambda: worker.is_draining,
         settings=config.rest,
+        routes=features.routes(),
+        tags=features.tags(),
+        grounds=grounds,
         limits=limits,
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),

@@ -76,7 +76,5 @@ def credentials_by_app(
 def chores_of(config: Config, store: Store, carrier: Carrier, devices: Devices, dedup: Dedup) -> Chores:
     """What a worker does now and then beside its deliveries."""
     keep_days = config.retention.notifications_days
-    kept = store.journal, dedup, store.retention, store.bulk, store.erasures, store.audit
-    return Chores(
-        carrier.work, devices, *kept, keep_days, config.retention.audit_days, carrier.record, carrier.shares_recording
-    )
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
+    return Chores(carrier.work, devices, *kept, keep_days, carrier.record, carrier.shares_recording)

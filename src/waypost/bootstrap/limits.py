@@ -12,6 +12,7 @@ from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.adapters.memory.ahead import TakenAhead
 from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.adapters.memory.while_away import LocalWhileAway
+from waypost.bootstrap import features
 from waypost.bootstrap.places import run_dir_of
 from waypost.bootstrap.senders import sections_of
 from waypost.config import Config
@@ -112,7 +113,7 @@ def for_doors(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
 
 
 def _known(name: str) -> str:
-    routes = served_routes(RestSettings())
+    routes = served_routes(RestSettings(), features.routes())
     templates = {f"{method} {path}" for route in routes for path in route.paths for method in route.http_methods}
     known = {re.sub(r":\w+}", "}", each) for each in templates} | {f"gRPC {method}" for method in GRPC_ACCESS}
     if name not in known:

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from waypost import config
+from waypost.bootstrap import features
 from waypost.bootstrap.promises import check_required
 from waypost.config import AppSettings, Config
 from waypost.domain.channel import Channel
@@ -54,7 +55,7 @@ def channels_of(plugins: Iterable[SenderPlugin]) -> dict[Platform, Channel]:
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
-    loaded = config.load(path, environ, installed())
+    loaded = config.load(path, environ, installed(), features.sections())
     check_required(loaded)
     return loaded
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.adapters.sql.sharing import SqlOwnership
 from waypost.adapters.sql.store import Store, open_store
+from waypost.bootstrap import features
 from waypost.bootstrap.api import api_of, intake_of
 from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.crew import chores_of, crew_of
@@ -105,7 +106,8 @@ async def work(
         crew = crew_of(config, on.carrier, on.devices, senders, rates, clock, telemetry, PoisonWatch(board, slot))
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = Place(slot, board, on.store.peers or peers, shared, on.carrier.fault, config.does())
-        chores = chores_of(config, on.store, on.carrier, on.devices, on.dedup)
+        grounds = features.grounds_of(config, on.store, on.carrier.work, on.devices, crew)
+        chores = features.with_features(chores_of(config, on.store, on.carrier, on.devices, on.dedup), grounds)
         backlog = Backlog(config.limits.backlog, is_shared=len(config.apps) > 1)
         worker = Worker(crew, place, chores, backlog)
         on.carrier.listen(worker.wake)
@@ -127,6 +129,7 @@ async def work(
             readiness=partial(readiness_of, on.carrier, crew, worker, board, streams, keyring),
             limits=limits,
             metrics=metrics,
+            grounds=grounds,
         )
         callers = doors_of(config, api, listener, doors_tls)
         doors: list[Lifecycle] = [keyring, tokens, api.callers, *callers, *streams.values()]
@@ -153,6 +156,7 @@ async def _opened(
         clock=clock,
         peers=peers,
         telemetry=telemetry,
+        tables=features.tables(),
         with_devices=config.devices == "store",
         may_be_away=config.stack is Stack.LOG,
     )

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
 from waypost import __version__
 from waypost.cli.groups import LazyGroup
+
+
+def _of_features() -> Mapping[str, str]:
+    from waypost.bootstrap.features import commands
+
+    return commands()
 
 
 @click.group(
@@ -17,15 +24,11 @@ from waypost.cli.groups import LazyGroup
         "demo": "waypost.cli.demo:demo",
         "send": "waypost.cli.sending:send",
         "show": "waypost.cli.showing:show",
-        "bulk": "waypost.cli.bulk:bulk",
         "devices": "waypost.cli.devices:devices",
         "dead": "waypost.cli.dead:dead",
-        "users": "waypost.cli.users:users",
-        "audit": "waypost.cli.audit:audit",
         "outbox": "waypost.cli.outbox:outbox",
         "explain": "waypost.cli.explaining:explain",
         "forget": "waypost.cli.forgetting:forget",
-        "keys": "waypost.cli.keys:keys",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
         "check-config": "waypost.cli.checking:check_config",
@@ -34,6 +37,7 @@ from waypost.cli.groups import LazyGroup
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },
+    beside=_of_features,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="waypost")

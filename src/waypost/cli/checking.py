@@ -50,10 +50,11 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
       waypost check-config --connect
     """
     if show_settings:
+        from waypost.bootstrap.features import sections
         from waypost.bootstrap.registry import installed
         from waypost.config.reference import markdown
 
-        click.echo(markdown(installed()))
+        click.echo(markdown(installed(), sections()))
         return
     config, path = read_config(config_path)
     found = _look(config, path, connects=connect)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -12,9 +13,17 @@ import click
 class LazyGroup(click.Group):
     """Finds each command by ``module:name``."""
 
-    def __init__(self, *args: Any, commands_in: dict[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, commands_in: dict[str, str], beside: Callable[[], Mapping[str, str]] = dict, **kwargs: Any
+    ) -> None:
+        """*beside* gives the commands of features."""
         super().__init__(*args, **kwargs)
-        self._commands_in = commands_in
+        self._own = commands_in
+        self._beside = beside
+
+    @property
+    def _commands_in(self) -> dict[str, str]:
+        return {**self._own, **self._beside()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of the table."""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo
 
-from waypost.config.settings import AppSettings
+from waypost.config.settings import AppSettings, Config
 from waypost.domain.credential import channel_of, is_further
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.limits import Quota
@@ -29,10 +29,14 @@ class FromEnvironment(str):
 
 
 class Builder(Struct, frozen=True):
-    """Makes settings; relative files are in *folder*, an app may have a section for each of *plugins*."""
+    """Makes settings; relative files are in *folder*, an app may have a section for each of *plugins*.
+
+    The whole may have one for each of *sections*, by name.
+    """
 
     folder: Path
     plugins: Sequence[SenderPlugin]
+    sections: Mapping[str, type[Struct]] = {}
 
     def build(self, kind: Any, value: Any, path: str) -> Any:
         """Make a *kind* of *value*; a misfit is a ConfigurationError.
@@ -61,7 +65,7 @@ class Builder(Struct, frozen=True):
         given = dict(_mapping(value, path))
         if kind is RetryPolicy:
             given.setdefault("name", path)
-        keys = {each.encode_name: each for each in keys_of(kind, self.plugins)}
+        keys = {each.encode_name: each for each in keys_of(kind, self.plugins, self.sections)}
         if kind is AppSettings:
             keys |= self._further_sections(given, path)
         for name in given:
@@ -79,6 +83,8 @@ class Builder(Struct, frozen=True):
             channels = {plugin.channel for plugin in self.plugins}
             slots = [slot for slot in built if channel_of(slot) in channels]
             built["senders"] = {slot: built.pop(slot) for slot in slots}
+        if kind is Config:
+            built["features"] = {name: built.pop(name) for name in self.sections if name in built}
         return kind(**built)
 
     def _further_sections(self, given: Mapping[str, Any], path: str) -> dict[str, FieldInfo]:
@@ -91,13 +97,21 @@ class Builder(Struct, frozen=True):
         return {slot: FieldInfo(slot, slot, plugin.settings | None) for slot, plugin in further.items()}
 
 
-def keys_of(kind: type[Struct], plugins: Sequence[SenderPlugin]) -> list[FieldInfo]:
-    """What may be said of a *kind*: its fields; of an app a section for each sender, in place of the field of all."""
+def keys_of(
+    kind: type[Struct], plugins: Sequence[SenderPlugin], sections: Mapping[str, type[Struct]]
+) -> list[FieldInfo]:
+    """What may be said of a *kind*: its fields; of an app a section for each sender, in place of the field of all.
+
+    So it is with the whole and the *sections* of features.
+    """
     fields = list(_fields(kind))
+    if kind is Config:
+        own = [each for each in fields if each.name != "features"]
+        return [*own, *(FieldInfo(name, name, section | None, default=None) for name, section in sections.items())]
     if kind is not AppSettings:
         return fields
-    sections = [FieldInfo(each.channel, each.channel, each.settings | None, default=None) for each in plugins]
-    return [*sections, *(each for each in fields if each.name != "senders")]
+    channels = [FieldInfo(each.channel, each.channel, each.settings | None, default=None) for each in plugins]
+    return [*channels, *(each for each in fields if each.name != "senders")]
 
 
 @lru_cache(maxsize=256)

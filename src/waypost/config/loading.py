@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -24,27 +25,33 @@ _APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_KEY = re.compile(r"(?:^|[._-])(?:password|passphrase|secret)$", re.IGNORECASE)
 _SECRET_IN_URL = re.compile(r"//[^/?#@\s]*:([^/?#@\s]+)@|[?&]password=([^&\s]*)")
-_SETTINGS = frozenset(each.encode_name for each in msgspec.structs.fields(Config))
+_SETTINGS = frozenset(each.encode_name for each in msgspec.structs.fields(Config)) - {"features"}
 
 
-def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[SenderPlugin]) -> Config:
+def load(
+    path: Path | None,
+    environ: Mapping[str, str],
+    plugins: Sequence[SenderPlugin],
+    sections: Mapping[str, type[msgspec.Struct]] = MappingProxyType({}),
+) -> Config:
     """Read the file at *path* (none: the environment alone) and what *environ* overrides.
 
-    An app may have a section for each of *plugins*. Relative files are looked for in the file's folder. A
-    ConfigurationError names the path of the wrong key, and never repeats a value, since it may be a secret.
+    An app may have a section for each of *plugins*, the whole one for each of *sections*, by name. Relative files are
+    looked for in the file's folder. A ConfigurationError names the path of the wrong key, and never repeats a value,
+    since it may be a secret.
     """
     folder = (path.parent if path is not None else Path()).absolute()
     tree = _read(path) if path is not None else {}
     tree = _resolve(tree, "", environ, folder)
     if isinstance(tree.get("store"), str):
         tree["store"] = {"url": tree["store"]}
-    for name, value in overrides(environ).items():
+    for name, value in overrides(environ, sections).items():
         _override(tree, name, value)
     if tree.get("profile") == PROFILE:
         put_beneath(tree, environ, _providers(folder, environ), [plugin.channel for plugin in plugins])
     if isinstance(tree.get("store"), dict):
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
-    config: Config = Builder(folder, plugins).build(Config, tree, "")
+    config: Config = Builder(folder, plugins, sections).build(Config, tree, "")
     _check_apps(config)
     _check_issuers(config)
     _check_engines(config)
@@ -58,7 +65,7 @@ def load(path: Path | None, environ: Mapping[str, str], plugins: Sequence[Sender
     return msgspec.structs.replace(config, store=store)
 
 
-def overrides(environ: Mapping[str, str]) -> dict[str, str]:
+def overrides(environ: Mapping[str, str], sections: Collection[str] = ()) -> dict[str, str]:
     """The variables that set something: ``WAYPOST_`` and the name of a setting, deeper ones after ``__``.
 
     Others of that prefix mean something else: the client's (``WAYPOST_URL``), or what a container platform adds.
@@ -66,7 +73,7 @@ def overrides(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith(PREFIX) and name.removeprefix(PREFIX).split("__")[0].lower() in _SETTINGS
+        if name.startswith(PREFIX) and name.removeprefix(PREFIX).split("__")[0].lower() in {*_SETTINGS, *sections}
     }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -30,6 +31,8 @@ END = "<!-- end of generated -->"
 
 _LEAVES = (RetryPolicy, Listen, Quota)
 """Settings of several parts that are written as one text."""
+Sections = Mapping[str, type[Struct]]
+NO_SECTIONS: Sections = MappingProxyType({})
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
 
 
@@ -44,19 +47,19 @@ class Setting(Struct, frozen=True):
     """Empty where the code says nothing, which a test refuses."""
 
 
-def settings(plugins: Sequence[SenderPlugin]) -> list[Setting]:
+def settings(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> list[Setting]:
     """Every setting, in the order of the tree; the parts of a retry policy come last, once."""
-    return [*_of_struct(Config, "", plugins), *_of_struct(RetryPolicy, "<policy>", plugins)]
+    return [*_of_struct(Config, "", plugins, sections), *_of_struct(RetryPolicy, "<policy>", plugins, {})]
 
 
-def markdown(plugins: Sequence[SenderPlugin]) -> str:
+def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> str:
     """The tables of docs/configuration.md, one for each branch of the tree."""
     titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
-    sections: dict[str, list[Setting]] = {}
-    for setting in settings(plugins):
-        sections.setdefault(_section(setting.path, titles), []).append(setting)
+    branches: dict[str, list[Setting]] = {}
+    for setting in settings(plugins, sections):
+        branches.setdefault(_section(setting.path, titles), []).append(setting)
     tables = []
-    for title, rows in sections.items():
+    for title, rows in branches.items():
         head = f"### {title}\n\n| setting | value | default | meaning |\n|---|---|---|---|\n"
         tables.append(
             head + "".join(f"| `{row.path}` | {row.kind} | {row.default} | {row.meaning} |\n" for row in rows)
@@ -81,12 +84,14 @@ def _section(path: str, titles: Mapping[str, str]) -> str:
     return branches.get(parts[0], "The process")
 
 
-def _of_struct(kind: type[Struct], path: str, plugins: Sequence[SenderPlugin]) -> Iterator[Setting]:
-    for each in keys_of(kind, plugins):
-        yield from _of_field(each, join(path, each.encode_name), _meaning(kind, each), plugins)
+def _of_struct(kind: type[Struct], path: str, plugins: Sequence[SenderPlugin], sections: Sections) -> Iterator[Setting]:
+    for each in keys_of(kind, plugins, sections):
+        yield from _of_field(each, join(path, each.encode_name), _meaning(kind, each), plugins, sections)
 
 
-def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[SenderPlugin]) -> Iterator[Setting]:
+def _of_field(
+    each: FieldInfo, path: str, meaning: str, plugins: Sequence[SenderPlugin], sections: Sections
+) -> Iterator[Setting]:
     kind, _ = without_none(each.type)
     if get_origin(kind) is dict:
         key, inner = get_args(kind)
@@ -94,9 +99,9 @@ def _of_field(each: FieldInfo, path: str, meaning: str, plugins: Sequence[Sender
         if inner in _LEAVES or not (isinstance(inner, type) and issubclass(inner, Struct)):
             yield Setting(placeholder, _kind(inner), "–", meaning)
         else:
-            yield from _of_struct(inner, placeholder, plugins)
+            yield from _of_struct(inner, placeholder, plugins, sections)
     elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in _LEAVES:
-        yield from _of_struct(kind, path, plugins)
+        yield from _of_struct(kind, path, plugins, sections)
     else:
         yield Setting(path, "file" if path.endswith("_file") else _kind(kind), _default(each, path), meaning)
 

@@ -232,6 +232,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """How long the past is kept."""
     log: LogSettings = LogSettings()
     """What is logged."""
+    features: dict[str, Any] = {}
+    """The section of each feature that has one; written as keys of their own."""
 
     def does(self) -> frozenset[Role]:
         """The roles of this process."""

@@ -5,6 +5,7 @@ Each step may be repeated, so that an erasure goes on wherever it was interrupte
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -28,10 +29,22 @@ class Erased(Struct, frozen=True):
     finished: bool
 
 
-async def erase(erasures: Erasures, devices: Devices, work: Work, erasure: Erasure, now: Instant) -> Erased:
-    """One pass over everything there is of the user; it is the last where nothing can come any more."""
+async def erase(
+    erasures: Erasures,
+    devices: Devices,
+    work: Work,
+    erasure: Erasure,
+    now: Instant,
+    beside: Sequence[Callable[[Erasure], Awaitable[None]]] = (),
+) -> Erased:
+    """One pass over everything there is of the user; it is the last where nothing can come any more.
+
+    *beside* takes the user out of what features keep.
+    """
     await devices.erase(erasure.app, erasure.user_id, erasure.asked_at)
     await erasures.strike(erasure)
+    for strike in beside:
+        await strike(erasure)
     if unfinished := await erasures.unfinished(erasure, PAGE):
         await work.amend([Withdraw(erasure.app, each, WHY) for each in unfinished], now)
     blanked = 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.time import Instant
-from waypost.ports.audit import Audit
-from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.journal import Journal
 from waypost.ports.retention import Retention
@@ -24,8 +23,8 @@ class Stores(Struct, frozen=True):
     readers: Sequence[str]
     dedup: Dedup
     retention: Retention
-    bulk: Bulk
-    audit: Audit
+    beside: Mapping[str, Callable[[], Awaitable[int]]] = {}
+    """What drops a page of a feature's old rows, by the feature's name."""
 
 
 class Swept(Struct, frozen=True):
@@ -38,7 +37,7 @@ class Swept(Struct, frozen=True):
     """What could not be cleared away, and the kind of error."""
 
 
-async def sweep(stores: Stores, keep_after: Instant, audit_from: Instant) -> Swept:
+async def sweep(stores: Stores, keep_after: Instant) -> Swept:
     """Drop what every reader of the journal has passed, dedup windows that are over, and what finished long ago.
 
     Each by itself: where one cannot be cleared away, the others are all the same.
@@ -47,9 +46,8 @@ async def sweep(stores: Stores, keep_after: Instant, audit_from: Instant) -> Swe
         "journal": lambda: _drop_read(stores.journal, stores.readers),
         "dedup": stores.dedup.drop_over,
         "notifications": lambda: _drop_old(stores.retention, keep_after),
-        "bulk": lambda: stores.bulk.drop_before(keep_after),
-        "audit": lambda: _by_pages(lambda: stores.audit.drop_before(audit_from, PAGE)),
     }
+    parts |= {name: partial(_by_pages, drop) for name, drop in stores.beside.items()}
     went = dict.fromkeys(parts, 0)
     failed: list[tuple[str, str]] = []
     for name, drop in parts.items():

@@ -54,7 +54,7 @@ class Erasures(Protocol):
         ...
 
     async def strike(self, erasure: Erasure) -> None:
-        """Take the user out of lists of bulk jobs and of those who opted out."""
+        """Take the user out of lists of bulk jobs."""
         ...
 
     async def finish(self, erasure: Erasure, at: Instant) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -13,12 +14,12 @@ from waypost.domain.amendment import Withdraw
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
-from waypost.domain.time import DAY_MS, later
+from waypost.domain.time import DAY_MS, Instant, later
 from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import Stores, sweep
-from waypost.ports.audit import Audit
+from waypost.pipeline.tail import Reader, tail
 from waypost.ports.bulk import Bulk
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -42,6 +43,15 @@ TIDY_S = 0.5
 TIDY_PAGE = 500
 
 
+class Duty(NamedTuple):
+    """What whoever holds a role does again and again."""
+
+    role: Role
+    name: str
+    every_s: float
+    act: Callable[[], Awaitable[None]]
+
+
 class Chores(Struct, frozen=True):
     """What the duties are done on."""
 
@@ -52,14 +62,20 @@ class Chores(Struct, frozen=True):
     retention: Retention
     bulk: Bulk
     erasures: Erasures
-    audit: Audit
     keep_days: int
     """Days that finished notifications are kept."""
-    keep_audit_days: int
     record: Callable[[], Awaitable[bool]] | None = None
     """Writes on the ledger, where a log is ahead of it; whether it found something to write."""
     shares_recording: bool = False
     """All processes record at once, each its own part of the log."""
+    readers: Sequence[Reader] = ()
+    """Of features."""
+    duties: Sequence[Duty] = ()
+    """Of features."""
+    erases: Sequence[Callable[[Erasure], Awaitable[None]]] = ()
+    """Take a user out of what features keep."""
+    drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
+    """Delete a page of old rows of a feature, by its name."""
 
 
 class Duties:
@@ -80,12 +96,17 @@ class Duties:
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
         """Those of *roles*."""
         duties = [
-            (Role.REPORT, "report", REPORT_S, self._report),
-            (Role.RECORDER, "record", RECORD_S, self._record),
-            (Role.SWEEP, "sweep", SWEEP_S, self._sweep),
-            (Role.SWEEP, "erase", ERASE_S, self._erase),
-            (Role.EXPAND, "expand", EXPAND_S, self._expand),
-            (Role.EXPAND, "tidy", TIDY_S, self._tidy),
+            Duty(Role.REPORT, "report", REPORT_S, self._report),
+            Duty(Role.RECORDER, "record", RECORD_S, self._record),
+            Duty(Role.SWEEP, "sweep", SWEEP_S, self._sweep),
+            Duty(Role.SWEEP, "erase", ERASE_S, self._erase),
+            Duty(Role.EXPAND, "expand", EXPAND_S, self._expand),
+            Duty(Role.EXPAND, "tidy", TIDY_S, self._tidy),
+            *(
+                Duty(Role.REPORT, f"read.{each.name}", REPORT_S, partial(self._read, each))
+                for each in self._chores.readers
+            ),
+            *self._chores.duties,
         ]
         return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
 
@@ -108,6 +129,11 @@ class Duties:
                 self._surprised("report", each.error, app=each.app)
             for (app, status), n in Counter(page.finished).items():
                 self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
+
+    async def _read(self, reader: Reader) -> None:
+        """Tell a reader of the journal what is new; where it fails, the others go on."""
+        while not self._stopping and await tail(self._chores.journal, reader):
+            pass
 
     async def _record(self) -> None:
         """Write down what the log says, until there is no more."""
@@ -155,7 +181,9 @@ class Duties:
         """One pass; where it fails, the next round tries again, and those behind it do not wait."""
         chores, named = self._chores, {"app": erasure.app, "erasure": format_id(erasure.id)}
         try:
-            done = await erase(chores.erasures, chores.devices, chores.work, erasure, self._crew.clock.now())
+            done = await erase(
+                chores.erasures, chores.devices, chores.work, erasure, self._crew.clock.now(), chores.erases
+            )
         except Unavailable:
             return  # the store or the registry says so itself
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
@@ -167,9 +195,10 @@ class Duties:
     async def _sweep(self) -> None:
         """Clear away what is over."""
         chores, now = self._chores, self._crew.clock.now()
-        stores = Stores(chores.journal, [READER], chores.dedup, chores.retention, chores.bulk, chores.audit)
-        keep_after, audit_from = (later(now, -days * DAY_MS) for days in (chores.keep_days, chores.keep_audit_days))
-        swept = await sweep(stores, keep_after, audit_from)
+        readers = [READER, *(reader.name for reader in chores.readers)]
+        beside = {name: partial(drop, now) for name, drop in chores.drops.items()}
+        stores = Stores(chores.journal, readers, chores.dedup, chores.retention, beside)
+        swept = await sweep(stores, later(now, -chores.keep_days * DAY_MS))
         for part, error in swept.failed:
             self._surprised("sweep", error, part=part)
         went = {name: n for name, n in msgspec.structs.asdict(swept).items() if name != "failed"}

@@ -25,6 +25,7 @@ from waypost.adapters.memory.outbox import MemoryOutboxView
 from waypost.adapters.memory.store import MemoryStore
 from waypost.adapters.memory.views import MemoryViews
 from waypost.adapters.memory.work import MemoryWork
+from waypost.bootstrap import features
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
@@ -135,6 +136,8 @@ class Service:
             erasures=self.erasures,
             audit=MemoryAudit(self.store),
             marks=MemoryMarks(self.store),
+            routes=features.routes(),
+            tags=features.tags(),
             outbox=MemoryOutboxView(),
             explain=Explain(
                 self.devices, {}, RoutingTable(channels_of(plugins), {}, RULES), defaults, self.clock, ids, checks

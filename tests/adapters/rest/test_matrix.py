@@ -16,6 +16,7 @@ import pytest
 from tests.adapters.rest.issuers import service_token, services_issuer, user_token, users_issuer
 from tests.adapters.rest.service import DEMO, OTHER, Service, shown
 from tests.architecture.trees import ROOT
+from waypost.bootstrap import features
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope, with_implied
@@ -44,7 +45,7 @@ def documented() -> dict[str, Rule]:
 def declared() -> dict[str, Rule]:
     """Who may call what, as the routes say."""
     found: dict[str, Rule] = {}
-    for route in served_routes():
+    for route in served_routes(beside=features.routes()):
         access = spoken_of(route).access
         rule = Rule(None, "anybody") if access is None else Rule(access.scope, "theirs" if access.users else "–")
         for method in route.http_methods - {"OPTIONS"}:

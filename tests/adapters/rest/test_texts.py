@@ -11,12 +11,13 @@ import msgspec.inspect
 import pytest
 
 from tests.adapters.rest.service import served
+from waypost.bootstrap import features
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.app import ROUTES
 from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
 
 NUL = "a\x00"
-HANDLERS = (*ROUTES, *notify.ROUTES, *api_notifications.ROUTES, *api_tokens.ROUTES)
+HANDLERS = (*ROUTES, *features.routes(), *notify.ROUTES, *api_notifications.ROUTES, *api_tokens.ROUTES)
 CONTENT = {"title", "subtitle", "body", "message", "data", "overrides", "variables", "recipients"} | {
     "actions",
     "sound",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,6 @@ import pytest
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
-from waypost.adapters.memory.audit import MemoryAudit
 from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.devices import MemoryDevices
@@ -22,7 +22,9 @@ from waypost.domain.amendment import Amended, Amendment, NotOpen, Withdraw
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.pipeline.tail import Reader
 from waypost.ports.erasure import Erasure
+from waypost.ports.journal import JournalRow
 from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
 from waypost.runtime.roles import Role
 from waypost.telemetry import Event
@@ -67,9 +69,7 @@ def chores_on(bench: LaneBench) -> Chores:
         MemoryRetention(bench.store),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
-        MemoryAudit(bench.store),
         30,
-        365,
     )
 
 
@@ -84,7 +84,7 @@ class Cleared:
         return before
 
     async def drop_before(self, before: object, n: int = 0) -> int:
-        """See Retention, Bulk and Audit."""
+        """See Retention."""
         return await self.drop_over()
 
     async def drop_over(self) -> int:
@@ -98,11 +98,12 @@ class Cleared:
 @pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
 async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Exception, tmp_path: Path) -> None:
     """Whichever of them it is."""
-    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "bulk", "audit")
+    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "of_a_feature")
     for bad in names:
         noted, swept = Noted(), list[str]()
         parts = {name: Cleared(swept, name, fault if name == bad else None) for name in names}
-        chores = msgspec.structs.replace(chores_on(bench), **parts)
+        drops = {"toy": parts.pop("of_a_feature").drop_before}
+        chores = msgspec.structs.replace(chores_on(bench), **parts, drops=drops)
         duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
         await done(duties, "sweep")
         assert swept == [name for name in names if name != bad]
@@ -166,3 +167,38 @@ async def test_an_erasure_that_fails_keeps_no_other_waiting(tmp_path: Path) -> N
     registry.faults.clear()
     await carried_on(duties)
     assert await erasures.standing(100) == []
+
+
+async def test_a_reader_of_the_journal_that_fails_keeps_no_other_waiting_and_no_row_is_lost_to_it(
+    tmp_path: Path,
+) -> None:
+    """Its rows are not swept away; as it works again, it is told them all, and the other none twice."""
+    bench = LaneBench(tmp_path / "board")
+    bench.store.journal += [JournalRow(n, ()) for n in (1, 2, 3)]
+    told: dict[str, list[int]] = {"bad": [], "good": []}
+    broken = True
+
+    async def hear(name: str, rows: Sequence[JournalRow]) -> None:
+        if name == "bad" and broken:
+            raise ValueError(name)
+        told[name] += [row.position for row in rows]
+
+    readers = [Reader(name, partial(hear, name)) for name in told]
+
+    def duties() -> Duties:
+        chores = msgspec.structs.replace(chores_on(bench), readers=readers)
+        return Duties(bench.crew(), chores, OwnsAll(), lambda lane: None)
+
+    with pytest.raises(ValueError, match="bad"):
+        await done(duties(), "read.bad")
+    await done(duties(), "read.good")
+    await done(duties(), "report")
+    await done(duties(), "sweep")
+    assert told == {"bad": [], "good": [1, 2, 3]}
+    assert len(bench.store.journal) == 3
+    broken = False
+    await done(duties(), "read.bad")
+    await done(duties(), "read.good")
+    await done(duties(), "sweep")
+    assert told == {"bad": [1, 2, 3], "good": [1, 2, 3]}
+    assert bench.store.journal == []

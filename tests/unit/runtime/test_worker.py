@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from tests.unit.runtime.bench import APNS, APP, LaneBench, until
-from waypost.adapters.memory.audit import MemoryAudit
 from waypost.adapters.memory.bulk import MemoryBulk
 from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.adapters.memory.erasures import MemoryErasures
@@ -144,9 +143,7 @@ async def at_work(
         MemoryRetention(bench.store),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
-        MemoryAudit(bench.store),
         30,
-        365,
         nothing_to_record,
     )
     worker = Worker(bench.made, place, chores, Backlog(backlog_limit, is_shared=True))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from waypost.adapters.sql.added import AddedTable
 from waypost.adapters.sql.engine import Connection, Engine
 from waypost.adapters.sql.engines import engine_of
 from waypost.adapters.sql.faults import Fault, refusal
@@ -117,9 +118,9 @@ class Database:
         self._writer.close()
 
 
-def prepare(settings: SqlSettings, now: Instant) -> tuple[str | None, str]:
-    """Make the database have today's schema, and name the revisions before and after; blocking.
+def prepare(settings: SqlSettings, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+    """Make the database have today's schema and *tables*, and name the revisions before and after; blocking.
 
     StorageBroken where it is no sound database or was made by a newer version.
     """
-    return engine_of(settings).prepare(now)
+    return engine_of(settings).prepare(now, tables)

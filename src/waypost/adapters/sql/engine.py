@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from waypost.adapters.sql.added import AddedTable
 from waypost.adapters.sql.faults import Fault
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -298,8 +299,8 @@ class Engine(Protocol):
         """Whether a read is a round trip: not for the event loop."""
         ...
 
-    def prepare(self, now: Instant) -> tuple[str | None, str]:
-        """Bring it to today's schema; the revisions before and after. Blocking."""
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+        """Bring it to today's schema, with *tables*; the revisions before and after. Blocking."""
         ...
 
     def keep_up(self, now: Instant, before: Instant) -> Months:

@@ -1,7 +1,8 @@
 """Forgetting a user on SQL, page by page.
 
 erasure        one row an order; without the user once it is carried out
-notification   by (app, user, id), up to the order's time     content  by seq     receipt, mark  by notification id
+notification   by (app, user, id), up to the order's time     content  by seq     receipt  by notification id
+tables of features whose rows belong to notifications          by notification id
 bulk_recipient, bulk_piece, bulk_job   of the app's jobs, which are few
 """
 
@@ -34,7 +35,6 @@ _BLANK_RECEIPTS = (
     "UPDATE receipt SET device_id = ?, provider_id = NULL, reason = NULL, attempts = NULL, dead = 0"
     " WHERE notification_id = ?"
 )
-_NO_MARKS = "DELETE FROM mark WHERE notification_id IN ({keys})"
 _NO_CONTENT: Final = content_body(Content())
 
 _JOBS = "SELECT number FROM bulk_job WHERE app = ?"
@@ -47,7 +47,6 @@ _STRIKE = "DELETE FROM bulk_recipient WHERE job = ? AND user_id = ?"
 _MOVE_AFTER = "UPDATE bulk_piece SET after_user = ? WHERE job = ? AND n = ? AND after_user = ?"
 _MOVE_UNTIL = "UPDATE bulk_piece SET until_user = ? WHERE job = ? AND n = ? AND until_user = ?"
 _MOVE_WALK = "UPDATE bulk_job SET walked_to = ? WHERE number = ? AND walked_to = ?"
-_OPT_IN = "DELETE FROM opt_out WHERE app = ? AND user_id = ?"
 
 
 class _Page(Struct, frozen=True):
@@ -55,6 +54,8 @@ class _Page(Struct, frozen=True):
 
     erasure: Erasure
     n: int
+    beside: tuple[str, ...]
+    """Tables of features whose rows of these notifications go."""
 
 
 class _Mentions(Struct, frozen=True):
@@ -69,8 +70,10 @@ class _Mentions(Struct, frozen=True):
 class SqlErasures:
     """See Erasures."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, beside: Sequence[str] = ()) -> None:
+        """*beside* are tables of features whose rows belong to notifications."""
         self._database = database
+        self._beside = tuple(beside)
 
     async def ask(self, erasure: Erasure) -> Erasure:
         """See Erasures."""
@@ -94,11 +97,10 @@ class SqlErasures:
 
     async def blank(self, erasure: Erasure, n: int) -> int:
         """See Erasures."""
-        return await self._database.commits.submit(_BLANKING, _Page(erasure, n), n)
+        return await self._database.commits.submit(_BLANKING, _Page(erasure, n, self._beside), n)
 
     async def strike(self, erasure: Erasure) -> None:
         """See Erasures; a job's bounds move to the user before, who leaves nobody else out."""
-        await self._database.commits.submit(_OPTING_IN, erasure)
         for mentions in await self._database.read(lambda connection: _mentions(connection, erasure)):
             await self._database.commits.submit(_STRIKING, mentions)
 
@@ -136,7 +138,8 @@ def _blank_page(connection: Connection, page: _Page) -> int:
     ids = [row[1] for row in rows]
     connection.executemany(_SAY_NOTHING, [(_NO_CONTENT, row[0]) for row in rows if row[2] is None])
     connection.executemany(_BLANK_RECEIPTS, [(ERASED_DEVICE, one) for one in ids])
-    execute_in(connection, _NO_MARKS, ids)
+    for table in page.beside:
+        execute_in(connection, f"DELETE FROM {table} WHERE notification_id IN ({{keys}})", ids)  # noqa: S608 - its name is the code's
     connection.executemany(_ANONYMISE, [(page.erasure.tombstone, one) for one in ids])
     return len(rows)
 
@@ -173,11 +176,6 @@ def _strike_one(connection: Connection, one: _Mentions) -> None:
     connection.execute(_MOVE_WALK, (bound, one.job, user))
 
 
-def _opt_in(transaction: Transaction, orders: Sequence[Erasure]) -> list[None]:
-    transaction.connection.executemany(_OPT_IN, [(order.app, order.user_id) for order in orders])
-    return [None] * len(orders)
-
-
 def _finish(transaction: Transaction, orders: Sequence[tuple[Instant, NotificationId]]) -> list[None]:
     transaction.connection.executemany(_FINISH, orders)
     return [None] * len(orders)
@@ -186,5 +184,4 @@ def _finish(transaction: Transaction, orders: Sequence[tuple[Instant, Notificati
 _ASKING: Kind[Erasure, Erasure] = Kind("ask_erasure", _ask, durable=True)
 _BLANKING: Kind[_Page, int] = Kind("blank_erased", _blank, durable=False)
 _STRIKING: Kind[_Mentions, None] = Kind("strike_erased", _strike, durable=False)
-_OPTING_IN: Kind[Erasure, None] = Kind("opt_in_erased", _opt_in, durable=False)
 _FINISHING: Kind[tuple[Instant, NotificationId], None] = Kind("finish_erasure", _finish, durable=True)

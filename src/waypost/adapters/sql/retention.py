@@ -22,8 +22,8 @@ from waypost.ports.clock import Clock
 from waypost.telemetry import Event, Metric
 
 _LEFT = """\
-DELETE FROM mark WHERE notification_id IN (
-    SELECT notification_id FROM mark WHERE notification_id < ?
+DELETE FROM {table} WHERE notification_id IN (
+    SELECT notification_id FROM {table} WHERE notification_id < ?
     AND NOT EXISTS (SELECT 1 FROM notification WHERE id = notification_id) LIMIT ?
 )
 """
@@ -45,26 +45,32 @@ class _Page(Struct, frozen=True):
 
     before: Instant
     n: int
+    table: str = ""
+    """Of a feature, whose rows belong to notifications."""
 
 
 class SqlRetention:
     """See Retention."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, beside: Sequence[str] = ()) -> None:
+        """*beside* are tables of features whose rows belong to notifications."""
         self._database = database
         self._clock = clock
+        self._beside = tuple(beside)
         self._day = -1
 
     async def drop_whole(self, before: Instant) -> Instant:
         """See Retention; once a day, and whoever clears away behind makes room ahead.
 
-        The marks on what has left until then follow; the counters of hours long past become one.
+        The rows of features on what has left until then follow; the counters of hours long past become one.
         """
         engine = self._database.engine
         if before // DAY_MS != self._day:
             self._tell(await asyncio.to_thread(engine.keep_up, self._clock.now(), before))
-            while await self._database.commits.submit(_DROP_MARKS, _Page(before, _PAGE), _PAGE) == _PAGE:
-                pass
+            for table in self._beside:
+                page = _Page(before, _PAGE, table)
+                while await self._database.commits.submit(_DROP_LEFT, page, _PAGE) == _PAGE:
+                    pass
             await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
             self._day = before // DAY_MS
         return engine.by_pages(before)
@@ -97,8 +103,9 @@ def _drop_page(transaction: Transaction, page: _Page) -> int:
     return len(rows)
 
 
-def _drop_marks(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
-    return [transaction.connection.execute(_LEFT, (first_id_at(page.before), page.n)).rowcount for page in ops]
+def _drop_left(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    execute = transaction.connection.execute
+    return [execute(_LEFT.format(table=page.table), (first_id_at(page.before), page.n)).rowcount for page in ops]
 
 
 def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
@@ -109,5 +116,5 @@ def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
 
 
 _DROP: Kind[_Page, int] = Kind("retention", _drop, durable=False)
-_DROP_MARKS: Kind[_Page, int] = Kind("retention_of_marks", _drop_marks, durable=False)
+_DROP_LEFT: Kind[_Page, int] = Kind("retention_of_features", _drop_left, durable=False)
 _FOLD_COUNTERS: Kind[int, None] = Kind("retention_of_counters", _fold_counters, durable=False)

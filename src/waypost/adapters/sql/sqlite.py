@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from waypost.adapters.sql.added import AddedTable, make_missing
 from waypost.adapters.sql.checkpoint import Checkpoint
 from waypost.adapters.sql.connection import SqliteConnection, connect, database_path, run_directory
 from waypost.adapters.sql.engine import Busy, Joined, Months
@@ -96,27 +97,29 @@ class SqliteEngine:
         self.path = database_path(settings.url)
         self._reserve = Reserve(run_directory(self.path), settings.reserve_bytes, settings.checkpoint_bytes)
 
-    def prepare(self, now: Instant) -> tuple[str | None, str]:
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; under the write lock.
 
         A full disk gives up its reserve, so that the store opens and can finish what was accepted. StorageBroken where
         the file is no sound database or was made by a newer version.
         """
         try:
-            return self._prepare()
+            return self._prepare(tables)
         except StorageBroken as broken:
             if not self._reserve.is_disk_full():
                 raise
             self._reserve.drop()
             if self._reserve.is_disk_full():
                 raise refusal(Fault.FULL) from broken
-        return self._prepare()
+        return self._prepare(tables)
 
-    def _prepare(self) -> tuple[str | None, str]:
+    def _prepare(self, tables: Sequence[AddedTable]) -> tuple[str | None, str]:
         lock = WriteLock(run_directory(self.path))
         try:
             with lock.hold(_MIGRATION_PATIENCE_S):
-                return self._migrate()
+                made = self._migrate()
+                self._make(tables)
+                return made
         except LockTimeout as timeout:
             raise refusal(Fault.BUSY) from timeout
         except Exception as error:
@@ -142,6 +145,13 @@ class SqliteEngine:
         from waypost.adapters.sql.migrate import migrate, sqlite_engine  # noqa: PLC0415 - a third of a process's start
 
         return migrate(sqlite_engine(self.path))
+
+    def _make(self, tables: Sequence[AddedTable]) -> None:
+        if not tables:
+            return
+        with contextlib.closing(connect(self.path)) as connection:
+            named = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+            make_missing(tables, named.__contains__, connection.execute, is_remote=False)
 
     def _revision(self) -> str | None:
         """What Alembic noted in the database; None for a new one."""

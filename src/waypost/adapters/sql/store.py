@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+from waypost.adapters.sql.added import AddedTable, names_of_notifications
 from waypost.adapters.sql.audit import SqlAudit
 from waypost.adapters.sql.bulk import SqlBulk
 from waypost.adapters.sql.bulk_views import SqlBulkViews
@@ -33,7 +35,10 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(self, database: Database, joined: Joined, clock: Clock, *, with_devices: bool) -> None:
+    def __init__(
+        self, database: Database, joined: Joined, clock: Clock, beside: Sequence[str] = (), *, with_devices: bool
+    ) -> None:
+        """*beside* are tables of features whose rows belong to notifications."""
         self.database = database
         self.peers = joined.peers
         """The other workers, on whatever machine."""
@@ -42,7 +47,7 @@ class Store:
         self.member = joined.member
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
-        self.retention = SqlRetention(database, clock)
+        self.retention = SqlRetention(database, clock, beside)
         self.devices = SqlDevices(database)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
@@ -53,7 +58,7 @@ class Store:
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
         self.audit = SqlAudit(database)
-        self.erasures = SqlErasures(database)
+        self.erasures = SqlErasures(database, beside)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)
 
@@ -69,17 +74,18 @@ async def open_store(
     clock: Clock,
     peers: Peers | None,
     telemetry: Telemetry,
+    tables: Sequence[AddedTable] = (),
     with_devices: bool = True,
     may_be_away: bool = False,
 ) -> Store:
-    """Bring the database to today's schema and open it; StorageBroken where it cannot be used.
+    """Bring the database to today's schema, with *tables* of features, and open it; StorageBroken where that fails.
 
     One that *may_be_away* is opened all the same, and brought to its schema when it is back. Not *with_devices*, the
     registry is kept elsewhere: recipients of bulk lists are leased without their devices.
     """
     engine = engine_of(settings)
     try:
-        await asyncio.to_thread(engine.prepare, clock.now())
+        await asyncio.to_thread(engine.prepare, clock.now(), tables)
     except Unavailable as away:
         if not may_be_away or away.code is not ErrorCode.STORAGE_AWAY:
             raise
@@ -87,4 +93,4 @@ async def open_store(
     database.commits.start()
     joined = await engine.join(peers, database.commits.report)
     database.commits.fence = joined.fence
-    return Store(database, joined, clock, with_devices=with_devices)
+    return Store(database, joined, clock, names_of_notifications(tables), with_devices=with_devices)

@@ -7,6 +7,7 @@ from typing import Any
 
 from litestar import Request
 from litestar.datastructures import State
+from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from waypost.domain.channel import Channel
@@ -65,6 +66,12 @@ class Api(Struct, frozen=True):
     settings: RestSettings = RestSettings()
     operating_only: bool = False
     """It takes no requests but those of operators: health and metrics."""
+    routes: tuple[HTTPRouteHandler, ...] = ()
+    """Those of features."""
+    tags: Mapping[str, str] = {}
+    """Chapters of the reference that features begin."""
+    grounds: Mapping[str, Any] = {}
+    """What the routes of each feature stand on, by its name."""
     channels: tuple[Channel, ...] = ()
     """What overrides may name."""
     platforms: tuple[Platform, ...] = ()
@@ -75,6 +82,11 @@ class Api(Struct, frozen=True):
 
 Call = Request[Caller, Any, State]
 """A request past authentication."""
+
+
+def ground_of(call: Call, feature: str) -> Any:
+    """What the routes of *feature* stand on."""
+    return api_of(call).grounds[feature]
 
 
 def api_of(call: Call) -> Api:

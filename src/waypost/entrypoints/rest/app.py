@@ -17,19 +17,14 @@ from waypost.domain.channel import Channel
 from waypost.domain.device import Platform
 from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
-    audit_routes,
-    bulk_routes,
     dead_routes,
     dedup_routes,
     device_routes,
     explain_routes,
-    key_routes,
     notification_routes,
     operating_routes,
-    opt_out_routes,
     outbox_routes,
     reference,
-    user_routes,
 )
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
@@ -46,23 +41,18 @@ ROUTES: list[HTTPRouteHandler] = [
     *notification_routes.ROUTES,
     *explain_routes.ROUTES,
     *dedup_routes.ROUTES,
-    *bulk_routes.ROUTES,
-    *opt_out_routes.ROUTES,
-    *user_routes.ROUTES,
-    *audit_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
     *outbox_routes.ROUTES,
-    *key_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
-"""Those of Waypost's own API."""
+"""Those of Waypost's own API that no feature brings."""
 
 
 def build_app(api: Api) -> ASGIApp:
     """The ASGI application over *api*; it holds nothing that needs closing."""
-    routes = served_routes(api.settings)
-    document = partial(openapi_document, api.platforms, api.channels, api.settings)
+    routes = served_routes(api.settings, api.routes)
+    document = partial(openapi_document, api.platforms, api.channels, api.settings, api.routes, tuple(api.tags.items()))
     inner = Litestar(
         route_handlers=[*routes, *reference.ROUTES],
         openapi_config=None,
@@ -77,19 +67,25 @@ def build_app(api: Api) -> ASGIApp:
 
 @cache
 def openapi_document(
-    platforms: Sequence[Platform], channels: Sequence[Channel], settings: RestSettings = EVERYTHING
+    platforms: Sequence[Platform],
+    channels: Sequence[Channel],
+    settings: RestSettings = EVERYTHING,
+    beside: tuple[HTTPRouteHandler, ...] = (),
+    tags: tuple[tuple[str, str], ...] = (),
 ) -> bytes:
     """The OpenAPI document as served; the same for every application with the same senders and settings.
 
     Made when it is first asked for: that takes a third as long as all else of a worker's start.
     """
-    return specification(served_routes(settings), {"Platform": platforms, "Channel": channels})
+    return specification(served_routes(settings, beside), {"Platform": platforms, "Channel": channels}, dict(tags))
 
 
-def served_routes(settings: RestSettings = EVERYTHING) -> list[HTTPRouteHandler]:
-    """What is served: our own API, and the shapes of others that are not switched off."""
+def served_routes(
+    settings: RestSettings = EVERYTHING, beside: Sequence[HTTPRouteHandler] = ()
+) -> list[HTTPRouteHandler]:
+    """What is served: our own API, features' routes *beside* it, and the shapes of others that are not switched off."""
     under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
-    return [*ROUTES, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
+    return [*ROUTES, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 
 
 def admit_caller(call: ASGIConnection[Any, Caller, Any, Any], handler: BaseRouteHandler) -> None:

@@ -20,10 +20,10 @@ from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
 from waypost.entrypoints.rest.problems import Problem, problem_of
+from waypost.entrypoints.rest.recording import record
 from waypost.entrypoints.rest.views import Cursor, DeadPage, dead_letter
 from waypost.entrypoints.submitting import Id
 from waypost.pipeline.intake import require_replayable

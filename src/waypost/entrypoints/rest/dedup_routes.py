@@ -14,7 +14,7 @@ from waypost.entrypoints.access import SENDS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.audit_routes import record
+from waypost.entrypoints.rest.recording import record
 from waypost.ports.audit import Act
 
 _submission = msgspec.json.Decoder(Submission)

@@ -28,12 +28,9 @@ Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fie
 """
 TAGS = {
     "Notifications": "Submit, look up, cancel, replay.",
-    "Bulk": "One notification to many recipients.",
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
     "Other shapes": "The same API as callers of other services know it; each can be switched off.",
-    "Users": "What there is of a person, and its end.",
-    "Keys": "Who may call.",
     "Operation": "Health and metrics.",
 }
 _RATE_HEADERS = {
@@ -54,8 +51,13 @@ SECURITY_SCHEMES = {
 _REF = "#/components/schemas/{name}"
 
 
-def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequence[str]]) -> bytes:
-    """The OpenAPI document of *routes*; *words* are schemas that name what there is, such as every platform."""
+def specification(
+    routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequence[str]], tags: Mapping[str, str]
+) -> bytes:
+    """The OpenAPI document of *routes*; *words* are schemas that name what there is, such as every platform.
+
+    *tags* are chapters beside those that are always there.
+    """
     config = OpenAPIConfig(
         title="Waypost", version=__version__, description=DESCRIPTION.strip(), use_handler_docstrings=True
     )
@@ -77,7 +79,7 @@ def specification(routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequen
         | {name: {"type": "string", "enum": choice} for name, choice in words.items()},
         "securitySchemes": SECURITY_SCHEMES,
     }
-    document["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
+    document["tags"] = [{"name": name, "description": text} for name, text in (TAGS | dict(tags)).items()]
     document.pop("servers", None)  # the service that is asked
     return msgspec.json.encode(document)
 

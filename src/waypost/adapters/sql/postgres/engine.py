@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import psycopg
 from psycopg import sql
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
+from waypost.adapters.sql.added import AddedTable, make_missing
 from waypost.adapters.sql.engine import Joined, Months
 from waypost.adapters.sql.faults import Fault, refusal
 from waypost.adapters.sql.migrations import is_known
@@ -51,17 +53,17 @@ class PostgresEngine:
     def __init__(self, settings: SqlSettings) -> None:
         self._settings = settings
         self._url = of_primary(settings.url)
-        self._to_prepare: Instant | None = None
+        self._to_prepare: tuple[Instant, Sequence[AddedTable]] | None = None
         """When it should have been prepared, but was away."""
 
-    def prepare(self, now: Instant) -> tuple[str | None, str]:
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; of several processes that start together one changes the schema and the others wait.
 
         Whoever finds today's schema waits for nobody: it may come back while another version changes it.
         """
-        self._to_prepare = now
+        self._to_prepare = now, tables
         try:
-            return self._prepare(now)
+            return self._prepare(now, tables)
         except Exception as error:
             fault = fault_of(getattr(error, "orig", None) or error)
             if fault is Fault.OPERATION:
@@ -120,13 +122,18 @@ class PostgresEngine:
     def _catch_up(self) -> None:
         """Nothing is written before the schema is today's, also where the server was away at the start."""
         if self._to_prepare is not None:
-            self._prepare(self._to_prepare)
+            self._prepare(*self._to_prepare)
 
-    def _prepare(self, now: Instant) -> tuple[str | None, str]:
+    def _prepare(self, now: Instant, tables: Sequence[AddedTable]) -> tuple[str | None, str]:
         with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
             found = _revision(connection)
             made = (found, found) if found is not None and is_known(found) else self._migrate(connection)
             partitions.ensure(connection, now)
+            if missing := [table for table in tables if not _has(connection, table.name)]:
+                _wait_for_turn(connection)
+                make_missing(
+                    missing, partial(_has, connection), lambda it: connection.execute(it.encode()), is_remote=True
+                )
         self._to_prepare = None
         return made
 
@@ -143,6 +150,10 @@ class PostgresEngine:
             connect_timeout=CONNECT_TIMEOUT_S,
             options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
         )
+
+
+def _has(connection: _Plain, table: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
 
 
 def _revision(connection: _Plain) -> str | None:

@@ -1,8 +1,7 @@
-"""The route of the record of who ordered what, and how other routes add to it."""
+"""The route of the record of who ordered what."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 from litestar import Response, get
@@ -13,13 +12,12 @@ from waypost.domain.errors import ErrorCode
 from waypost.domain.text import NO_NUL
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
-from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit
 from waypost.entrypoints.rest.views import Cursor, Timestamp
-from waypost.ports.audit import Act, AuditEntry, AuditQuery, Ordered
+from waypost.ports.audit import Act, AuditEntry, AuditQuery
 
 ActGiven = Annotated[Act | None, QueryParameter(description="Only these.", required=False)]
 ByGiven = Annotated[
@@ -60,18 +58,6 @@ async def audit(
     entries = await api_of(request).audit.page(AuditQuery(request.user.app, act, by, before, limit))
     following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None
     return answer(200, AuditPage(tuple(map(_view, entries)), following))
-
-
-async def record(request: Call, act: Act, subjects: Iterable[str]) -> None:
-    """Note what a request orders, durably, before it is done."""
-    api, caller = api_of(request), request.user
-    peer = "" if request.client is None else request.client.host
-    visit = Visit(request.url.path, peer, lambda header: request.headers.getall(header, []))
-    origin = str(api.limits.origin_of(visit) or "unknown")
-    now = api.clock.now()
-    orders = [Ordered(now, caller.app, caller.name, origin, act, subject) for subject in subjects]
-    if orders:
-        await api.audit.record(orders)
 
 
 def _view(entry: AuditEntry) -> AuditEntryView:

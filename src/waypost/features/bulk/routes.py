@@ -18,10 +18,10 @@ from waypost.entrypoints.decoding import checked, decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.audit_routes import record
-from waypost.entrypoints.rest.bulk_upload import recipients_in
-from waypost.entrypoints.rest.bulk_views import BulkPage, BulkRecipient, BulkView, job_view
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity, PathJob, identity_in
+from waypost.entrypoints.rest.recording import record
+from waypost.features.bulk.upload import recipients_in
+from waypost.features.bulk.views import BulkPage, BulkRecipient, BulkView, job_view
 from waypost.ports.audit import Act
 
 _E = ErrorCode

@@ -13,8 +13,8 @@ from waypost.domain.time import isoformat
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.audit_routes import record
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in
+from waypost.entrypoints.rest.recording import record
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.ports.audit import Act
 from waypost.ports.erasure import Erasure

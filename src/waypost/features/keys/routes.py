@@ -18,7 +18,7 @@ from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.audit_routes import record
+from waypost.entrypoints.rest.recording import record
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.pipeline.keys import Record, make_key, revoke_key, rotate_key
 from waypost.ports.keys import ApiKey

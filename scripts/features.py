@@ -1,0 +1,6 @@
+"""Print the table of docs/features.md."""
+
+from waypost.bootstrap.features import markdown
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,39 @@
+"""Tables that features bring: made where they are missing, beside those of the migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+_SQLITE: Final = {"blob": "BLOB", "number": "INTEGER", "layout": " WITHOUT ROWID"}
+_POSTGRES: Final = {"blob": "bytea", "number": "bigint", "layout": ""}
+
+
+class AddedTable(Struct, frozen=True):
+    """A table of a feature. Once it was made, only a migration changes it."""
+
+    name: str
+    sql: str
+    """``CREATE TABLE IF NOT EXISTS``; ``{blob}``, ``{number}`` and ``{layout}`` are the engine's words.
+
+    ``{layout}`` ends a table that has a primary key: on SQLite its rows lie in the order of that.
+    """
+    of_notification: bool = False
+    """Whether its column ``notification_id`` says whose a row is: it is erased, and goes, with that notification."""
+
+
+def make_missing(
+    tables: Sequence[AddedTable], has: Callable[[str], bool], execute: Callable[[str], object], *, is_remote: bool
+) -> None:
+    """Execute the statements of those *tables* that the database does not have yet."""
+    words = _POSTGRES if is_remote else _SQLITE
+    for table in tables:
+        if not has(table.name):
+            execute(table.sql.format(**words))
+
+
+def names_of_notifications(tables: Sequence[AddedTable]) -> tuple[str, ...]:
+    """The names of those whose rows belong to notifications."""
+    return tuple(table.name for table in tables if table.of_notification)

@@ -1,0 +1,140 @@
+"""The features of this installation: one list, and what each reader of it makes of it.
+
+The upper functions import no feature's parts, so that the command line and a supervisor start fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from waypost.features.audit import AUDIT
+from waypost.features.bulk import BULK
+from waypost.features.erasure import ERASURE
+from waypost.features.feature import Feature
+from waypost.features.keys import KEYS
+from waypost.features.marks import MARKS
+from waypost.features.opt_outs import OPT_OUTS
+
+if TYPE_CHECKING:
+    from litestar.handlers import HTTPRouteHandler
+
+    from waypost.adapters.sql.added import AddedTable
+    from waypost.adapters.sql.store import Store
+    from waypost.config import Config
+    from waypost.features.parts import Ground, Parts
+    from waypost.ports.devices import Devices
+    from waypost.ports.work import Work
+    from waypost.runtime.crew import Crew
+    from waypost.runtime.duties import Chores
+
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
+"""Whoever adds a feature adds it here."""
+
+
+def commands() -> dict[str, str]:
+    """Where each command of a feature is."""
+    return {name: place for feature in FEATURES for name, place in feature.commands.items()}
+
+
+def sections() -> dict[str, type[Struct]]:
+    """The settings of each feature that has some."""
+    return {feature.name: feature.settings for feature in FEATURES if feature.settings is not None}
+
+
+def tables() -> list[AddedTable]:
+    """Every table of a feature."""
+    return [table for _, parts in _each() for table in parts.tables]
+
+
+def routes() -> tuple[HTTPRouteHandler, ...]:
+    """Every route of a feature."""
+    return tuple(route for _, parts in _each() for route in parts.routes)
+
+
+def tags() -> dict[str, str]:
+    """The chapters of the API reference that features begin."""
+    return {name: text for _, parts in _each() for name, text in parts.tags.items()}
+
+
+def grounds_of(config: Config, store: Store, work: Work, devices: Devices, crew: Crew) -> dict[str, Ground]:
+    """What the parts of each feature stand on."""
+    from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
+
+    common = store, work, devices, crew.clock, crew.telemetry, config
+    return {feature.name: Ground(*common, _settings(config, feature)) for feature in FEATURES}
+
+
+def with_features(chores: Chores, grounds: Mapping[str, Ground]) -> Chores:
+    """*chores*, and what features have done beside."""
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    from waypost.pipeline.tail import Reader  # noqa: PLC0415 - as above
+    from waypost.runtime.duties import Duty  # noqa: PLC0415 - as above
+
+    each = [(name, parts, grounds[name]) for name, parts in _each()]
+    return replace(
+        chores,
+        readers=[Reader(name, partial(take, on)) for _, parts, on in each for name, take in parts.readers.items()],
+        duties=[
+            Duty(duty.role, duty.name, duty.every_s, partial(duty.act, on))
+            for _, parts, on in each
+            for duty in parts.duties
+        ],
+        erases=[partial(parts.erases, on) for _, parts, on in each if parts.erases is not None],
+        drops={name: partial(parts.drops, on) for name, parts, on in each if parts.drops is not None},
+    )
+
+
+def markdown() -> str:
+    """The table of docs/features.md."""
+    head = "| feature | what it is for | routes (scope) | commands | tables | journal readers | duties |\n"
+    rows = [_row(feature, parts_of(feature)) for feature in FEATURES]
+    return head + "|---|---|---|---|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def parts_of(feature: Feature) -> Parts:
+    """Import the parts of *feature*."""
+    module, _, name = feature.parts.partition(":")
+    parts: Parts = getattr(import_module(module), name)
+    return parts
+
+
+def _each() -> Iterator[tuple[str, Parts]]:
+    return ((feature.name, parts_of(feature)) for feature in FEATURES)
+
+
+def _settings(config: Config, feature: Feature) -> object:
+    """What the configuration says of *feature*, or its defaults."""
+    if feature.name in config.features or feature.settings is None:
+        return config.features.get(feature.name)
+    return feature.settings()
+
+
+def _row(feature: Feature, parts: Parts) -> tuple[str, ...]:
+    return (
+        f"`{feature.name}`",
+        feature.docs,
+        "<br>".join(_route(route) for route in parts.routes) or "–",
+        _named(feature.commands),
+        _named(table.name for table in parts.tables),
+        _named(parts.readers),
+        _named(duty.name for duty in parts.duties),
+    )
+
+
+def _route(route: HTTPRouteHandler) -> str:
+    from waypost.entrypoints.rest.answers import spoken_of  # noqa: PLC0415 - the documentation alone needs it
+
+    access = spoken_of(route).access
+    (path,), (method,) = sorted(route.paths), sorted(route.http_methods - {"OPTIONS"})
+    scope = "anybody" if access is None else access.scope.value
+    return f"`{method} {path.replace(':str}', '}')}` ({scope})"
+
+
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "–"

@@ -1,0 +1,8 @@
+"""What forgetting a user adds to a worker; the duty that carries it out withdraws work, so it is the runtime's."""
+
+from __future__ import annotations
+
+from waypost.features.erasure.routes import ROUTES
+from waypost.features.parts import Parts
+
+PARTS = Parts(routes=(*ROUTES,), tags={"Users": "What there is of a person, and its end."})

@@ -1,0 +1,15 @@
+"""What readers' marks add to a worker; their routes are those of other services' shapes, which can be switched off."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waypost.adapters.sql.added import AddedTable
+from waypost.features.parts import Parts
+
+_MARK: Final = (
+    "CREATE TABLE IF NOT EXISTS mark"
+    " (notification_id {blob} NOT NULL PRIMARY KEY, read_at {number}, hidden_at {number}){layout}"
+)
+
+PARTS = Parts(tables=(AddedTable("mark", _MARK, of_notification=True),))

@@ -1,0 +1,61 @@
+"""What a feature adds to each worker: tables, routes, journal readers, duties, and how its rows are forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from litestar.handlers import HTTPRouteHandler
+from msgspec import Struct
+
+from waypost.adapters.sql.added import AddedTable
+from waypost.adapters.sql.store import Store
+from waypost.config import Config
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
+from waypost.ports.devices import Devices
+from waypost.ports.erasure import Erasure
+from waypost.ports.journal import JournalRow
+from waypost.ports.work import Work
+from waypost.runtime.roles import Role
+from waypost.telemetry import Telemetry
+
+
+class Ground(Struct, frozen=True):
+    """What the parts of one feature stand on in a worker."""
+
+    store: Store
+    work: Work
+    devices: Devices
+    clock: Clock
+    telemetry: Telemetry
+    config: Config
+    settings: Any
+    """Of the feature's section; its defaults where the configuration says nothing."""
+
+
+class FeatureDuty(Struct, frozen=True):
+    """What one process of the installation at a time does again and again."""
+
+    name: str
+    role: Role
+    """Whoever holds it does the duty."""
+    every_s: float
+    act: Callable[[Ground], Awaitable[None]]
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """The parts of one feature; each is read by one line of ``bootstrap/features.py``."""
+
+    tables: tuple[AddedTable, ...] = ()
+    routes: tuple[HTTPRouteHandler, ...] = ()
+    """Each says by ``speaks`` which scope it takes."""
+    tags: Mapping[str, str] = {}
+    """Chapters of the API reference that its routes begin."""
+    readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
+    """Told each row of the journal at least once, by the name that its position is stored under."""
+    duties: tuple[FeatureDuty, ...] = ()
+    erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None
+    """Takes a user out of its rows; may be repeated."""
+    drops: Callable[[Ground, Instant], Awaitable[int]] | None = None
+    """Deletes, at this time, a page of at most ``pipeline.sweep.PAGE`` rows that are old; how many it was."""

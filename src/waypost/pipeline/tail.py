@@ -1,0 +1,29 @@
+"""Tail: tell a reader of the journal what is new since its stored position, at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec import Struct
+
+from waypost.ports.journal import Journal, JournalRow
+
+PAGE = 200
+
+
+class Reader(Struct, frozen=True):
+    """Somebody who is told every row of the journal, in order."""
+
+    name: str
+    """The position is stored by it, so that it stays the same."""
+    take: Callable[[Sequence[JournalRow]], Awaitable[None]]
+    """Takes a page; what it raises lets the same page come again."""
+
+
+async def tail(journal: Journal, reader: Reader) -> int:
+    """Tell *reader* one page and store where it stands; how many rows it was."""
+    rows = await journal.read(await journal.position(reader.name), PAGE)
+    if rows:
+        await reader.take(rows)
+        await journal.advance(reader.name, rows[-1].position)
+    return len(rows)
