@@ -18,12 +18,12 @@ import pytest_asyncio
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
 from tests.contract.bench import Bench
+from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_suites import ON_LOG
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
-from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
@@ -57,7 +57,7 @@ BEGIN
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
     DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM audit;
-    DELETE FROM member; DELETE FROM arrival; DELETE FROM ownership WHERE shard IS NULL;
+    DELETE FROM member; DELETE FROM arrival; DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
 END $$
 """
 
@@ -104,24 +104,20 @@ def emptied_postgres(postgres_database: str, empty_postgres: Callable[[], None])
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each suite on every engine, those of Work also on the log, but for what differs there.
 
-    What differs between stores alone is tried on the relayed stack where there is time.
+    What differs between stores alone is tried with routing apart from sending where there is time.
     """
     if "store" in metafunc.fixturenames:
-        carried = (
+        apart = (
             [pytest.mark.engines] if metafunc.function.__name__ in ON_LOG else [pytest.mark.engines, pytest.mark.long]
         )
         engines: list[Any] = [
             "memory",
             "sqlite",
             pytest.param("postgres", marks=pytest.mark.engines),
-            pytest.param("relayed", marks=carried),
-            pytest.param("handed over", marks=carried),
+            pytest.param("handed over", marks=apart),
         ]
         if metafunc.function.__name__ in ON_LOG:
-            engines += [
-                pytest.param("log", marks=pytest.mark.engines),
-                pytest.param("relayed+kafka", marks=(pytest.mark.engines, pytest.mark.long)),
-            ]
+            engines.append(pytest.param("log", marks=pytest.mark.engines))
         metafunc.parametrize("store", engines, indirect=True)
 
 
@@ -181,15 +177,11 @@ async def empty_store(
     if kind == "memory":
         yield MemoryUnderTest()
         return
+    opened: SqlUnderTest
     if kind == "sqlite":
-        url = f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}"
+        opened = SqlUnderTest(f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}")
     else:
-        url = request.getfixturevalue("emptied_postgres")
-    given, opened = request.getfixturevalue, SqlUnderTest(url)
-    if kind in ("relayed", "handed over"):
-        opened = RelayedUnderTest(url, given("redis_url"), apart=kind == "handed over")
-    elif kind == "relayed+kafka":
-        opened = RelayedByKafka(url, given("kafka_bootstrap"), given("kafka_prefix"))
+        opened = ClaimsUnderTest(request.getfixturevalue("emptied_postgres"), apart=kind == "handed over")
     await opened.open()
     yield opened
     await opened.close()

@@ -1,4 +1,4 @@
-"""Withdrawing: the outbox says what is leased, so that whoever is asked decides."""
+"""Withdrawing: claims say what is leased, so that whoever is asked decides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Cases
-from waypost.adapters.sql.relayed.outbox import WHOLE, Outbox
+from waypost.adapters.sql.claims.claims import Claims
+from waypost.adapters.sql.outbox.entries import WHOLE
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.adapters.sql.withdraw import TakeBack, take_back
 from waypost.domain.ids import AppId, NotificationId
@@ -24,10 +25,10 @@ class Recall(Struct, frozen=True):
 
 def _run(transaction: Transaction, ops: Sequence[Recall]) -> list[list[Withdrawal]]:
     ids = [one for op in ops for one in op.ids]
-    cases, outbox = Cases(transaction, ids, by_shard=False), Outbox(transaction, ids)
-    answers = [[_recall(transaction, cases, outbox, op, one) for one in op.ids] for op in ops]
+    cases, claims = Cases(transaction, ids, by_shard=False), Claims(transaction, ids)
+    answers = [[_recall(transaction, cases, claims, op, one) for one in op.ids] for op in ops]
     cases.write()
-    outbox.write()
+    claims.write()
     return answers
 
 
@@ -35,13 +36,13 @@ WITHDRAW: Kind[Recall, list[Withdrawal]] = Kind("withdraw", _run, durable=True)
 
 
 def _recall(
-    transaction: Transaction, cases: Cases, outbox: Outbox, recall: Recall, notification_id: NotificationId
+    transaction: Transaction, cases: Cases, claims: Claims, recall: Recall, notification_id: NotificationId
 ) -> Withdrawal:
-    held = outbox.held(notification_id)
+    held = claims.held(notification_id)
     order = TakeBack(recall.app, notification_id, recall.why, Held(WHOLE in held, frozenset(held)))
     answer = take_back(transaction, cases.get(notification_id), order)
     if not isinstance(answer, NotOpen):
-        for n, entry in outbox.of(notification_id).items():
+        for n, part in claims.of(notification_id).items():
             if n not in held:
-                entry.end()
+                part.end()
     return answer
