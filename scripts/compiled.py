@@ -109,14 +109,15 @@ def _compile(scratch: Path) -> None:
 
 
 def unpacked(folder: Path) -> Path:
-    """Waypost with its kernel compiled, as its wheel has it, in *folder*: what goes to the front of PYTHONPATH."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-    ended = subprocess.run(build, env=os.environ | {SWITCH: "1"}, capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        raise RuntimeError(f"no compiled wheel: {ended.stdout[-3000:]}{ended.stderr[-3000:]}")
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder / "unpacked")
+    """Unpack Waypost with its kernel compiled, and the lab, in *folder*; return the front of PYTHONPATH."""
+    for source in (ROOT, ROOT / "packaging" / "lab"):
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+        ended = subprocess.run(build, env=os.environ | {SWITCH: "1"}, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise RuntimeError(f"no compiled wheel: {ended.stdout[-3000:]}{ended.stderr[-3000:]}")
+    for wheel in folder.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder / "unpacked")
     return folder / "unpacked"
 
 
@@ -143,7 +144,7 @@ def main() -> None:
         print(ended.stdout)
         if ended.returncode != 0:
             sys.exit("the compiled kernel does not pass")
-        (wheel,) = Path(scratch).glob("*.whl")
+        (wheel,) = Path(scratch).glob("waypost-*.whl")
         (ROOT / "dist").mkdir(exist_ok=True)
         print(shutil.copy(wheel, ROOT / "dist"))
 

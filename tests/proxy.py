@@ -18,28 +18,28 @@ CHUNK: Final = 1 << 16
 
 
 class Questions:
-    """What a client of PostgreSQL says, as far as it matters whether it waits for an answer (Message Formats).
+    """What a client of PostgreSQL says, as far as it waits for an answer (PostgreSQL: Message Formats).
 
-    A server may answer the beginning of what is long before its end was sent: nobody has waited for that.
+    Counted from what is said alone: a server may answer before the end of what is long has been sent.
     """
 
     def __init__(self) -> None:
         self._left = b""
         self._is_typed = False
         """Messages have no type before the session begins."""
-        self.is_asked = True
-        """The last that was said is whole, and asks for an answer."""
+        self._last = b""
 
-    def say(self, data: bytes) -> None:
-        """Take in what came next."""
+    def say(self, data: bytes) -> int:
+        """Take in what came next, and count the questions in it."""
         self._left += data
-        begin, last = 0, b""
+        begin, asked = 0, 0
         while (end := self._end_of(begin)) <= len(self._left):
-            last = self._left[begin : begin + 1] if self._is_typed else _STARTUP
+            said = self._left[begin : begin + 1] if self._is_typed else _STARTUP
             self._is_typed = self._is_typed or self._left[begin + 4 : begin + 8] != _TLS_REQUEST
-            begin = end
+            asked += said in _ASKING and not (said == _FLUSH and self._last == _SYNC)
+            self._last, begin = said, end
         self._left = self._left[begin:]
-        self.is_asked = not self._left and last in _ASKING
+        return asked
 
     def _end_of(self, begin: int) -> int:
         at = begin + self._is_typed
@@ -50,8 +50,9 @@ class Questions:
 
 _STARTUP = b"startup"
 _TLS_REQUEST = (80877103).to_bytes(4, "big")
-_ASKING = (_STARTUP, b"p", b"Q", b"S", b"H", b"c", b"f")
-"""A password, a query, Sync, Flush, and the two ends of COPY."""
+_SYNC, _FLUSH = b"S", b"H"
+_ASKING = (_STARTUP, b"p", b"Q", _SYNC, _FLUSH, b"c", b"f")
+"""A password, a query, Sync, Flush (which asks nothing more right after Sync), and the two ends of COPY."""
 
 
 class Proxy:
@@ -65,8 +66,7 @@ class Proxy:
         self.is_counting = False
         """The server is PostgreSQL, and round trips are counted."""
         self.round_trips: Counter[int] = Counter()
-        """How often the client of that port spoke after PostgreSQL had answered what it waited for."""
-        self._answered: set[int] = set()
+        """How often the client of that port asked something of PostgreSQL that it waits for."""
         self._server = (host, port)
         self._listener: asyncio.Server | None = None
         self._flowing = asyncio.Event()
@@ -127,19 +127,8 @@ class Proxy:
         ends = {writer, onward[1]}
         self._ends |= ends
         client: int = writer.get_extra_info("peername")[1]
-        self._answered.add(client)
         await asyncio.gather(self._pump(reader, onward[1], client), self._pump(onward[0], writer, client))
         self._ends -= ends
-
-    def _count(self, client: int, questions: Questions, said: bytes | None) -> None:
-        """Note that the client *said* something, or (None) that it was answered."""
-        if said is None:
-            self._answered.add(client)
-            return
-        if client in self._answered and questions.is_asked:
-            self._answered.discard(client)
-            self.round_trips[client] += 1
-        questions.say(said)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int) -> None:
         """Pass one direction on until it ends; an end or a cut on one side is one on the other."""
@@ -147,8 +136,8 @@ class Proxy:
         questions = Questions()
         try:
             while data := await reader.read(CHUNK):
-                if self.is_counting:
-                    self._count(client, questions, None if is_answer else data)
+                if self.is_counting and not is_answer:
+                    self.round_trips[client] += questions.say(data)
                 await self._flowing.wait()
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)  # the slowness itself

@@ -94,8 +94,10 @@ def test_a_library_in_the_domain_is_seen() -> None:
 def test_every_library_that_is_imported_is_declared(imports: dict[str, set[str]]) -> None:
     """What comes along with another library today may be gone from it tomorrow."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lab = tomllib.loads((ROOT / "packaging" / "lab" / "pyproject.toml").read_text())["project"]
     wanted = [
         *project["dependencies"],
+        *lab["dependencies"],
         *(wish for extra in project["optional-dependencies"].values() for wish in extra),
     ]
     declared = {canonicalize_name(Requirement(wish).name) for wish in wanted}

@@ -51,6 +51,9 @@ def waypost() -> None:
     """
 
 
+_OF_THE_LAB = ("waypost.bench", "waypost.lab")
+
+
 def main() -> None:
     """Run a command; what it may fail with becomes one line on stderr and exit code 1."""
     from waypost.client import ClientError
@@ -71,6 +74,10 @@ def main() -> None:
         _fail(f"{failed.code}: {failed}")
     except ClientError as failed:
         _fail(str(failed))
+    except ModuleNotFoundError as missing:
+        if missing.name not in _OF_THE_LAB:
+            raise
+        _fail("the provider lab and the bench are not installed; install them with: pip install 'waypost[lab]'")
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has seen enough
         sys.exit(1)

@@ -59,8 +59,11 @@ class LaneGate:
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
         """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
         self._apart = fails_apart
-        self.may_have_parked = True
-        """Whether the store may hold deliveries under this gate's conditions; true until it said there are none."""
+        self.may_have_parked = False
+        """Whether the store may hold deliveries under this gate's conditions: some were parked here, or found there.
+
+        Not before: with 500 apps a release would ask for more conditions than the loop may stand still for.
+        """
         self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0

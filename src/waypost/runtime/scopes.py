@@ -43,7 +43,7 @@ class Scopes:
         self._scope_of = scope_of
         self._circuits: OrderedDict[str, Circuit] = OrderedDict()
         self.conditions = frozenset(f"breaker:{credential}{place}" for place in PLACES)
-        self._may_have_parked = set(self.conditions)
+        self._may_have_parked: set[str] = set()
         self._open = -1
 
     def of(self, delivery: Delivery) -> Circuit:

@@ -48,8 +48,13 @@ class Client:
         self.events.append(event)
         self._news.set()
 
-    def ask(self, body: bytes = b"hello", deadline_s: float = 20.0) -> asyncio.Future[Result]:
-        """A request; the loop reports an InvalidStateError if it ended twice."""
+    def ask(
+        self, body: bytes = b"hello", deadline_s: float = 20.0, answer_within_s: float = 0.0
+    ) -> asyncio.Future[Result]:
+        """A request; the loop reports an InvalidStateError if it ended twice.
+
+        It is not sent after *deadline_s*, and answered until then, or within *answer_within_s* where that is given.
+        """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Result] = loop.create_future()
         returned = False
@@ -58,7 +63,8 @@ class Client:
             assert returned, "on_result was called before request() returned"
             ended.set_result(result)
 
-        self.pool.request(HEAD, body, loop.time() + deadline_s, on_result)
+        now = loop.time()
+        self.pool.request(HEAD, body, now + deadline_s, on_result, now + answer_within_s if answer_within_s else 0.0)
         returned = True
         return ended
 

@@ -1,0 +1,50 @@
+"""What is installed where: machines that serve get no simulators, and the command line says how to get them."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.trees import ROOT
+
+FOR_DEVELOPERS = {"bench", "lab"}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The two wheels of this tree, unpacked, by distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for source in (ROOT, ROOT / "packaging" / "lab"):
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
+        subprocess.run(command, check=True, capture_output=True)
+    unpacked = {}
+    for wheel in folder.glob("*.whl"):
+        unpacked[wheel.name.split("-")[0]] = folder / wheel.stem
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder / wheel.stem)
+    return unpacked
+
+
+def modules(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")}
+
+
+def test_each_module_is_in_exactly_one_wheel(wheels: dict[str, Path]) -> None:
+    runtime, lab = modules(wheels["waypost"]), modules(wheels["waypost_lab"])
+    assert runtime.isdisjoint(lab)
+    assert runtime | lab == modules(ROOT / "src")
+    assert {name.split("/")[1] for name in lab} == FOR_DEVELOPERS
+
+
+@pytest.mark.parametrize("command", [["lab"], ["lab", "check", "--list"], ["bench", "kernel"], ["demo", "--once"]])
+def test_without_the_lab_the_command_line_says_how_to_install_it(wheels: dict[str, Path], command: list[str]) -> None:
+    environ = os.environ | {"PYTHONPATH": str(wheels["waypost"])}
+    ended = subprocess.run(
+        [sys.executable, "-m", "waypost.cli", *command], env=environ, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert "pip install 'waypost[lab]'" in ended.stderr
+    assert "Traceback" not in ended.stderr
