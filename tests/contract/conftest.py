@@ -156,7 +156,8 @@ async def ledger_store(
     request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path
 ) -> AsyncIterator[StoreUnderTest]:
     """An empty store that can be the ledger of a log."""
-    async with empty_store(request.param, tmp_path, request, empty_database) as opened:
+    kind = "ledger on postgres" if request.param == "postgres" else request.param
+    async with empty_store(kind, tmp_path, request, empty_database) as opened:
         yield opened
 
 
@@ -180,6 +181,8 @@ async def empty_store(
     opened: SqlUnderTest
     if kind == "sqlite":
         opened = SqlUnderTest(f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}")
+    elif kind == "ledger on postgres":
+        opened = SqlUnderTest(request.getfixturevalue("emptied_postgres"))
     else:
         opened = ClaimsUnderTest(request.getfixturevalue("emptied_postgres"), apart=kind == "handed over")
     await opened.open()

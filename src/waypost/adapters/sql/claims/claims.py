@@ -27,7 +27,9 @@ _INSERT = (
     "INSERT INTO claim (notification_id, n, app, lane, holder, free_at)"
     " SELECT given.*, CAST(? AS bigint) FROM unnest(?, ?, ?, ?, ?) AS given"
 )
-_FIND = "SELECT notification_id, n, holder FROM claim WHERE notification_id IN ({keys}) FOR UPDATE"
+_FIND = "SELECT notification_id, n, holder FROM claim WHERE notification_id IN ({keys})"
+_LOCKED = " FOR UPDATE"
+"""What waits may be leased in this moment: that is over before it is decided about, or comes after."""
 _END = "DELETE FROM claim WHERE notification_id IN ({{keys}}) AND n = {n}"
 _FREE = "UPDATE claim SET holder = NULL, free_at = {now} WHERE notification_id IN ({{keys}}) AND n = {n}"
 _MEMBERS = "SELECT id FROM member"
@@ -77,12 +79,14 @@ class Claimed:
 class Claims:
     """What is claimed of some notifications: read, changed in memory, written together."""
 
-    def __init__(self, transaction: Transaction, ids: Iterable[NotificationId]) -> None:
+    def __init__(self, transaction: Transaction, ids: Iterable[NotificationId], *, locked: bool = True) -> None:
+        """Not *locked*, they are asked for by who has them: nobody else changes those of a member that is alive."""
         connection = transaction.connection
+        find = _FIND + _LOCKED if locked else _FIND
         self._transaction = transaction
         self._parts: dict[NotificationId, dict[int, Claimed]] = {}
         self._new: list[tuple[NotificationId, int, AppId, Lane, Claimed]] = []
-        for notification_id, n, holder in select_in(connection, _FIND, list(dict.fromkeys(ids))):
+        for notification_id, n, holder in select_in(connection, find, list(dict.fromkeys(ids))):
             self._parts.setdefault(notification_id, {})[n] = Claimed(holder)
 
     def of(self, notification_id: NotificationId) -> Mapping[int, Claimed]:

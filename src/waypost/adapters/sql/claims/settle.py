@@ -51,7 +51,7 @@ class _Books:
         self._transaction = transaction
         self._cases = Cases(transaction, ids, by_shard=False)
         self._straight = StraightWay(transaction)
-        self._claims = Claims(transaction, ids)
+        self._claims = Claims(transaction, ids, locked=False)
 
     def settle(self, report: Report) -> list[Stale]:
         """Fold one report in; what is not the member's is refused."""
