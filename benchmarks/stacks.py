@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import redis
 
 from benchmarks.programs import in_rust
-from benchmarks.stores import on_postgres, on_postgres_and_redis, on_the_log, relayed
+from benchmarks.stores import on_postgres, on_postgres_and_redis, on_the_log, published
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.engine import Row as Stored
 from waypost.adapters.sql.rows import INSERT_RECEIPT, RECEIPT_VALUES, receipt_row
@@ -33,7 +33,7 @@ STACKS: dict[str, tuple[Stands, Sequence[int]]] = {
     "SQLite": (embedded, (2, 1, 4)),
     "PostgreSQL": (on_postgres, (2, 1, 4)),
     "PostgreSQL and Redis": (on_postgres_and_redis, (2,)),
-    "relayed": (relayed, (2, 1, 4)),
+    "PostgreSQL, published by Redis": (published, (2,)),
     "log": (on_the_log, (2, 1, 4)),
 }
 """With how many workers each is measured; the first is what the others are compared with."""

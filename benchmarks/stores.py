@@ -31,11 +31,11 @@ def on_postgres_and_redis(folder: Path, exits: ExitStack) -> Base:
     return _base(settings, postgres=postgres, redis=server)
 
 
-def relayed(folder: Path, exits: ExitStack) -> Base:
-    """PostgreSQL, with Redis as the broker."""
+def published(folder: Path, exits: ExitStack) -> Base:
+    """PostgreSQL, whose outbox is published to Redis."""
     postgres = exits.enter_context(up(Postgres, folder / "postgres"))
     server = exits.enter_context(up(Redis, folder / "redis"))
-    settings = {"store": _store(postgres, folder), "redis": {"url": server.url}, "stack": "relayed"}
+    settings = {"store": _store(postgres, folder), "redis": {"url": server.url}, "outbox": {"to": "redis"}}
     return _base(settings, postgres=postgres, redis=server)
 
 

@@ -17,9 +17,7 @@ FIGURES: Final = "figures"
 ADAPTER: Final = "adapter"
 SEEN: Final = {"passed": "as required", "failed": "NOT SO", "skipped": "not tried"}
 COUNTED: Final = ("accepted", "sent", "lost", "twice")
-ENGINES: Final = frozenset(
-    {"memory", "sqlite", "postgres", "redis", "kafka", "log", "cassandra", "relayed", "handed over"}
-)
+ENGINES: Final = frozenset({"memory", "sqlite", "postgres", "redis", "kafka", "log", "cassandra", "handed over"})
 
 Survived = Callable[..., None]
 """``survived(accepted=600, sent=600, lost=0, twice=3)``: what the test's row counts."""

@@ -18,13 +18,13 @@ import pytest_asyncio
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
 from tests.contract.bench import Bench
+from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_clients import LogTopics
-from tests.contract.promised import CARRIED, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
+from tests.contract.promised import APART, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
-from tests.contract.relayed import RelayedByKafka, RelayedUnderTest
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
@@ -57,7 +57,7 @@ BEGIN
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
     DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM audit;
-    DELETE FROM member; DELETE FROM arrival; DELETE FROM ownership WHERE shard IS NULL;
+    DELETE FROM member; DELETE FROM arrival; DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
 END $$
 """
 
@@ -104,7 +104,7 @@ def emptied_postgres(postgres_database: str, empty_postgres: Callable[[], None])
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test of ``Work`` on every engine; where one lacks what the test needs, it must fail there.
 
-    The suites of other ports run on every store; those of what is carried are tried where there is time.
+    The suites of other ports run on every store; with routing apart from sending they are tried where there is time.
     """
     if "store" in metafunc.fixturenames:
         needed = needed_by(metafunc)
@@ -115,7 +115,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _on(engine: str, needed: frozenset[Promise]) -> Any:
     """One engine for a test, with what is to be known of it."""
     marks: list[pytest.MarkDecorator] = [] if engine in IN_MEMORY_OR_FILE else [pytest.mark.engines]
-    if engine == "relayed+kafka" or (not needed and engine in CARRIED):
+    if not needed and engine in APART:
         marks.append(pytest.mark.long)
     if lacked := needed - ENGINES[engine]:
         marks.append(pytest.mark.xfail(reason=f"lacks {', '.join(sorted(lacked))}", raises=AssertionError))
@@ -154,7 +154,8 @@ async def ledger_store(
     request: pytest.FixtureRequest, tmp_path: Path, empty_database: Path
 ) -> AsyncIterator[StoreUnderTest]:
     """An empty store that can be the ledger of a log."""
-    async with empty_store(request.param, tmp_path, request, empty_database) as opened:
+    kind = "ledger on postgres" if request.param == "postgres" else request.param
+    async with empty_store(kind, tmp_path, request, empty_database) as opened:
         yield opened
 
 
@@ -175,15 +176,13 @@ async def empty_store(
     if kind == "memory":
         yield MemoryUnderTest()
         return
+    opened: SqlUnderTest
     if kind == "sqlite":
-        url = f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}"
+        opened = SqlUnderTest(f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}")
+    elif kind == "ledger on postgres":
+        opened = SqlUnderTest(request.getfixturevalue("emptied_postgres"))
     else:
-        url = request.getfixturevalue("emptied_postgres")
-    given, opened = request.getfixturevalue, SqlUnderTest(url)
-    if kind in ("relayed", "handed over"):
-        opened = RelayedUnderTest(url, given("redis_url"), apart=kind == "handed over")
-    elif kind == "relayed+kafka":
-        opened = RelayedByKafka(url, given("kafka_bootstrap"), given("kafka_prefix"))
+        opened = ClaimsUnderTest(request.getfixturevalue("emptied_postgres"), apart=kind == "handed over")
     await opened.open()
     yield opened
     await opened.close()

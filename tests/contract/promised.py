@@ -9,24 +9,22 @@ import pytest
 
 from waypost.adapters.kafka.promises import KEPT as KEPT_BY_LOG
 from waypost.adapters.memory.work import MemoryWork
-from waypost.adapters.sql.relayed.work import RelayedWork
+from waypost.adapters.sql.claims.work import ClaimedWork
 from waypost.adapters.sql.work import SqlWork
 from waypost.ports.promises import Promise
 
 ENGINES: Final[Mapping[str, frozenset[Promise]]] = {
     "memory": MemoryWork.promises,
     "sqlite": SqlWork.promises,
-    "postgres": SqlWork.promises,
-    "relayed": RelayedWork.promises,
-    "handed over": RelayedWork.promises,
+    "postgres": ClaimedWork.promises,
+    "handed over": ClaimedWork.promises,
     "log": KEPT_BY_LOG,
-    "relayed+kafka": RelayedWork.promises,
 }
 """What each engine keeps of what is promised of ``Work``."""
-STORES: Final = ("memory", "sqlite", "postgres", "relayed", "handed over")
+STORES: Final = ("memory", "sqlite", "postgres", "handed over")
 """Engines on which the suites of the other ports run, too."""
-CARRIED: Final = ("relayed", "handed over")
-"""Engines that differ from a store in nothing but what ``Work`` promises."""
+APART: Final = ("handed over",)
+"""Engines that differ from a store in nothing but that routing is apart from sending."""
 IN_MEMORY_OR_FILE: Final = ("memory", "sqlite")
 """Engines without a server."""
 

@@ -1,180 +1,67 @@
-"""Brokers: each entry with one reader at a time, at least once; schedules: in two phases, never early."""
+"""Schedules: in two phases, never early; and what is published to a Kafka that others read."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from confluent_kafka import Consumer
 
-from tests.contract.brokers import (
-    APPS,
-    CLAIM_MS,
-    BrokerUnderTest,
-    MemoryBrokerUnderTest,
-    SchedulerUnderTest,
-    redis_broker_under_test,
-)
-from tests.contract.kafka_broker import kafka_broker_under_test
-from waypost.adapters.kafka.broker import READ_AHEAD
+from tests.contract.brokers import CLAIM_MS, MemoryScheduleUnderTest, SchedulerUnderTest, redis_schedule_under_test
+from tests.contract.log import settings_of
+from waypost.adapters.kafka.broker import opened_publisher
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
-from waypost.ports.broker import Broker, Claimed, Due, Entry, Held
+from waypost.ports.broker import Claimed, Due, Entry
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
-DEMO, SHOP = APPS
-HIGH = Lane.HIGH
 NOW = Instant(1_800_000_000_000)
-
-
-@pytest_asyncio.fixture(
-    params=[
-        "memory",
-        pytest.param("redis", marks=pytest.mark.engines),
-        pytest.param("kafka", marks=pytest.mark.engines),
-    ]
-)
-async def broker(request: pytest.FixtureRequest) -> AsyncIterator[BrokerUnderTest]:
-    """With nothing in it."""
-    given = request.getfixturevalue
-    if request.param == "memory":
-        yield MemoryBrokerUnderTest()
-    elif request.param == "redis":
-        async with redis_broker_under_test(given("redis_url")) as on_redis:
-            yield on_redis
-    else:
-        async with kafka_broker_under_test(given("kafka_bootstrap"), given("kafka_prefix")) as on_kafka:
-            yield on_kafka
 
 
 @pytest_asyncio.fixture(params=["memory", pytest.param("redis", marks=pytest.mark.engines)])
 async def scheduler(request: pytest.FixtureRequest) -> AsyncIterator[SchedulerUnderTest]:
     """With nothing in it."""
     if request.param == "memory":
-        yield MemoryBrokerUnderTest()
+        yield MemoryScheduleUnderTest()
         return
-    async with redis_broker_under_test(request.getfixturevalue("redis_url")) as opened:
+    async with redis_schedule_under_test(request.getfixturevalue("redis_url")) as opened:
         yield opened
 
 
-async def publish(
-    broker: BrokerUnderTest, reader: Broker, *bodies: str, app: AppId = DEMO, user: str = "user", lane: Lane = HIGH
+@pytest.mark.engines
+async def test_others_read_of_kafka_what_was_published_of_a_user_in_its_order(
+    kafka_bootstrap: str, kafka_prefix: str
 ) -> None:
-    """Append entries that are only names."""
-    await reader.publish(lane, [Entry(app, UserId(user), body.encode()) for body in bodies])
-    await broker.arrived()
+    """A topic for each lane, keyed by app and user."""
+    users = [UserId("ann"), UserId("bob")]
+    entries = [Entry(AppId("demo"), user, b"%d" % n) for n in range(20) for user in users]
+    async with opened_publisher(settings_of(kafka_bootstrap, kafka_prefix, "x"), Silent(), "work") as topic:
+        assert topic._preparing is not None
+        await topic._preparing
+        await topic.publish(Lane.HIGH, entries)
+        await topic.publish(Lane.LOW, entries[:1])
+    found = await asyncio.to_thread(_read, kafka_bootstrap, kafka_prefix, len(entries))
+    for user in users:
+        key = f"demo/{user}".encode()
+        assert [value for one, value in found if one == key] == [b"%d" % n for n in range(20)]
 
 
-async def read_by(*readers: Broker, lane: Lane = HIGH, n: int = 7) -> list[Held]:
-    """All that there is, a few at a time."""
-    found: list[Held] = []
-    while some := [held for reader in readers for held in await reader.read(lane, n)]:
-        found += some
-    return found
-
-
-def bodies(held: list[Held]) -> list[str]:
-    """Their names."""
-    return [each.body.decode() for each in held]
-
-
-async def test_entries_of_a_user_are_read_once_in_their_order(broker: BrokerUnderTest) -> None:
-    one, two = await broker.reader(), await broker.reader()
-    assert await read_by(one, two) == []
-    await publish(broker, one, "a", "b", "c")
-    await publish(broker, two, "d", "\0\xff")
-    found = await read_by(one, two, n=2)
-    assert bodies(found) == ["a", "b", "c", "d", "\0\xff"]
-    assert {each.app for each in found} == {DEMO}
-    assert await read_by(one, two) == []
-
-
-async def test_lanes_do_not_meet(broker: BrokerUnderTest) -> None:
-    reader = await broker.reader()
-    await publish(broker, reader, "low", lane=Lane.LOW)
-    assert await reader.read(HIGH, 10) == []
-    assert bodies(await reader.read(Lane.LOW, 10)) == ["low"]
-
-
-async def test_apps_take_turns_and_leave_no_room_unused(broker: BrokerUnderTest) -> None:
-    reader = await broker.reader()
-    await publish(broker, reader, *(f"d{n}" for n in range(20)))
-    await publish(broker, reader, "s0", "s1", app=SHOP)
-    taken = await reader.read(HIGH, 8)
-    assert Counter(each.app for each in taken) == {DEMO: 6, SHOP: 2}
-    await publish(broker, reader, *(f"s{n}" for n in range(2, 20)), app=SHOP)
-    taken = await reader.read(HIGH, 8)
-    assert Counter(each.app for each in taken) == {DEMO: 4, SHOP: 4}
-
-
-async def test_what_is_acknowledged_is_gone_and_nothing_else(broker: BrokerUnderTest) -> None:
-    reader = await broker.reader()
-    await publish(broker, reader, "a", "b", "c")
-    held = await reader.read(HIGH, 10)
-    for _ in range(2):
-        await reader.ack(HIGH, held[:1])
-    await broker.give_up(reader)
-    assert bodies(await read_by(await broker.reader())) == ["b", "c"]
-    assert await broker.stored() == 2
-
-
-async def test_what_a_reader_had_is_read_again_once_and_is_its_own_no_more(broker: BrokerUnderTest) -> None:
-    frozen = await broker.reader()
-    for user in range(3):
-        await publish(broker, frozen, *(f"{user}.{n}" for n in range(10)), user=str(user))
-    held = await read_by(frozen)
-    await broker.give_up(frozen)
-    others = [await broker.reader() for _ in range(2)]
-    found = [await read_by(other) for other in others]
-    assert sorted(body for each in found for body in bodies(each)) == sorted(bodies(held))
-    await frozen.ack(HIGH, held)
-    for other, taken in zip(others[:1], found, strict=False):
-        await other.ack(HIGH, taken)
-    assert await broker.stored() == len(found[1])
-
-
-async def test_all_that_is_acknowledged_in_whatever_order_is_gone(broker: BrokerUnderTest) -> None:
-    reader = await broker.reader()
-    await publish(broker, reader, *(f"e{n}" for n in range(9)))
-    for held in reversed(await reader.read(HIGH, 9)):
-        await reader.ack(HIGH, [held])
-    assert await broker.stored() == 0
-
-
-async def test_readers_together_get_each_entry_once(broker: BrokerUnderTest) -> None:
-    readers = [await broker.reader() for _ in range(3)]
-    entries = [Entry(DEMO, UserId(f"user-{n % 40}"), b"%d" % n) for n in range(500)]
-    await readers[0].publish(HIGH, entries)
-    await broker.arrived()
-    seen: Counter[str] = Counter()
-
-    async def work(reader: Broker) -> None:
-        while held := await reader.read(HIGH, 7):
-            seen.update(bodies(held))
-            await reader.ack(HIGH, held)
-
-    await asyncio.gather(*map(work, readers))
-    assert len(seen) == seen.total() == 500
-    assert await broker.stored() == 0
-
-
-async def test_more_than_a_reader_receives_ahead_is_read_all_the_same(broker: BrokerUnderTest) -> None:
-    reader = await broker.reader()
-    entries = [Entry(DEMO, UserId(f"user-{n}"), b"%d" % n) for n in range(3 * READ_AHEAD)]
-    await reader.publish(HIGH, entries)
-    seen: Counter[str] = Counter()
-    async with asyncio.timeout(60):
-        while seen.total() < len(entries):
-            held = await reader.read(HIGH, 100)
-            seen.update(bodies(held))
-            await reader.ack(HIGH, held)
-            await asyncio.sleep(0 if held else 0.01)  # a broker says nothing of what is still on its way
-    assert set(seen.values()) == {1}
-    assert await broker.stored() == 0
+def _read(bootstrap: str, prefix: str, count: int) -> list[tuple[bytes, bytes]]:
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{prefix}others", "auto.offset.reset": "earliest"})
+    try:
+        reader.subscribe([f"{prefix}work.high"])
+        found: list[tuple[bytes, bytes]] = []
+        while len(found) < count:
+            if (message := reader.poll(1)) is not None and message.error() is None:
+                found.append((message.key() or b"", message.value() or b""))
+        return found
+    finally:
+        reader.close()
 
 
 def due(id_: str, at_ms: int = 0, body: bytes = b"body") -> Due:

@@ -8,10 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.bench import APP, Bench, again, sent, targets
-from tests.contract.relayed import RelayedUnderTest
-from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.relayed.adopt import adopt
-from waypost.adapters.sql.relayed.outbox import OVERDUE_MS
+from tests.contract.claims import ClaimsUnderTest, PublishedUnderTest
 from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane, Notification
@@ -26,26 +23,25 @@ Shown = tuple[NotificationId, int | None, EntryState]
 
 
 @pytest_asyncio.fixture
-async def stack(emptied_postgres: str, redis_url: str) -> AsyncIterator[RelayedUnderTest]:
-    """An empty stack with a topic between routing and sending."""
-    opened = RelayedUnderTest(emptied_postgres, redis_url, apart=True)
+async def stack(emptied_postgres: str, redis_url: str) -> AsyncIterator[PublishedUnderTest]:
+    """An empty store; routing and sending are apart, and both are published."""
+    opened = PublishedUnderTest(emptied_postgres, redis_url, apart=True)
     await opened.open()
     yield opened
     await opened.close()
 
 
-async def benches(stack: RelayedUnderTest, count: int) -> list[Bench]:
+async def benches(stack: PublishedUnderTest, count: int) -> list[Bench]:
     """Workers that do both."""
     return [Bench(stack, worker) for worker in await stack.open_workers(count)]
 
 
-async def leased(stack: RelayedUnderTest, work: Work) -> Lease:
-    """What one half leases when everything was relayed."""
-    await stack.relayed()
+async def leased(stack: PublishedUnderTest, work: Work) -> Lease:
+    """What one half leases."""
     return await work.lease(Lane.NORMAL, 100, stack.clock.now())
 
 
-async def routed(stack: RelayedUnderTest, bench: Bench) -> Notification:
+async def routed(stack: PublishedUnderTest, bench: Bench) -> Notification:
     """A notification to two devices, routed and handed over."""
     made = await bench.accepted()
     lease = await leased(stack, stack.router(bench.worker))
@@ -54,26 +50,27 @@ async def routed(stack: RelayedUnderTest, bench: Bench) -> Notification:
     return made
 
 
-async def shown(stack: RelayedUnderTest) -> Sequence[Shown]:
+async def shown(stack: PublishedUnderTest) -> Sequence[Shown]:
     """What operators see of the outbox, in the order in which it is published."""
     entries = await stack.outbox.entries(OutboxQuery(APP))
     return [(entry.notification_id, entry.n, entry.state) for entry in reversed(entries)]
 
 
-async def test_what_is_to_be_routed_and_what_is_to_be_sent_travel_apart(stack: RelayedUnderTest) -> None:
+async def test_what_is_to_be_routed_and_what_is_to_be_sent_travel_apart(stack: PublishedUnderTest) -> None:
     """Requirement S2-24: each half leases its own alone, and the outbox shows how far a notification has come."""
     (bench,) = await benches(stack, 1)
-    router, sender = stack.router(bench.worker), stack.directly(bench.worker)
+    router, sender = stack.router(bench.worker), stack.sender(bench.worker)
     assert (await leased(stack, sender)).items == ()
     made = await routed(stack, bench)
     assert await bench.status(made) is NotificationStatus.PROCESSING
     assert await shown(stack) == [
-        (made.id, None, EntryState.DONE),
+        (made.id, None, EntryState.PENDING),
         (made.id, 0, EntryState.PENDING),
         (made.id, 1, EntryState.PENDING),
     ]
     assert (await leased(stack, router)).items == ()
-    assert [state for _, _, state in await shown(stack)][1:] == [EntryState.PUBLISHED] * 2
+    await stack.relay_of(bench.worker).relay()
+    assert [await stack.at_the_broker(topic) for topic in ("work:", "delivery:")] == [1, 1], "by notification"
     lease = await leased(stack, sender)
     (item,) = lease.items
     assert [(target.n, target.attempt) for target in item.open_targets or ()] == [(0, 0), (1, 0)]
@@ -86,20 +83,19 @@ async def test_what_is_to_be_routed_and_what_is_to_be_sent_travel_apart(stack: R
     assert await bench.status(made) is NotificationStatus.SENT
 
 
-async def test_what_was_withdrawn_between_the_two_is_not_sent(stack: RelayedUnderTest) -> None:
+async def test_what_was_withdrawn_between_the_two_is_not_sent(stack: PublishedUnderTest) -> None:
     """All of it is cancelled, whatever travels; once a deliverer has it, it is too late."""
     bench, other = await benches(stack, 2)
     made = await routed(stack, bench)
-    await stack.relayed()
     assert await other.withdraw(made) == Withdrawn(2)
-    assert (await leased(stack, stack.directly(bench.worker))).items == ()
+    assert (await leased(stack, stack.sender(bench.worker))).items == ()
     assert await bench.status(made) is NotificationStatus.CANCELLED
     second = await routed(stack, bench)
-    await leased(stack, stack.directly(bench.worker))
+    await leased(stack, stack.sender(bench.worker))
     assert await other.withdraw(second) == TooLate(2)
 
 
-async def test_either_half_may_be_gone_and_another_goes_on(stack: RelayedUnderTest) -> None:
+async def test_either_half_may_be_gone_and_another_goes_on(stack: PublishedUnderTest) -> None:
     """A router's leases are routed again, a deliverer's are sent by another, with the same attempt."""
     dying, bench, last = await benches(stack, 3)
     made = await dying.accepted()
@@ -108,63 +104,27 @@ async def test_either_half_may_be_gone_and_another_goes_on(stack: RelayedUnderTe
     await bench.worker.release(bench.now, 100)
     lease = await leased(stack, stack.router(bench.worker))
     assert await bench.settle(lease, Settled(lease.items[0].notification, (), targets(1), given_back=True)) == []
-    assert len((await leased(stack, stack.directly(bench.worker))).items) == 1
+    assert len((await leased(stack, stack.sender(bench.worker))).items) == 1
     await stack.crash(bench.worker)
     await last.worker.release(last.now, 100)
     assert (await leased(stack, stack.router(last.worker))).items == ()
-    lease = await leased(stack, stack.directly(last.worker))
+    lease = await leased(stack, stack.sender(last.worker))
     (item,) = lease.items
     assert await last.settle_rest(lease, item, sent(0, last.now)) == []
     assert await last.status(made) is NotificationStatus.SENT
 
 
-async def test_what_was_lost_between_the_two_is_sent_when_it_is_overdue(stack: RelayedUnderTest) -> None:
-    """After a flush; until then no timer takes it, and routers never do."""
-    (bench,) = await benches(stack, 1)
-    made = await routed(stack, bench)
-    await stack.relayed()
-    await stack.wire.execute([("FLUSHDB",)])
-    bench.clock.advance(OVERDUE_MS - 1)
-    assert await bench.worker.release(bench.now, 100) == 0
-    assert (await leased(stack, stack.directly(bench.worker))).items == ()
-    bench.clock.advance(1)
-    assert (await leased(stack, stack.router(bench.worker))).items == ()
-    (item,) = (await leased(stack, stack.directly(bench.worker))).items
-    assert item.notification.id == made.id
-
-
-async def test_the_hand_over_may_be_changed_while_work_waits(
-    stack: RelayedUnderTest, emptied_postgres: str, redis_url: str
-) -> None:
+async def test_the_hand_over_may_be_changed_while_work_waits(stack: PublishedUnderTest, emptied_postgres: str) -> None:
     """What was routed is sent by workers that do both, and they route what waits for that, too."""
     (bench,) = await benches(stack, 1)
     made = await routed(stack, bench)
-    await stack.relayed()
-    both = RelayedUnderTest(emptied_postgres, redis_url)
+    assert await bench.worker.release(bench.now, 100) == 0, "it waits already"
+    both = ClaimsUnderTest(emptied_postgres)
     await both.open()
     (worker,) = await both.open_workers(1)
     together = Bench(both, worker)
     second = await together.accepted(user="bob")
-    await both.relayed()
-    together.clock.advance(OVERDUE_MS)
     lease = await together.lease()
     found = {item.notification.id: item.open_targets and len(item.open_targets) for item in lease.items}
     assert found == {made.id: 2, second.id: None}
     await both.close()
-
-
-async def test_another_stack_takes_over_what_was_routed(stack: RelayedUnderTest, emptied_postgres: str) -> None:
-    """Without an outbox it is due at once; and what was done there leaves no entry behind."""
-    without = SqlUnderTest(emptied_postgres)
-    await without.open()
-    stored = Bench(without, (await without.open_workers(1))[0])
-    (bench,) = await benches(stack, 1)
-    made = await routed(stack, bench)
-    lease, item = await stored.take_one()
-    assert [target.n for target in item.open_targets or ()] == [0, 1]
-    assert await stored.settle_rest(lease, item, sent(0, stored.now), sent(1, stored.now)) == []
-    await without.close()
-    await adopt(stack.database_of(bench.worker))
-    assert await stack.outbox.counts(APP) == dict.fromkeys(EntryState, 0) | {EntryState.DONE: 3}
-    assert (await leased(stack, stack.directly(bench.worker))).items == ()
-    assert await bench.status(made) is NotificationStatus.SENT

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis import Redis
 
 from tests.contract import victim
 from tests.contract.bench import Bench
@@ -65,43 +64,27 @@ def test_sqlite_killed_before_every_statement(
 
 @pytest.mark.engines
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("name", ON_POSTGRES)
-def test_postgres_killed_before_every_statement(
-    name: str, postgres_database: str, empty_postgres: Callable[[], None], victims: ForkServerContext, table: AddRow
-) -> None:
-    """The same, of what differs there: how it begins, writes and commits; the rest is the same code."""
-    _killed_on_postgres("postgres", name, victims, table, Place(postgres_database), empty_postgres)
-
-
-@pytest.mark.engines
-@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(
     ("name", "engine"),
     [
-        ("accept", "relayed"),
+        ("accept", "postgres"),
+        ("settle part", "postgres"),
+        pytest.param("whole life", "postgres", marks=pytest.mark.long),
         pytest.param("hand over", "handed over", marks=pytest.mark.long),
-        pytest.param("whole life", "relayed", marks=pytest.mark.long),
         pytest.param("whole life", "handed over", marks=pytest.mark.long),
     ],
 )
-def test_relayed_killed_before_every_statement(
+def test_postgres_killed_before_every_statement(
     name: str,
     engine: str,
     postgres_database: str,
-    redis_url: str,
     empty_postgres: Callable[[], None],
     victims: ForkServerContext,
     table: AddRow,
 ) -> None:
-    """The same where Redis carries: also before what was published is marked, and before what was read is leased."""
-
-    def empty() -> None:
-        empty_postgres()
-        with Redis.from_url(redis_url) as client:
-            client.flushdb()
-
-    place = Place(postgres_database, redis_url, engine == "handed over")
-    _killed_on_postgres(engine, name, victims, table, place, empty)
+    """The same, of what differs there: how it begins, writes, commits and leases; the rest is the same code."""
+    place = Place(postgres_database, engine == "handed over")
+    _killed_on_postgres(engine, name, victims, table, place, empty_postgres)
 
 
 def _killed_on_postgres(

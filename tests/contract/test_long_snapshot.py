@@ -15,20 +15,20 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from tests.contract.bench import Bench, notification
-from tests.contract.relayed import RelayedUnderTest
+from tests.contract.claims import PublishedUnderTest
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_postgres_intake import held_up
 from tests.engines import beside, run_sql
 from tests.unit.adapters.noted import Noted
 from waypost.adapters.sql import held_back
+from waypost.adapters.sql.claims.lease import LEASE, NOTHING, Wanted, first_waiting
+from waypost.adapters.sql.claims.release import RELEASE, Timer, is_something_due
+from waypost.adapters.sql.claims.work import _WAITING
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.journal import SqlJournal
+from waypost.adapters.sql.outbox.relay import CLAIM, Claim
 from waypost.adapters.sql.postgres.connection import connect
 from waypost.adapters.sql.postgres.tail import ArrivalTail
-from waypost.adapters.sql.relayed.lease import LEASE, Wanted, first_open
-from waypost.adapters.sql.relayed.relay import CLAIM, Claim
-from waypost.adapters.sql.relayed.release import RELEASE, Timer, is_something_due
-from waypost.adapters.sql.relayed.work import _DEPTH, RelayedWork
 from waypost.adapters.sql.transaction import Transaction
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.notification import Lane
@@ -44,7 +44,8 @@ MORE_BLOCKS = 20
 """What a look may touch more after four times as much: indexes that grew by a level."""
 
 _TOUCHED = """\
-SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint FROM pg_class WHERE relname ~ '^(notification|outbox|arrival)'
+SELECT sum(pg_stat_get_xact_blocks_fetched(oid))::bigint FROM pg_class
+WHERE relname ~ '^(notification|outbox|arrival|claim)'
 """
 
 
@@ -58,9 +59,9 @@ async def opened(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
 
 
 @pytest_asyncio.fixture
-async def stack(emptied_postgres: str, redis_url: str) -> AsyncIterator[RelayedUnderTest]:
-    """An empty relayed stack."""
-    made = RelayedUnderTest(emptied_postgres, redis_url)
+async def stack(emptied_postgres: str, redis_url: str) -> AsyncIterator[PublishedUnderTest]:
+    """An empty store that is published."""
+    made = PublishedUnderTest(emptied_postgres, redis_url)
     await made.open()
     yield made
     await made.close()
@@ -117,42 +118,48 @@ async def test_a_worker_looks_for_fresh_work_from_where_it_stands(opened: SqlUnd
     assert counts[1] <= counts[0] + MORE_BLOCKS, counts
 
 
-async def test_the_outbox_is_read_from_where_work_begins(stack: RelayedUnderTest, emptied_postgres: str) -> None:
-    """Relayed: what is to be published, leased and released, and the depth."""
+async def test_claims_and_outbox_are_read_from_where_work_begins(
+    stack: PublishedUnderTest, emptied_postgres: str
+) -> None:
+    """What is to be published, leased and released, and the depth."""
     (worker,) = await stack.open_workers(1)
-    work, relay = stack.directly(worker), stack.relays[id(worker)]
-    assert isinstance(work, RelayedWork)
+    work, relay = stack.sender(worker), stack.relay_of(worker)
     bench = Bench(stack, worker)
-    member = work._member()
-    assert member is not None
+    member, tail, reader = stack.member_of(worker), work._tail, connect(emptied_postgres)
 
     def look(connection: Connection) -> int:
         def once() -> None:
             now, since = stack.clock.now(), work._since.get(Lane.NORMAL, Instant(1))
             transaction = Transaction(connection, now, lambda _: None)
-            timer = Timer(now, 10, work._shards.owned, (), work._clean_among, work._due_from.at or Instant(0))
+            since_due = work._due_from.at or Instant(0)
+            timer = Timer(now, 10, work._shards.owned, (), clean_among=work._clean_among, since=since_due)
             assert CLAIM.run(transaction, [Claim(member, 10, relay._floor.at)]) == [[]]
-            assert LEASE.run(transaction, [Wanted(member, Lane.NORMAL, (), now, 10, since=since)]) == [()]
-            assert first_open(connection, Lane.NORMAL, since) is None
+            fresh = tuple((key[1], after) for key, after in tail._floors.items() if key[0] is Lane.NORMAL)
+            leased = LEASE.run(transaction, [Wanted(member, Lane.NORMAL, 10, since, fresh=fresh)])
+            assert [each.items for each in leased] == [NOTHING.items]
+            assert first_waiting(connection, Lane.NORMAL, since) is None
             assert not is_something_due(connection, timer)[0]
             RELEASE.run(transaction, [timer])
-            assert connection.execute(_DEPTH, (Lane.NORMAL, 1_000, since)).fetchone() == (0,)
+            assert connection.execute(_WAITING.replace("{part}", ""), (Lane.NORMAL, since, 1_000)).fetchone() == (0,)
 
         return touched(connection, once)
 
-    looking = connect(emptied_postgres)
     with psycopg.connect(emptied_postgres) as dump:
         dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        dump.execute("SELECT count(*) FROM outbox")
+        dump.execute("SELECT count(*) FROM claim")
         counts = []
         for passed in (PASSED, 3 * PASSED):
             await pass_through(bench, passed)
+            while await relay.relay():
+                pass
             for _ in range(3):  # lookers who find nothing more to do note it
                 stack.clock.advance(2 * MINUTE_MS)
+                await relay.relay()
                 await bench.lease(1)
+                await worker.depth(Lane.NORMAL)
                 await worker.release(stack.clock.now(), 10)
-            counts.append(look(looking))
-    looking.close()
+            counts.append(look(reader))
+    reader.close()
     assert counts[1] <= counts[0] + MORE_BLOCKS, counts
 
 

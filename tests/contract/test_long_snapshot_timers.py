@@ -14,8 +14,7 @@ import pytest_asyncio
 
 from tests.contract.bench import RETRY_MS, Bench, again, notification, sent, targets
 from tests.contract.buffers import counted
-from tests.contract.relayed import RelayedUnderTest
-from tests.contract.sql import SqlUnderTest
+from tests.contract.claims import ClaimsUnderTest, PublishedUnderTest
 from waypost.domain.time import DAY_MS, MINUTE_MS
 from waypost.ports.work import Settled
 
@@ -25,14 +24,14 @@ PASSED = 300
 MORE_BLOCKS = 30
 """What a look may touch more after four times as much: indexes that grew by a level, places that moved."""
 
-Stack = SqlUnderTest | RelayedUnderTest
 
-
-@pytest_asyncio.fixture(params=["embedded", "relayed"])
-async def stack(request: pytest.FixtureRequest, emptied_postgres: str, redis_url: str) -> AsyncIterator[Stack]:
+@pytest_asyncio.fixture(params=["leased", "published, too"])
+async def stack(
+    request: pytest.FixtureRequest, emptied_postgres: str, redis_url: str
+) -> AsyncIterator[ClaimsUnderTest]:
     """An empty store."""
-    is_relayed = request.param == "relayed"
-    made: Stack = RelayedUnderTest(emptied_postgres, redis_url) if is_relayed else SqlUnderTest(emptied_postgres)
+    publishes = request.param != "leased"
+    made = PublishedUnderTest(emptied_postgres, redis_url) if publishes else ClaimsUnderTest(emptied_postgres)
     await made.open()
     yield made
     await made.close()
@@ -70,7 +69,7 @@ async def settled_all(bench: Bench, count: int, *, first: bool) -> None:
         done += len(lease.items)
 
 
-async def test_timers_are_read_from_where_something_is_due(stack: Stack, emptied_postgres: str) -> None:
+async def test_timers_are_read_from_where_something_is_due(stack: ClaimsUnderTest, emptied_postgres: str) -> None:
     """A release amid much that was scheduled, retried and is over."""
     (worker,) = await stack.open_workers(1)
     bench = Bench(stack, worker)
@@ -93,7 +92,7 @@ async def test_timers_are_read_from_where_something_is_due(stack: Stack, emptied
     assert counts[1] <= counts[0] + MORE_BLOCKS, (counts, dict(blocks))
 
 
-async def test_what_is_written_late_is_found(stack: Stack) -> None:
+async def test_what_is_written_late_is_found(stack: ClaimsUnderTest) -> None:
     """An outcome that was held while the store was away: its retry is due by then, behind what was looked through."""
     (worker,) = await stack.open_workers(1)
     bench = Bench(stack, worker)
@@ -108,9 +107,9 @@ async def test_what_is_written_late_is_found(stack: Stack) -> None:
 
 
 async def test_what_is_tidied_away_is_looked_for_from_where_something_is_left(
-    stack: Stack, emptied_postgres: str
+    stack: ClaimsUnderTest, emptied_postgres: str
 ) -> None:
-    """The journal that all have read, and entries of the outbox that are done."""
+    """The journal that all have read, and entries of the outbox that were published."""
     (worker,) = await stack.open_workers(1)
     bench = Bench(stack, worker)
     counts = []
@@ -131,15 +130,15 @@ SELECT (SELECT coalesce(max(position), 0) + (1 << 20) FROM journal) + n, 0, '\\x
 FROM generate_series(1, %(count)s) AS n
 """
 _DONE = """\
-INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at, done_at)
-SELECT '\\x01', n, 'demo', 'normal', %(now)s, %(now)s, %(now)s FROM generate_series(1, %(count)s) AS n
+INSERT INTO outbox (notification_id, n, app, lane, added_at, published_at)
+SELECT '\\x01', n, 'demo', 'normal', %(now)s, %(now)s FROM generate_series(1, %(count)s) AS n
 """
 
 
-async def tidy(stack: Stack, bench: Bench) -> None:
+async def tidy(stack: ClaimsUnderTest, bench: Bench) -> None:
     """Drop all that is over."""
     bench.clock.advance(DAY_MS)
     while await bench.store.journal.drop_before(1 << 62, 1_000) == 1_000:
         pass
-    if isinstance(stack, RelayedUnderTest):
-        await stack.relays[id(bench.worker)].tidy()
+    if isinstance(stack, PublishedUnderTest):
+        await stack.relay_of(bench.worker).tidy()

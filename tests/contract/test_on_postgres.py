@@ -268,6 +268,8 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
     with psycopg.connect(emptied_postgres, autocommit=True) as connection:
         connection.execute("DROP INDEX notification_of_app, notification_due_of_app, receipt_due_of_app")
         connection.execute("ALTER TABLE bulk_job DROP COLUMN failure")
+        connection.execute("DROP TABLE claim")
+        connection.execute("ALTER TABLE outbox ADD COLUMN done_at bigint")
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
     prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))

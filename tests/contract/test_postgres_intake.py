@@ -23,8 +23,8 @@ from tests.proxy import before
 from waypost.adapters.sql import journal as journal_module
 from waypost.adapters.sql.accept import accept_kind
 from waypost.adapters.sql.journal import SqlJournal
+from waypost.adapters.sql.outbox.entries import write_arrivals
 from waypost.adapters.sql.postgres import tail
-from waypost.adapters.sql.relayed.outbox import write_arrivals
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.work import SqlWork
 from waypost.domain.time import HOUR_MS
@@ -42,8 +42,10 @@ async def opened(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
     await made.close()
 
 
-@pytest.mark.parametrize("stack", ["embedded", "relayed"])
-async def test_a_batch_is_accepted_in_three_round_trips(stack: str, postgres: Postgres, emptied_postgres: str) -> None:
+@pytest.mark.parametrize("publishes", [False, True])
+async def test_a_batch_is_accepted_in_three_round_trips(
+    publishes: bool, postgres: Postgres, emptied_postgres: str
+) -> None:
     """Whatever it claims, and however much it is: counted on the wire."""
     async with before(HOST, postgres.ports[0]) as network:
         network.is_counting = True
@@ -52,7 +54,7 @@ async def test_a_batch_is_accepted_in_three_round_trips(stack: str, postgres: Po
         (worker,) = await under_test.open_workers(1)
         database = under_test._workers[id(worker)].database
         assert isinstance(worker, SqlWork)
-        accept = worker._accept if stack == "embedded" else accept_kind(6, write_arrivals)
+        accept = accept_kind(6, lambda made, fresh, _: write_arrivals(made, fresh)) if publishes else worker._accept
 
         async def is_well() -> bool:
             return database.state is StoreState.OK

@@ -9,9 +9,10 @@ from multiprocessing.connection import Connection
 from typing import NamedTuple
 
 from tests.contract.bench import Bench
-from tests.contract.relayed import RelayedUnderTest
+from tests.contract.claims import ClaimsUnderTest
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.sql import SqlUnderTest
+from waypost.adapters.sql.settings import is_postgres
 
 ANSWER = "the answer"
 """The step after COMMIT has returned: nobody has been told yet."""
@@ -34,19 +35,14 @@ class Executioner:
 
 
 class Place(NamedTuple):
-    """Where the data are: a store, perhaps with a Redis in front of it and routing *apart* from sending."""
+    """Where the data are, perhaps with routing *apart* from sending."""
 
     url: str
-    redis_url: str | None = None
     apart: bool = False
 
     def under_test(self) -> SqlUnderTest:
         """What is there."""
-        return (
-            SqlUnderTest(self.url)
-            if self.redis_url is None
-            else RelayedUnderTest(self.url, self.redis_url, apart=self.apart)
-        )
+        return ClaimsUnderTest(self.url, apart=self.apart) if is_postgres(self.url) else SqlUnderTest(self.url)
 
 
 def play(place: Place, name: str, n: int, says: Connection) -> None:

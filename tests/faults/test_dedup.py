@@ -1,4 +1,4 @@
-"""The day of repeats on several machines' terms: two services on one PostgreSQL, carried by a Redis that forgets."""
+"""The day of repeats on several machines' terms: two services on one PostgreSQL, published to a Redis that forgets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scripts.services.redis import Redis
 from tests.journeys.harness import running
 from tests.journeys.test_dedup import Clock, a_day
-from tests.journeys.test_relayed import relayed
+from tests.journeys.test_published import published
 from tests.survival import Survived
 
 EMPTIED_EVERY = 5
@@ -18,7 +18,7 @@ EMPTIED_EVERY = 5
 
 @pytest.mark.survives(
     "workers of two services killed, Redis emptied, in a day of repeats",
-    on="relayed",
+    on="postgres",
     so="each thing once at each device, each answer right",
 )
 @pytest.mark.timeout(900)
@@ -28,7 +28,7 @@ async def test_a_day_of_repeats_through_two_services_and_a_redis_that_forgets(
 ) -> None:
     """What Redis lost lets no repeat through (requirements S1-82): the keys are the store's."""
     clock = Clock(tmp_path)
-    settings = {**relayed(postgres_url, redis_alone.url, tmp_path), "workers": 2, "grpc": {"listen": "127.0.0.1:0"}}
+    settings = {**published(postgres_url, redis_alone.url, tmp_path), "workers": 2, "grpc": {"listen": "127.0.0.1:0"}}
     emptied = 0
 
     def empty(place: int) -> None:
@@ -38,7 +38,7 @@ async def test_a_day_of_repeats_through_two_services_and_a_redis_that_forgets(
             emptied += 1
 
     async with running(tmp_path, sitecustomize=clock.hook, in_lab=True, **settings) as one:
-        apart = relayed(postgres_url, redis_alone.url, tmp_path / "two")
+        apart = published(postgres_url, redis_alone.url, tmp_path / "two")
         two = one.beside("two", **{**settings, **apart})
         two.python_path = one.python_path
         try:

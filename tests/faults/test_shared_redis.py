@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import Counter
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.contract.bench import by_content
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
 from tests.survival import Survived
-from waypost.adapters.redis.broker import RedisBroker
+from waypost.adapters.redis.broker import RedisPublisher
 from waypost.adapters.redis.check import look
 from waypost.adapters.redis.cluster import Cluster
 from waypost.adapters.redis.commands import Redis, RedisAway
@@ -28,7 +27,7 @@ from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.limits import Granted, TokenBucket
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.time import MINUTE_MS, Instant
+from waypost.domain.time import Instant
 from waypost.ports.broker import Due, Entry
 from waypost.ports.work import Duplicate
 from waypost.telemetry import Event, Metric
@@ -206,17 +205,14 @@ async def limited(*instances: Redis) -> None:
 
 
 async def carried_once(*instances: Redis) -> None:
-    """Entries of two apps, and due times."""
+    """Entries of two apps that are published, and due times."""
     apps = (APP, AppId("shop"))
-    readers = [RedisBroker(each, "waypost:", apps, f"reader {n}", MINUTE_MS) for n, each in enumerate(instances)]
     for lane in (Lane.HIGH, Lane.BULK):
-        await readers[0].publish(lane, [Entry(app, USERS[0][1], b"%d" % n) for n in range(100) for app in apps])
-        seen: Counter[tuple[AppId, bytes]] = Counter()
-        while held := [entry for reader in readers for entry in await reader.read(lane, 30) or ()]:
-            seen.update((entry.app, entry.body) for entry in held)
-            for reader in readers:
-                await reader.ack(lane, held)  # each has some of them, and the others are none of its business
-        assert len(seen) == seen.total() == 200
+        entries = [Entry(app, USERS[0][1], b"%d" % n) for n in range(100) for app in apps]
+        for publisher, half in zip((RedisPublisher(each, "waypost:") for each in instances), (0, 1), strict=True):
+            await publisher.publish(lane, entries[half::2])
+        lengths = await instances[0].execute([("XLEN", f"waypost:{{{lane}}}:{app}") for app in apps])
+        assert lengths == [100, 100]
     schedule = RedisSchedule(instances[0], "waypost:")
     await schedule.put([Due(b"a", b"body", NOW)])
     claimed = await schedule.claim(NOW, 10)

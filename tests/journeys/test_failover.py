@@ -31,13 +31,11 @@ class Keyed(Load):
         return body | {"idempotency_key": f"{self._series}-{self._count}"}
 
 
-def settings_of(pair: PostgresPair, stack: str, redis_url: str, folder: Path) -> Json:
+def settings_of(pair: PostgresPair, folder: Path) -> Json:
     """Two workers whose URL names both servers."""
     run_sql(pair.url_of(1), f"CREATE DATABASE {DATABASE}")
     store = {"url": pair.url_to(DATABASE), "run_dir": str(folder / "run")}
-    return {"workers": 2, "store": store} | (
-        {"stack": "relayed", "redis": {"url": redis_url}} if stack == "relayed" else {}
-    )
+    return {"workers": 2, "store": store}
 
 
 async def failed_over(pair: PostgresPair, service: Service, load: Load) -> tuple[Kill, float]:
@@ -56,27 +54,20 @@ async def failed_over(pair: PostgresPair, service: Service, load: Load) -> tuple
     return Kill(before, time.time()), away_s
 
 
-@pytest.mark.survives("PostgreSQL failed over, synchronous standby", on="both stacks", so="no loss, nothing stuck")
+@pytest.mark.survives("PostgreSQL failed over, synchronous standby", on="postgres", so="no loss, nothing stuck")
 @pytest.mark.parametrize(
-    ("stack", "always"),
-    [
-        ("embedded", {"guarantee": None}),
-        pytest.param("embedded", {}, marks=pytest.mark.long),
-        pytest.param("relayed", {}, marks=pytest.mark.long),
-    ],
+    "always", [{"guarantee": None}, pytest.param({}, marks=pytest.mark.long)], ids=["at least once", "as asked for"]
 )
 async def test_a_failover_to_a_synchronous_standby_loses_nothing(
-    stack: str,
     always: dict[str, None],
     postgres_pair: PostgresPair,
-    redis_url: str,
     tmp_path: Path,
     rng: random.Random,
     survived: Survived,
 ) -> None:
     """Callers go on; what is sent at most once is sent at most once, and may end `unknown` after half a minute."""
     postgres_pair.synchronous()
-    async with running(tmp_path, **settings_of(postgres_pair, stack, redis_url, tmp_path)) as service:
+    async with running(tmp_path, **settings_of(postgres_pair, tmp_path)) as service:
         audience = Audience(service)
         await audience.register(20)
         load = Keyed(service, audience, rng, **always)
@@ -87,19 +78,16 @@ async def test_a_failover_to_a_synchronous_standby_loses_nothing(
         await callers
         result = await balance(service, load.ledger, kills=[kill])
         assert service.log("stage.failed") == []
-        survived(stack=stack, **result.row(), away_s=away_s)
+        survived(**result.row(), away_s=away_s)
 
 
 @pytest.mark.long
-@pytest.mark.survives(
-    "PostgreSQL failed over, standby behind", on="both stacks", so="the last moments lost, none stuck"
-)
-@pytest.mark.parametrize("stack", ["embedded", "relayed"])
+@pytest.mark.survives("PostgreSQL failed over, standby behind", on="postgres", so="the last moments lost, none stuck")
 async def test_a_failover_to_a_standby_that_is_behind_loses_what_came_after_and_leaves_nothing_open(
-    stack: str, postgres_pair: PostgresPair, redis_url: str, tmp_path: Path, rng: random.Random, survived: Survived
+    postgres_pair: PostgresPair, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """What was accepted before is delivered, once more where that was forgotten; nothing that there is stays open."""
-    async with running(tmp_path, **settings_of(postgres_pair, stack, redis_url, tmp_path)) as service:
+    async with running(tmp_path, **settings_of(postgres_pair, tmp_path)) as service:
         audience = Audience(service)
         await audience.register(20)
         load = Keyed(service, audience, rng, guarantee=None)
@@ -121,7 +109,7 @@ async def test_a_failover_to_a_standby_that_is_behind_loses_what_came_after_and_
         twice = sum(n - 1 for tokens in copies.values() for n in tokens.values())
         freed = sum(each["count"] for each in service.log("leases.let_go"))
         row = {"accepted": len(load.ledger.entries), "lost": len(lost), "twice": twice}
-        survived(stack=stack, **row, away_s=away_s, accepted_while_behind=behind - len(kept), leases_let_go=freed)
+        survived(**row, away_s=away_s, accepted_while_behind=behind - len(kept), leases_let_go=freed)
 
 
 async def replayed(pair: PostgresPair) -> None:

@@ -14,7 +14,7 @@ from waypost.ports.promises import Promise
 def lacks_of(stack: Stack) -> Mapping[Promise, str]:
     """Name each promise that *stack* lacks, with what happens there instead."""
     match stack:
-        case Stack.EMBEDDED | Stack.RELAYED:
+        case Stack.EMBEDDED:
             return {}
         case Stack.LOG:
             return INSTEAD_ON_LOG

@@ -14,7 +14,7 @@ from waypost.bootstrap.places import log_of
 from waypost.bootstrap.shared import opened_redis
 from waypost.bootstrap.sources import look_at_source
 from waypost.bootstrap.stacks import check_broker
-from waypost.config import Config, SourceName, SourceSettings, Stack
+from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import Unavailable
 
 
@@ -30,7 +30,7 @@ class Reached(Struct, frozen=True):
 async def reach(config: Config) -> list[Reached]:
     """Connect to every server that the configuration names."""
     found = [await _reach_redis(config)] if config.redis is not None else []
-    if config.stack is Stack.RELAYED and config.broker == "kafka":
+    if config.outbox.to == "kafka":
         found.append(await _reach_kafka(config))
     if is_postgres(config.store.url):
         found.append(await _reach_postgres(config))

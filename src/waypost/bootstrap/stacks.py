@@ -1,17 +1,16 @@
-"""What carries the work: the store alone, a broker in front of it, or a log."""
+"""What carries the work: the store alone, or a log."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from waypost.adapters.kafka.settings import KafkaSettings
+from waypost.adapters.sql.settings import is_postgres
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.store import Store
 from waypost.adapters.sql.views import SqlViews
@@ -20,7 +19,7 @@ from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
-from waypost.ports.broker import Broker
+from waypost.ports.broker import Publisher
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
 from waypost.ports.keys import Keys
@@ -34,9 +33,8 @@ from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from waypost.adapters.redis.commands import Redis
+    from waypost.adapters.sql.outbox.relaying import Relay
 
-BROKER_LEASE_MS = 30_000
-"""How long the broker waits for a worker that was handed something and does not say that it has leased it."""
 LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
 """The topic of what is to be routed."""
@@ -82,10 +80,8 @@ async def open_carrier(
 ) -> AsyncIterator[Carrier]:
     """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
     if config.stack is Stack.EMBEDDED:
-        yield Carrier(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
-        return
-    if config.stack is Stack.RELAYED:
-        async with _relayed(config, store, redis, clock, telemetry) as carrier:
+        carried = _claimed if is_postgres(config.store.url) else _held_in_memory
+        async with carried(config, store, redis, clock, telemetry) as carrier:
             yield carrier
         return
     settings = kafka_settings(config)
@@ -129,52 +125,66 @@ async def open_carrier(
 
 
 @asynccontextmanager
-async def _relayed(
+async def _held_in_memory(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Carrier]:
-    from waypost.adapters.sql.relayed.opening import opened_relayed  # noqa: PLC0415 - needed by this stack alone
-    from waypost.adapters.sql.relayed.relaying import Topics  # noqa: PLC0415 - as above
-
-    relays = Role.RELAY in config.does()
-    async with AsyncExitStack() as brokers:
-        notifications, hear = await brokers.enter_async_context(_broker(config, redis, telemetry, NOTIFICATIONS))
-        deliveries, hear_too = notifications, hear
-        if config.handoff is Handoff.QUEUE:
-            deliveries, hear_too = await brokers.enter_async_context(_broker(config, redis, telemetry, DELIVERIES))
-        topics = Topics(notifications, deliveries)
-        opened = await brokers.enter_async_context(opened_relayed(store, topics, config.outbox, clock, relays=relays))
-
-        def listen(tell: Callable[[Lane], None]) -> None:
-            opened.relay.on_arrival = tell
-            hear(tell)
-            hear_too(tell)
-
-        views = SqlViews(store.database, clock, leases_are_stored=True)
-        pressure = store.database.commits.pressure
-        yield Carrier(opened.work, views, partial(store_fault, store), pressure, opened.routes, listen)
+    """SQLite: who owns a shard remembers what of it is leased."""
+    yield Carrier(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
 
 
 @asynccontextmanager
-async def _broker(
-    config: Config, redis: Redis | None, telemetry: Telemetry, topic: str
-) -> AsyncIterator[tuple[Broker, Callable[[Callable[[Lane], None]], None]]]:
-    """One reader of *topic*, and how to hear of what comes to it without being told by a relay."""
-    if config.broker == "kafka":
+async def _claimed(
+    config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
+) -> AsyncIterator[Carrier]:
+    """PostgreSQL: the store says what is leased, and others may hear of it."""
+    from waypost.adapters.sql.claims.opening import opened_claims  # noqa: PLC0415 - its client is an extra
+
+    async with AsyncExitStack() as opening:
+        outbox = None
+        if config.outbox.to is not None:
+            outbox = await opening.enter_async_context(_outbox(config, store, redis, clock, telemetry))
+        apart = config.handoff is Handoff.QUEUE
+        opened = await opening.enter_async_context(opened_claims(store, clock, apart=apart, outbox=outbox))
+        views = SqlViews(store.database, clock, leases_are_stored=True)
+        pressure = store.database.commits.pressure
+        yield Carrier(opened.work, views, partial(store_fault, store), pressure, opened.routes, opened.listen)
+
+
+@asynccontextmanager
+async def _outbox(
+    config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
+) -> AsyncIterator[Relay]:
+    """What is written of each part that becomes leasable, and, in a process that relays, published."""
+    from waypost.adapters.sql.outbox.relaying import Relay, Topics  # noqa: PLC0415 - needed where it is asked for
+
+    async with AsyncExitStack() as topics:
+        notifications = deliveries = await topics.enter_async_context(_topic(config, redis, telemetry, NOTIFICATIONS))
+        if config.handoff is Handoff.QUEUE:
+            deliveries = await topics.enter_async_context(_topic(config, redis, telemetry, DELIVERIES))
+        relay = Relay(store, Topics(notifications, deliveries), config.outbox, clock)
+        if Role.RELAY in config.does():
+            relay.start()
         try:
-            from waypost.adapters.kafka.broker import opened_broker  # noqa: PLC0415 - its client is an extra
+            yield relay
+        finally:
+            await relay.stop()
+
+
+@asynccontextmanager
+async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topic: str) -> AsyncIterator[Publisher]:
+    """Where others read *topic*."""
+    if config.outbox.to == "kafka":
+        try:
+            from waypost.adapters.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        settings = kafka_settings(config)
-        if topic != NOTIFICATIONS:
-            settings = msgspec.structs.replace(settings, group=f"{settings.group}.{topic}")
-        async with opened_broker(settings, telemetry, topic) as kafka:
-            yield kafka, kafka.listen
+        async with opened_publisher(kafka_settings(config), telemetry, topic) as kafka:
+            yield kafka
         return
-    from waypost.adapters.redis.broker import RedisBroker  # noqa: PLC0415 - as above
+    from waypost.adapters.redis.broker import RedisPublisher  # noqa: PLC0415 - its client is an extra
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
-    prefix, reader = f"{config.redis.prefix}{topic}:", uuid.uuid4().hex
-    yield RedisBroker(redis, prefix, tuple(config.apps), reader, BROKER_LEASE_MS), lambda tell: None
+    yield RedisPublisher(redis, f"{config.redis.prefix}{topic}:")
 
 
 def _ledger_says(store: Store, keys: RememberedKeys) -> dict[str, str]:
@@ -215,7 +225,7 @@ def kafka_settings(config: Config) -> KafkaSettings:
 
 
 def check_broker(config: Config) -> str:
-    """As check_log, of the Kafka that carries: the outbox has what it could lose, so that nothing there is unsafe."""
+    """As check_log, of the Kafka that the outbox is published to: nothing of ours is lost with it."""
     try:
         from waypost.adapters.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
@@ -224,7 +234,7 @@ def check_broker(config: Config) -> str:
 
 
 def topics_of(config: Config) -> tuple[str, ...]:
-    """What is carried, by name."""
+    """What is published, by name."""
     return (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
 
 

@@ -1,4 +1,4 @@
-"""``waypost outbox``: what waits to be carried by a broker."""
+"""``waypost outbox``: what is published to topics that others read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from waypost.client import Client
 
 
-@click.command(short_help="List what a broker is to carry (the relayed stack).")
-@click.option(
-    "--status", type=click.Choice(["pending", "claimed", "published", "done"]), help="Only those with this status."
-)
+@click.command(short_help="List what is published to topics that others read.")
+@click.option("--status", type=click.Choice(["pending", "claimed", "published"]), help="Only those with this status.")
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @api_options
 @as_json_option
@@ -39,10 +37,9 @@ def outbox(client: Client, as_json: bool, status: str | None, limit: int) -> Non
             each["lane"],
             each["status"],
             short_time(each["added_at"]),
-            str(each["leased"]),
         )
         for each in answer["items"]
     ]
-    columns = ("notification", "target", "lane", "status", "added", "leased")
+    columns = ("notification", "target", "lane", "status", "added")
     console().print(table(columns, rows) if rows else "no entries")
     console().print(", ".join(f"{count} {word}" for word, count in answer["counts"].items()))

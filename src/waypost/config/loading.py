@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from waypost.adapters.jwt.settings import misfit
-from waypost.adapters.sql.settings import Durability, is_postgres
+from waypost.adapters.sql.settings import is_postgres
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
@@ -47,6 +47,7 @@ def load(
         tree["store"] = {"url": tree["store"]}
     for name, value in overrides(environ, sections).items():
         _override(tree, name, value)
+    _refuse_former(tree)
     if tree.get("profile") == PROFILE:
         put_beneath(tree, environ, _providers(folder, environ), [plugin.channel for plugin in plugins])
     if isinstance(tree.get("store"), dict):
@@ -63,6 +64,20 @@ def load(
     run_dir = str(folder / Path(config.store.run_dir).expanduser())
     store = msgspec.structs.replace(config.store, url=_anchored(config.store.url, folder), run_dir=run_dir)
     return msgspec.structs.replace(config, store=store)
+
+
+def _refuse_former(tree: Mapping[str, Any]) -> None:
+    """Say what to write in the place of what is no more: a broker carried work, where one now publishes it."""
+    if tree.get("stack") == "relayed":
+        raise ConfigurationError(
+            "stack",
+            "`relayed` is no more: leave it out, on PostgreSQL any worker delivers for anybody; topics that"
+            " others read are `outbox.to: redis` or `kafka`",
+        )
+    if "broker" in tree:
+        raise ConfigurationError(
+            "broker", "is no more: write `outbox: {to: redis}` or `{to: kafka}`; nothing waits for it"
+        )
 
 
 def overrides(environ: Mapping[str, str], sections: Collection[str] = ()) -> dict[str, str]:
@@ -196,19 +211,18 @@ def _check_engines(config: Config) -> None:
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
     if config.redis is None and config.limits.counted_in == "redis":
         raise ConfigurationError("redis", "is required where `limits.counted_in` is redis")
-    if config.stack is Stack.RELAYED and getattr(config, config.broker) is None:
-        raise ConfigurationError(config.broker, "is required where `stack` is relayed: it carries the work")
-    if config.stack is not Stack.RELAYED and config.broker != "redis":
-        raise ConfigurationError("broker", "nothing is carried but where `stack` is relayed")
-    if config.stack is Stack.RELAYED and not is_postgres(config.store.url):
-        raise ConfigurationError("store", "where `stack` is relayed it is PostgreSQL: anything else is one machine's")
-    if config.stack is Stack.RELAYED and config.store.durability is not Durability.POWER:
-        raise ConfigurationError("store.durability", "must be power where `stack` is relayed: its leases are on record")
+    on_postgres = config.stack is Stack.EMBEDDED and is_postgres(config.store.url)
+    if config.outbox.to is not None and not on_postgres:
+        raise ConfigurationError(
+            "outbox.to", "is of PostgreSQL alone, without `stack: log`: the outbox is a table of it"
+        )
+    if config.outbox.to is not None and getattr(config, config.outbox.to) is None:
+        raise ConfigurationError(config.outbox.to, "is required where `outbox.to` names it")
     if config.dedup and config.stack is not Stack.LOG:
         raise ConfigurationError("dedup", "the store claims keys in its own transaction, but where `stack` is log")
-    if config.handoff is Handoff.QUEUE and config.stack is not Stack.RELAYED:
+    if config.handoff is Handoff.QUEUE and not on_postgres:
         raise ConfigurationError(
-            "handoff", "`queue` is of the relayed stack alone: what is handed over waits in its outbox"
+            "handoff", "`queue` is of PostgreSQL alone, without `stack: log`: claims are kept there"
         )
     if config.devices == "cassandra" and config.cassandra is None:
         raise ConfigurationError("cassandra", "is required where `devices` is cassandra")

@@ -40,7 +40,6 @@ class Stack(StrEnum):
     """Which engines carry the work."""
 
     EMBEDDED = "embedded"
-    RELAYED = "relayed"
     LOG = "log"
 
 
@@ -51,7 +50,7 @@ class Handoff(StrEnum):
     QUEUE = "queue"
 
 
-ROLE_OF = {Role.RECORDER: Stack.LOG, Role.RELAY: Stack.RELAYED}
+ROLE_OF = {Role.RECORDER: Stack.LOG}
 """Roles that one stack alone has."""
 HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELIVERER: Handoff.QUEUE}
 """Roles that one hand-over alone has."""
@@ -185,19 +184,16 @@ class Config(Struct, frozen=True, kw_only=True):
     store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
     """The database; a URL alone will do."""
     stack: Stack = Stack.EMBEDDED
-    """What holds accepted work: the store, also (`relayed`) where a broker carries it, or (`log`) Kafka, with the store
-    as its ledger."""
+    """What holds accepted work: the store, or (`log`) Kafka, with the store as its ledger."""
     requires: tuple[Promise, ...] = ()
     """Promises that you rely on: a stack that lacks one is refused; docs/stacks.md says what each means."""
-    broker: Literal["redis", "kafka"] = "redis"
-    """What carries the work where `stack` is `relayed`."""
     handoff: Handoff = Handoff.MEMORY
-    """What is between routing and delivering: nothing, a `worker` does both, or (`queue`, of the `relayed` stack) a
-    topic, with a `router` before it and a `deliverer` behind it."""
+    """What is between routing and delivering: nothing, a `worker` does both, or (`queue`, on PostgreSQL) a claim in the
+    store, with a `router` before it and a `deliverer` behind it."""
     outbox: OutboxSettings = OutboxSettings()
-    """How work gets to the broker."""
+    """What is published to topics that others read, on PostgreSQL."""
     kafka: KafkaSettings | None = None
-    """The log, where `stack` is `log`, or the broker, where that is `kafka`."""
+    """The log, where `stack` is `log`, or where `outbox.to` publishes."""
     redis: RedisSettings | None = None
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None
@@ -243,6 +239,8 @@ class Config(Struct, frozen=True, kw_only=True):
         """Why there is no such role here, None where there is."""
         if ROLE_OF.get(role, self.stack) is not self.stack:
             return f"{role} is a role of the {ROLE_OF[role]} stack alone"
+        if role is Role.RELAY and self.outbox.to is None:
+            return "relay is a role where `outbox.to` says where to publish"
         if HANDOFF_OF.get(role, self.handoff) is not self.handoff:
             here = "`router` and `deliverer`" if self.handoff is Handoff.QUEUE else "`worker`"
             return f"{role} is a role of `handoff: {HANDOFF_OF[role]}` alone, here it is {here}"

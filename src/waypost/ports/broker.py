@@ -1,4 +1,4 @@
-"""What carries work between processes, where another store holds the truth: a broker, and a schedule of due times."""
+"""What others read of us: topics that the outbox is published to; and a schedule of due times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waypost.domain.time import Instant
 
 
 class Entry(Struct, frozen=True):
-    """Something for whoever reads next."""
+    """Something for whoever reads a topic."""
 
     app: AppId
     user_id: UserId
@@ -21,32 +21,11 @@ class Entry(Struct, frozen=True):
     body: bytes
 
 
-class Held(Struct, frozen=True):
-    """An entry in the hands of one reader, until it is acknowledged or the broker gives that reader up."""
-
-    app: AppId
-    body: bytes
-    place: str
-    """Where it lies; means something to the broker alone."""
-
-
-class Broker(Protocol):
-    """Lanes of entries, each handed to one reader at a time, at least once; the entries of one user in their order.
-
-    It may lose what it holds: whoever publishes keeps what is not acknowledged. Nothing waits here; an exception
-    (``Unavailable``) means that nobody knows whether the call was done, and everything is safe to repeat.
-    """
+class Publisher(Protocol):
+    """A topic with its lanes; the entries of one user are read in their order."""
 
     async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
-        """Append *entries*; published twice, an entry is read twice."""
-        ...
-
-    async def read(self, lane: Lane, n: int) -> list[Held]:
-        """Take at most *n* entries, apps taking turns: those first that a reader had who was given up."""
-        ...
-
-    async def ack(self, lane: Lane, held: Sequence[Held]) -> None:
-        """Hand these out no more; what is not this reader's any longer stays as it is."""
+        """Append *entries*; Unavailable: nobody knows whether that was done. Repeated, they are read twice."""
         ...
 
 

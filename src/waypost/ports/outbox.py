@@ -1,4 +1,4 @@
-"""What waits to be carried by a broker, for operators to look at."""
+"""What is published to topics that others read, for operators to look at."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from waypost.domain.time import Instant
 
 
 class EntryState(StrEnum):
-    """How far an entry has come; those that are done are kept for a while."""
+    """How far an entry has come; those that are published are kept for a while."""
 
     PENDING = "pending"
     CLAIMED = "claimed"
     PUBLISHED = "published"
-    DONE = "done"
 
 
 class OutboxEntry(Struct, frozen=True):
-    """A notification, or one target of it (*n*), on its way by the broker."""
+    """A notification, or one target of it (*n*), on its way to a topic."""
 
     seq: int
     """Grows in the order in which entries are published."""
@@ -33,9 +32,6 @@ class OutboxEntry(Struct, frozen=True):
     added_at: Instant
     claimed_at: Instant | None
     published_at: Instant | None
-    done_at: Instant | None
-    leased: int
-    """How often a worker leased it."""
 
 
 class OutboxQuery(Struct, frozen=True):
@@ -48,7 +44,7 @@ class OutboxQuery(Struct, frozen=True):
 
 
 class OutboxView(Protocol):
-    """The outbox of the relayed stack; empty in every other."""
+    """The outbox on PostgreSQL, where it is published; empty elsewhere."""
 
     async def entries(self, query: OutboxQuery) -> list[OutboxEntry]:
         """A page of entries."""

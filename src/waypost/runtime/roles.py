@@ -17,7 +17,7 @@ class Role(StrEnum):
     DELIVERER = "deliverer"
     """Delivers what was routed, where that is apart from it."""
     RELAY = "relay"
-    """Publishes what is accepted or due, where a broker carries it; several may at once."""
+    """Publishes the outbox to topics that others read, where it is; several may at once."""
     RECORDER = "recorder"
     """Writes on the ledger what the log says; where that is on PostgreSQL, all that have the role share the log."""
     REPORT = "report"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from waypost.adapters.kafka.work import LogWork
-from waypost.adapters.sql.relayed.work import RelayedWork
+from waypost.adapters.sql.claims.work import ClaimedWork
 from waypost.adapters.sql.work import SqlWork
 from waypost.bootstrap.promises import lacks_of
 from waypost.bootstrap.registry import load
@@ -20,7 +20,11 @@ from waypost.domain.errors import ConfigurationError
 from waypost.ports.promises import EVERY_PROMISE, Promise
 
 PAGE = Path(__file__).parents[3] / "docs" / "stacks.md"
-KEPT = {Stack.EMBEDDED: SqlWork.promises, Stack.RELAYED: RelayedWork.promises, Stack.LOG: LogWork.promises}
+KEPT = {Stack.EMBEDDED: SqlWork.promises, Stack.LOG: LogWork.promises}
+
+
+def test_the_store_promises_the_same_on_each_engine() -> None:
+    assert ClaimedWork.promises == SqlWork.promises
 
 
 @pytest.mark.parametrize("stack", Stack)

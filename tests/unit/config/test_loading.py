@@ -233,15 +233,16 @@ def test_an_address_reads_back_as_it_was_written(text: str) -> None:
 
 
 LOG = "apps: {demo: {}}\nstack: log\nkafka: {bootstrap: '127.0.0.1:9092'}\n"
-RELAYED = "apps: {demo: {}}\nstack: relayed\nstore: postgresql://localhost/w\nredis: {url: 'redis://localhost'}\n"
+POSTGRES = "apps: {demo: {}}\nstore: postgresql://localhost/w\n"
+PUBLISHED = f"{POSTGRES}redis: {{url: 'redis://localhost'}}\noutbox: {{to: redis}}\n"
 
 
 def test_a_process_has_the_roles_that_are_listed_or_all_of_its_stack(tmp_path: Path) -> None:
     apart = {Role.ROUTER, Role.DELIVERER}
     assert read(tmp_path, "apps: {demo: {}}").does() == set(Role) - {Role.RECORDER, Role.RELAY} - apart
     assert read(tmp_path, LOG).does() == set(Role) - {Role.RELAY} - apart
-    assert read(tmp_path, RELAYED).does() == set(Role) - {Role.RECORDER} - apart
-    assert read(tmp_path, f"{RELAYED}\nhandoff: queue").does() == set(Role) - {Role.RECORDER, Role.WORKER}
+    assert read(tmp_path, PUBLISHED).does() == set(Role) - {Role.RECORDER} - apart
+    assert read(tmp_path, f"{POSTGRES}\nhandoff: queue").does() == set(Role) - {Role.RECORDER, Role.RELAY, Role.WORKER}
     assert read(tmp_path, "apps: {demo: {}}\nroles: [api, sweep]").does() == {Role.API, Role.SWEEP}
     assert read(tmp_path, LOG, WAYPOST_ROLES="[recorder]").does() == {Role.RECORDER}
 
@@ -250,9 +251,9 @@ def test_a_role_that_the_stack_does_not_have_is_refused(tmp_path: Path) -> None:
     wrong = refusal(tmp_path, "apps: {demo: {}}\nroles: [api, recorder]")
     assert str(wrong) == "roles: recorder is a role of the log stack alone"
     assert "roles" in str(refusal(tmp_path, "apps: {demo: {}}\nroles: [cook]"))
-    wrong = refusal(tmp_path, f"{RELAYED}\nroles: [router]")
+    wrong = refusal(tmp_path, f"{POSTGRES}\nroles: [router]")
     assert str(wrong) == "roles: router is a role of `handoff: queue` alone, here it is `worker`"
-    wrong = refusal(tmp_path, f"{RELAYED}\nhandoff: queue\nroles: [worker]")
+    wrong = refusal(tmp_path, f"{POSTGRES}\nhandoff: queue\nroles: [worker]")
     assert str(wrong) == "roles: worker is a role of `handoff: memory` alone, here it is `router` and `deliverer`"
 
 
@@ -260,13 +261,22 @@ def test_only_a_stack_that_keeps_what_is_handed_over_has_a_queue_for_it(tmp_path
     """Elsewhere there is nothing between routing and delivering."""
     for stack in ("apps: {demo: {}}", LOG):
         wrong = refusal(tmp_path, f"{stack}\nhandoff: queue")
-        assert str(wrong) == "handoff: `queue` is of the relayed stack alone: what is handed over waits in its outbox"
+        assert str(wrong).startswith("handoff: `queue` is of PostgreSQL alone")
 
 
-def test_a_stack_that_keeps_its_leases_on_record_survives_the_loss_of_power(tmp_path: Path) -> None:
-    """A settle that the server forgets would leave its lease there for ever."""
-    wrong = refusal(tmp_path, RELAYED, WAYPOST_STORE__DURABILITY="process")
-    assert str(wrong) == "store.durability: must be power where `stack` is relayed: its leases are on record"
+def test_what_a_broker_once_carried_is_refused_with_what_to_write_instead(tmp_path: Path) -> None:
+    assert "outbox.to" in str(refusal(tmp_path, f"{POSTGRES}stack: relayed"))
+    assert "outbox: {to: redis}" in str(refusal(tmp_path, f"{POSTGRES}broker: kafka"))
+    assert "outbox.to" in str(refusal(tmp_path, POSTGRES, WAYPOST_STACK="relayed"))
+
+
+def test_only_postgresql_has_an_outbox_that_is_published(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "apps: {demo: {}}\noutbox: {to: redis}").path == "outbox.to"
+    assert refusal(tmp_path, f"{LOG}store: postgresql://localhost/w\noutbox: {{to: kafka}}").path == "outbox.to"
+    assert refusal(tmp_path, f"{POSTGRES}outbox: {{to: kafka}}").path == "kafka"
+    assert str(refusal(tmp_path, f"{POSTGRES}roles: [relay]")) == (
+        "roles: relay is a role where `outbox.to` says where to publish"
+    )
 
 
 def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
 
 
 class KafkaSettings(KafkaMember, frozen=True, kw_only=True):
-    """A Kafka cluster, and what Waypost keeps there: the log, or what the relayed stack carries."""
+    """A Kafka cluster, and what Waypost keeps there: the log, or topics of the outbox for others."""
 
     prefix: str = "waypost."
     """What the names of all topics begin with."""

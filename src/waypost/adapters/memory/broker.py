@@ -1,74 +1,12 @@
-"""A broker and a schedule in memory, for tests and simulation."""
+"""A schedule in memory, for tests and simulation."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from waypost.domain.ids import AppId
-from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
-from waypost.ports.broker import Claimed, Due, Entry, Held
-from waypost.ports.clock import Clock
-
-
-class _Lying:
-    """An entry, and who holds it until when."""
-
-    def __init__(self, app: AppId, body: bytes, place: str) -> None:
-        self.app = app
-        self.body = body
-        self.place = place
-        self.reader: object = None
-        self.until: float = 0
-
-
-class MemoryLanes:
-    """What all readers share."""
-
-    def __init__(self, clock: Clock, lease_ms: int) -> None:
-        self.clock = clock
-        self.lease_s = lease_ms / 1000
-        self.entries: dict[Lane, dict[str, _Lying]] = {lane: {} for lane in Lane}
-        self.places = itertools.count(1)
-
-
-class MemoryBroker:
-    """See Broker; one reader."""
-
-    def __init__(self, lanes: MemoryLanes) -> None:
-        self._lanes = lanes
-
-    async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
-        """See Broker."""
-        for each in entries:
-            place = str(next(self._lanes.places))
-            self._lanes.entries[lane][place] = _Lying(each.app, each.body, place)
-
-    async def read(self, lane: Lane, n: int) -> list[Held]:
-        """See Broker."""
-        now_s = self._lanes.clock.monotonic()
-        free: dict[AppId, list[_Lying]] = {}
-        for entry in self._lanes.entries[lane].values():
-            if entry.until <= now_s:
-                free.setdefault(entry.app, []).append(entry)
-        queues = [sorted(entries, key=lambda entry: entry.reader is None) for entries in free.values()]
-        taken = list(itertools.islice(_in_turns(queues), n))
-        for entry in taken:
-            entry.reader, entry.until = self, now_s + self._lanes.lease_s
-        return [Held(entry.app, entry.body, entry.place) for entry in taken]
-
-    async def ack(self, lane: Lane, held: Sequence[Held]) -> None:
-        """See Broker."""
-        lying = self._lanes.entries[lane]
-        for each in held:
-            if (entry := lying.get(each.place)) is not None and entry.reader is self:
-                del lying[each.place]
-
-
-def _in_turns(queues: Sequence[list[_Lying]]) -> Iterator[_Lying]:
-    for row in itertools.zip_longest(*queues):
-        yield from (entry for entry in row if entry is not None)
+from waypost.ports.broker import Claimed, Due
 
 
 class MemorySchedule:

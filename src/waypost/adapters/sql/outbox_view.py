@@ -9,11 +9,10 @@ from waypost.domain.notification import Lane
 from waypost.ports.outbox import EntryState, OutboxEntry, OutboxQuery
 
 _STATE = (
-    "CASE WHEN done_at IS NOT NULL THEN 'done' WHEN published_at IS NOT NULL THEN 'published'"
-    " WHEN claimed_at IS NOT NULL THEN 'claimed' ELSE 'pending' END"
+    "CASE WHEN published_at IS NOT NULL THEN 'published' WHEN claimed_at IS NOT NULL THEN 'claimed' ELSE 'pending' END"
 )
 _ENTRIES = f"""\
-SELECT seq, notification_id, n, lane, {_STATE}, added_at, claimed_at, published_at, done_at, handed FROM outbox
+SELECT seq, notification_id, n, lane, {_STATE}, added_at, claimed_at, published_at FROM outbox
 WHERE app = ? AND seq < ? AND {_STATE} IN ({{states}}) ORDER BY seq DESC LIMIT ?
 """  # noqa: S608 - an expression of ours
 _COUNTS = f"SELECT {_STATE}, count(*) FROM outbox WHERE app = ? GROUP BY 1"  # noqa: S608 - as above

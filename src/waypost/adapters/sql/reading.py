@@ -21,8 +21,8 @@ SELECT {NOTIFICATION}, status, due_at, finished_at, reason, duplicate_of, round
 FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})
 """  # noqa: S608 - a list of columns
 _HELD = (
-    "SELECT notification_id FROM outbox"
-    " WHERE notification_id IN ({keys}) AND n = -1 AND done_at IS NULL AND holder IN (SELECT id FROM member)"
+    "SELECT notification_id FROM claim"
+    " WHERE notification_id IN ({keys}) AND n = -1 AND holder IN (SELECT id FROM member)"
 )
 
 

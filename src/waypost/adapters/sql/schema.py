@@ -272,13 +272,7 @@ outbox = Table(
     Column("claimed_by", Integer),  # the member that publishes it, or did
     Column("claimed_at", Integer),
     Column("published_at", Integer),
-    Column("again_at", Integer, nullable=False),  # from then on it may be leased whatever became of it at the broker
-    Column("holder", Integer),  # the member that leased it, as long as there is such a member
-    Column("handed", Integer, nullable=False, server_default=text("0")),  # how often it was leased
-    Column("done_at", Integer),  # settled, withdrawn, or due again later
-    Index("outbox_part", "notification_id", "n", unique=True, sqlite_where=text("done_at IS NULL")),
-    Index("outbox_pending", "seq", sqlite_where=text("published_at IS NULL AND done_at IS NULL")),
-    Index("outbox_open", "lane", "holder", "again_at", "seq", sqlite_where=text("done_at IS NULL")),
+    Index("outbox_pending", "seq", sqlite_where=text("published_at IS NULL")),
 )
 
 erasure = Table(

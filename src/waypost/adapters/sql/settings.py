@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -49,11 +49,13 @@ class SqlSettings(Struct, frozen=True):
 
 
 class OutboxSettings(Struct, frozen=True, kw_only=True):
-    """How work gets from the store to the broker."""
+    """What others hear of work on PostgreSQL; delivery does not wait for it."""
 
+    to: Literal["redis", "kafka"] | None = None
+    """Where what becomes leasable is published, for others to read; unset, nowhere."""
     poll_s: Annotated[float, Meta(gt=0, le=60)] = 5.0
     """How often a worker looks for entries that nobody woke it for, seconds."""
     batch: Annotated[int, Meta(ge=1, le=10_000)] = 500
     """Entries claimed and published at once."""
     retention_s: Annotated[float, Meta(gt=0)] = 300.0
-    """How long an entry can be asked for after its work was done, seconds."""
+    """How long an entry can be asked for after it was published, seconds."""

@@ -310,7 +310,7 @@ class SqlWork:
             self._give_back(token, settled, withdrawn)
         if written:
             rows = sum(len(one.changes) + 1 for one in written)
-            kind = INTEND if any(_intends(one) for one in written) else SETTLE
+            kind = INTEND if any(intends(one) for one in written) else SETTLE
             future = self._database.commits.submit(kind, written, rows)
             future.add_done_callback(partial(self._settled, token, written))
             result = await asyncio.shield(future)
@@ -364,7 +364,7 @@ class SqlWork:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
 
 
-def _intends(settled: Settled) -> bool:
+def intends(settled: Settled) -> bool:
     """Whether *settled* goes on record before the bytes leave."""
     at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
     return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)

@@ -1,4 +1,4 @@
-"""The route of the outbox: what waits to be carried by a broker, and how far it has come."""
+"""The route of the outbox: what is published to topics that others read, and how far it has come."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ StatusGiven = Annotated[
 async def outbox(
     request: Call, status: StatusGiven = None, cursor: CursorGiven = None, limit: Limit = 50
 ) -> Response[bytes]:
-    """Newest first: what a broker is to carry to the workers, where one does (`stack: relayed`); else empty."""
+    """Newest first: what is published to topics that others read (`outbox.to`); else empty."""
     view, app = api_of(request).outbox, request.user.app
     before = None if cursor is None else cursors.number(cursor)
     counts = {word.value: count for word, count in (await view.counts(app)).items()}

@@ -128,7 +128,7 @@ class DeadPage(Struct, frozen=True):
 
 
 class OutboxEntryView(Struct, frozen=True):
-    """A notification, or one target of it, on its way by the broker."""
+    """A notification, or one target of it, on its way to a topic."""
 
     notification_id: Id
     n: Annotated[int | None, Meta(description="The target that is due; null is the notification whole.")]
@@ -137,8 +137,6 @@ class OutboxEntryView(Struct, frozen=True):
     added_at: Timestamp
     claimed_at: Timestamp | None
     published_at: Timestamp | None
-    done_at: Timestamp | None
-    leased: Annotated[int, Meta(description="How often a worker leased it.")]
 
 
 class OutboxPage(Struct, frozen=True):
@@ -259,8 +257,6 @@ def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
         isoformat(entry.added_at),
         _moment(entry.claimed_at),
         _moment(entry.published_at),
-        _moment(entry.done_at),
-        entry.leased,
     )
 
 

@@ -1,4 +1,4 @@
-"""The relay: entries of the outbox go to the broker, those added first before the others.
+"""The relay: entries of the outbox go to their topics, those added first before the others.
 
     outbox   UPDATE: claimed (by a member, once), then published, or unclaimed where the broker did not take them
 
@@ -20,7 +20,7 @@ from waypost.domain.time import Instant
 
 _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
-    "SELECT seq FROM outbox WHERE published_at IS NULL AND done_at IS NULL AND seq > ?"
+    "SELECT seq FROM outbox WHERE published_at IS NULL AND seq > ?"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
     " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane,"
     " (SELECT user_id FROM notification WHERE id = notification_id)"
@@ -28,7 +28,7 @@ _CLAIM = (
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
 _UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
 _OVER = (
-    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE seq > ? AND done_at < ?"
+    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE seq > ? AND published_at < ?"
     " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq"
 )
 _FIRST = "SELECT min(seq) FROM outbox WHERE seq > ?"
@@ -56,7 +56,7 @@ class Claimed(Struct, frozen=True):
 
 
 class Over(Struct, frozen=True):
-    """At most *n* entries that were done before *before*."""
+    """At most *n* entries that were published before *before*."""
 
     before: Instant
     n: int

@@ -1,9 +1,9 @@
-"""What this process has leased of the outbox, and how that is compared with what the outbox says it has.
+"""What this process has leased, and how that is compared with what the store says it has.
 
-    outbox   SELECT of the open entries of a member; UPDATE: those that it knows nothing of are let go of
+    claim   SELECT of what a member has; UPDATE: what it knows nothing of is let go of
 
-A failover to a standby that was behind brings entries back as they were: leased by a member that is alive, and settled
-long since as far as that knows. Nobody else would ever lease them.
+A crash of the server, or a failover to a standby that was behind, brings claims back as they were: of a member that
+is alive, and settled long since as far as that knows. Nobody else would ever lease them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from functools import partial
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.relayed.outbox import WHOLE
+from waypost.adapters.sql.outbox.entries import WHOLE
 from waypost.adapters.sql.rows import execute_in
 from waypost.adapters.sql.state import StoreState
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.delivery import Target
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent
 from waypost.ports.work import Settled, WorkItem
@@ -31,21 +30,25 @@ from waypost.telemetry.events import Event
 
 COMPARE_S = 60.0
 """How often that is compared beside each return of the store."""
-_LANES = ", ".join(f"'{lane}'" for lane in Lane)
-_HELD = f"SELECT seq, notification_id, n FROM outbox WHERE lane IN ({_LANES}) AND holder = ? AND done_at IS NULL"  # noqa: S608 - conditions of ours
-_LET_GO = (
-    f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE seq IN ({{keys}}) AND lane IN ({_LANES}) AND done_at IS NULL"  # noqa: S608 - as above
-)
+_HELD = "SELECT seq, notification_id, n FROM claim WHERE holder = ?"
+_LET_GO = "UPDATE claim SET holder = NULL, free_at = {now} WHERE holder = {member} AND seq IN ({{keys}})"
 
 Member = Callable[[], int | None]
 
 
-class HeldEntry(Struct, frozen=True):
-    """An entry that stands as leased."""
+class HeldPart(Struct, frozen=True):
+    """A part that stands as leased."""
 
     seq: int
     notification_id: NotificationId
     n: int
+
+
+class Unknown(Struct, frozen=True):
+    """What *member* has leased without knowing of it."""
+
+    member: int
+    seqs: Sequence[int]
 
 
 class Held:
@@ -70,9 +73,9 @@ class Held:
                 if not left:
                     del self._parts[key]
 
-    def unknown(self, member: int, entries: Sequence[HeldEntry]) -> list[int]:
-        """The numbers of the entries that *member* has leased without knowing of it."""
-        return [each.seq for each in entries if each.n not in self._parts.get((member, each.notification_id), ())]
+    def unknown(self, member: int, parts: Sequence[HeldPart]) -> list[int]:
+        """The numbers of the parts that *member* has leased without knowing of it."""
+        return [each.seq for each in parts if each.n not in self._parts.get((member, each.notification_id), ())]
 
 
 def _can_be_sent(target: Target) -> bool:
@@ -90,19 +93,20 @@ def _left(parts: set[int], settled: Settled) -> set[int]:
     return parts
 
 
-def _compare(transaction: Transaction, ops: Sequence[int]) -> list[list[HeldEntry]]:
+def _compare(transaction: Transaction, ops: Sequence[int]) -> list[list[HeldPart]]:
     execute = transaction.connection.execute
-    return [[HeldEntry(*row) for row in execute(_HELD, (member,)).fetchall()] for member in ops]
+    return [[HeldPart(*row) for row in execute(_HELD, (member,)).fetchall()] for member in ops]
 
 
-def _let_go(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
-    execute_in(transaction.connection, _LET_GO, [seq for op in ops for seq in op])
+def _let_go(transaction: Transaction, ops: Sequence[Unknown]) -> list[None]:
+    for op in ops:
+        execute_in(transaction.connection, _LET_GO.format(now=transaction.now, member=op.member), op.seqs)
     return [None] * len(ops)
 
 
-COMPARE: Kind[int, list[HeldEntry]] = Kind("compare", _compare, durable=False)
+COMPARE: Kind[int, list[HeldPart]] = Kind("compare", _compare, durable=False)
 """By the writer, in whose order leases and settles are answered: what it finds is noted by then, if known at all."""
-LET_GO: Kind[Sequence[int], None] = Kind("let go", _let_go, durable=False)
+LET_GO: Kind[Unknown, None] = Kind("let go", _let_go, durable=False)
 
 
 class Comparison:
@@ -128,7 +132,7 @@ class Comparison:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def compare(self) -> int:
-        """Let go of what this process does not know that it has; how many entries it was."""
+        """Let go of what this process does not know that it has; how many parts it was."""
         member = self._member()
         if member is None:
             return 0
@@ -138,12 +142,12 @@ class Comparison:
         await asyncio.shield(compared)
         if not unknown:
             return 0
-        await asyncio.shield(self._database.commits.submit(LET_GO, unknown, len(unknown)))
+        await asyncio.shield(self._database.commits.submit(LET_GO, Unknown(member, unknown), len(unknown)))
         self._database.telemetry.event(Event.LEASES_LET_GO, count=len(unknown))
         self._freed()
         return len(unknown)
 
-    def _found(self, member: int, unknown: list[int], compared: asyncio.Future[list[HeldEntry]]) -> None:
+    def _found(self, member: int, unknown: list[int], compared: asyncio.Future[list[HeldPart]]) -> None:
         """In the turn of the loop of the answer itself: what is leased after it does not count."""
         if not compared.cancelled() and compared.exception() is None:
             unknown += self._held.unknown(member, compared.result())

@@ -1,58 +1,49 @@
-"""Relaying: woken by each commit, and now and then for what others left behind."""
+"""Relaying: entries of the outbox are published to topics that others read; woken by commits, and now and then."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.relayed.floor import Floor
-from waypost.adapters.sql.relayed.outbox import WHOLE
-from waypost.adapters.sql.relayed.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
-from waypost.adapters.sql.relayed.resting import Resting
+from waypost.adapters.sql.outbox.entries import WHOLE
+from waypost.adapters.sql.outbox.floor import Floor
+from waypost.adapters.sql.outbox.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
+from waypost.adapters.sql.outbox.resting import Resting
 from waypost.adapters.sql.settings import OutboxSettings
 from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.work import WORK_TOPIC
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, later
-from waypost.ports.broker import Broker, Entry
+from waypost.ports.broker import Entry, Publisher
 from waypost.ports.clock import Clock
 from waypost.telemetry import Event
 
 _TOPIC = "outbox"
-_BROKER_IS_BACK = b"back"
 _FORMAT = b"\x01"
-_ID_BYTES = 16
 _DROPPED = 5_000
-"""Entries that are done, dropped in one transaction."""
+"""Published entries that are dropped in one transaction."""
 
 
 def said_of(notification_id: NotificationId) -> bytes:
-    """What travels: a format number, and what to look at. What is to be sent is read when it is leased."""
+    """What travels: a format number, and which notification it is."""
     return _FORMAT + notification_id
 
 
-def said_in(body: bytes) -> NotificationId | None:
-    """Which notification an entry speaks of; None: it was made by something else."""
-    known = len(body) == len(_FORMAT) + _ID_BYTES and body.startswith(_FORMAT)
-    return NotificationId(body[len(_FORMAT) :]) if known else None
-
-
 class Topics(Struct, frozen=True):
-    """What travels where; one broker may be both."""
+    """What is published where; one may be both."""
 
-    notifications: Broker
+    notifications: Publisher
     """What is to be routed: notifications whole."""
-    deliveries: Broker
+    deliveries: Publisher
     """What is to be sent: targets."""
 
-    def of(self, n: int) -> Broker:
-        """Where a part travels."""
+    def of(self, n: int) -> Publisher:
+        """Where a part is published."""
         return self.notifications if n == WHOLE else self.deliveries
 
 
@@ -70,13 +61,11 @@ class Relay:
         self._resting = Resting(store.database.telemetry)
         self._floor = Floor(clock)
         self._tasks: list[asyncio.Task[None]] = []
-        self.on_arrival: Callable[[Lane], None] = lambda lane: None
-        """Told of each lane with new work at the broker."""
 
     def start(self) -> None:
         """Begin to publish, also what others have written who do not."""
         if self._peers is not None:
-            self._peers.on(_TOPIC, self._hear)
+            self._peers.on(_TOPIC, lambda _: self._woken.set())
         self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
 
     async def stop(self) -> None:
@@ -90,20 +79,6 @@ class Relay:
         self._woken.set()
         if not self._tasks and self._peers is not None:
             self._peers.tell(_TOPIC)
-
-    def carry_on(self) -> None:
-        """The broker answers again: no relay rests any longer."""
-        self._hear(_BROKER_IS_BACK)
-        if self._peers is not None:
-            self._peers.tell(_TOPIC, _BROKER_IS_BACK)
-
-    def tell(self, lanes: Iterable[Lane]) -> None:
-        """Let every worker know that these lanes have work."""
-        told = sorted(set(lanes))
-        for lane in told:
-            self.on_arrival(lane)
-        if self._peers is not None and told:
-            self._peers.tell(WORK_TOPIC, ",".join(told).encode())
 
     async def relay(self) -> int:
         """Publish a batch; how many entries it was. Unavailable: nothing of it counts as published."""
@@ -120,7 +95,7 @@ class Relay:
         if not claimed:
             return 0
         try:
-            lanes = await self._publish(claimed)
+            await self._publish(claimed)
         except BaseException as error:
             if isinstance(error, Unavailable):
                 self._resting.failed(str(error))
@@ -129,19 +104,17 @@ class Relay:
                 submit(UNCLAIM, seqs, len(seqs)).add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
         self._resting.succeeded()
-        self.tell(lanes)
         await asyncio.shield(submit(MARK, seqs, len(seqs)))
         return len(claimed)
 
-    async def _publish(self, claimed: Sequence[Claimed]) -> list[Lane]:
+    async def _publish(self, claimed: Sequence[Claimed]) -> None:
         """One publish for each lane of a topic."""
-        lanes: dict[tuple[Broker, Lane], dict[NotificationId, Entry]] = {}
+        lanes: dict[tuple[Publisher, Lane], dict[NotificationId, Entry]] = {}
         for each in claimed:
             entry = Entry(each.app, each.user_id, said_of(each.notification_id))
             lanes.setdefault((self._topics.of(each.n), each.lane), {})[each.notification_id] = entry
         for (topic, lane), entries in lanes.items():
             await topic.publish(lane, list(entries.values()))
-        return [lane for _, lane in lanes]
 
     async def _relay_for_ever(self) -> None:
         pause_s = self._settings.poll_s
@@ -153,15 +126,10 @@ class Relay:
                 while await self.relay() == self._settings.batch:
                     pass
             except Unavailable:
-                self._woken.clear()
                 await self._resting.rest(min(1.0, pause_s))
+                self._woken.set()
             except Exception as surprise:  # noqa: BLE001 - as in runtime.ticker: it must outlive any fault of one turn
                 self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
-
-    def _hear(self, said: bytes) -> None:
-        if said == _BROKER_IS_BACK:
-            self._resting.end()
-        self._woken.set()
 
     async def _tidy_for_ever(self) -> None:
         while True:
@@ -174,7 +142,7 @@ class Relay:
                 self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
 
     async def tidy(self) -> int:
-        """Drop what was done long ago; how many entries it was."""
+        """Drop what was published long ago; how many entries it was."""
         before = later(self._clock.now(), -round(self._settings.retention_s * SECOND_MS))
         dropped = page = await asyncio.shield(self._database.commits.submit(DROP, Over(before, _DROPPED), _DROPPED))
         while page == _DROPPED:

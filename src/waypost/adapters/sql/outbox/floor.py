@@ -11,8 +11,7 @@ from typing import Final
 from waypost.ports.clock import Clock
 
 LAG_S: Final = 60.0
-"""So far behind the relay reads again: for commits that end later than those after them. What were later still is
-leased without the broker, as whatever it loses."""
+"""So far behind the relay reads again: for commits that end later than those after them."""
 
 
 class Floor:

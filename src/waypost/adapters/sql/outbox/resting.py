@@ -1,4 +1,4 @@
-"""How long a relay rests that could not publish: nobody waits for it, since what is not published is leased without.
+"""How long a relay rests that could not publish: no delivery waits for it.
 
 Requirement S4-73: 5, 10, 20, 40 s, at most 60 s.
 """
@@ -6,7 +6,6 @@ Requirement S4-73: 5, 10, 20, 40 s, at most 60 s.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Final
 
 from waypost.telemetry import Event, Telemetry
@@ -21,7 +20,6 @@ class Resting:
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._failures = 0
-        self._over = asyncio.Event()
 
     def failed(self, why: str) -> None:
         """The broker took nothing; *why* holds no secret."""
@@ -32,15 +30,9 @@ class Resting:
         """The broker took what there was."""
         self._failures = 0
 
-    def end(self) -> None:
-        """Nobody rests any longer."""
-        self._over.set()
-
     async def rest(self, least_s: float) -> None:
-        """Wait for as long as the failures ask for, *least_s* where it was not the broker; or until it is ended."""
-        self._over.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), self._rest_s() if self._failures else least_s)
+        """Wait for as long as the failures ask for, *least_s* where it was not the broker."""
+        await asyncio.sleep(self._rest_s() if self._failures else least_s)
 
     def _rest_s(self) -> float:
         return RESTS_S[min(self._failures, len(RESTS_S)) - 1]

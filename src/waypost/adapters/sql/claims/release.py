@@ -1,6 +1,6 @@
-"""Releasing: what is due gets its entry in the outbox, or, an intent without an outcome, its end.
+"""Releasing: what is due gets a claim that nobody has, or, an intent without an outcome, its end.
 
-A reader looks first; a transaction follows only where there is something. An entry is made by one INSERT from the
+A reader looks first; a transaction follows only where there is something. Claims are made by one INSERT from the
 rows themselves: what has one already is not due again. Where several apps have something due each gets its share before
 the rest goes to whoever was due first; so do the conditions that are lifted.
 """
@@ -12,37 +12,30 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.adapters.sql.cases import Cases
+from waypost.adapters.sql.claims.claims import Claims, parts_of
 from waypost.adapters.sql.engine import Connection
 from waypost.adapters.sql.lease import in_shards
-from waypost.adapters.sql.relayed.outbox import OVERDUE_MS, Outbox
 from waypost.adapters.sql.release import APPS_A_TURN, apps_due, load
 from waypost.adapters.sql.settle import settle_all
 from waypost.adapters.sql.straight import StraightWay
 from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
-from waypost.domain.time import Instant, later
+from waypost.domain.time import Instant
 
-_LANES = ", ".join(f"'{lane}'" for lane in Lane)
-_TARGET = "SELECT 1 FROM outbox WHERE notification_id = receipt.notification_id AND n = receipt.n AND done_at IS NULL"
+_TARGET = "SELECT 1 FROM claim WHERE notification_id = receipt.notification_id AND n = receipt.n"
 # OFFSET 0 keeps these apart: joined freely, a small table is read from end to end, with all that is gone from it.
-_WITHOUT_ENTRY = f" AND NOT EXISTS ({_TARGET} OFFSET 0)"
+_UNCLAIMED = f" AND NOT EXISTS ({_TARGET} OFFSET 0)"
 _NOT_HELD = f" AND NOT EXISTS ({_TARGET} AND holder IN (SELECT id FROM member) OFFSET 0)"  # noqa: S608 - conditions of ours
-_WHOLE_WITHOUT_ENTRY = (
-    " AND NOT EXISTS (SELECT 1 FROM outbox WHERE notification_id = notification.id AND n = -1 AND done_at IS NULL"
-    " OFFSET 0)"
-)
-_DEAD = (
-    f"lane IN ({_LANES}) AND holder IS NOT NULL AND done_at IS NULL"  # noqa: S608 - conditions of ours
-    " AND holder NOT IN (SELECT id FROM member)"
-)
+_WHOLE_UNCLAIMED = " AND NOT EXISTS (SELECT 1 FROM claim WHERE notification_id = notification.id AND n = -1 OFFSET 0)"
+_DEAD = "holder IS NOT NULL AND holder NOT IN (SELECT id FROM member)"
 _DUE_IN_LANE = (
     "EXISTS (SELECT 1 FROM (VALUES {lanes}) AS each (lane) CROSS JOIN LATERAL"
     " (SELECT 1 FROM {table} WHERE lane = each.lane AND {due} AND due_at <= ?1 AND due_at >= ?3{{shards}}{free}"
     " ORDER BY {key} LIMIT 1) AS first)"
 )
 """By the index of a lane, which the order asks for: that of an app would be read from end to end."""
-_LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 FROM outbox WHERE {})".format(  # noqa: S608 - conditions of ours
+_LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 FROM claim WHERE {})".format(  # noqa: S608 - conditions of ours
     *(
         _DUE_IN_LANE.format(
             lanes=", ".join(f"('{lane}')" for lane in Lane),
@@ -52,36 +45,40 @@ _LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 F
             key=f"due_at, shard, {key}",
         )
         for table, due, free, key in (
-            ("notification", "due_at > 0", _WHOLE_WITHOUT_ENTRY, "seq"),
-            ("receipt", "due_at > 0 AND status = 'pending'", _WITHOUT_ENTRY, "notification_id, n"),
+            ("notification", "due_at > 0", _WHOLE_UNCLAIMED, "seq"),
+            ("receipt", "due_at > 0 AND status = 'pending'", _UNCLAIMED, "notification_id, n"),
             ("receipt", "due_at IS NOT NULL AND status = 'unknown'", _NOT_HELD, "notification_id, n"),
         )
     ),
     _DEAD,
 )
 
-_ADD = "INSERT INTO outbox (notification_id, n, app, lane, added_at, again_at) SELECT "
-_ONCE = " LIMIT ? ON CONFLICT (notification_id, n) WHERE done_at IS NULL DO NOTHING"
+_ADD = "INSERT INTO claim (notification_id, n, app, lane, free_at) SELECT "
+_ONCE = " LIMIT ? ON CONFLICT (notification_id, n) DO NOTHING"
+_AND_PUBLISH = (
+    "WITH made AS ({add} RETURNING notification_id, n, app, lane)"
+    " INSERT INTO outbox (notification_id, n, app, lane, added_at)"
+    " SELECT notification_id, n, app, lane, {now} FROM made"
+)
 _WHOLE = (
-    f"{_ADD}id, -1, app, lane, ?, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ?"
-    f" AND due_at >= ?{{shards}}{_WHOLE_WITHOUT_ENTRY} ORDER BY due_at, shard, seq{_ONCE}"
+    f"{_ADD}id, -1, app, lane, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ? AND due_at >= ?"
+    f"{{shards}}{_WHOLE_UNCLAIMED} ORDER BY due_at, shard, seq{_ONCE}"
 )
 _DUE = (
-    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ?"
-    f" AND due_at >= ? AND status = 'pending'{{shards}}{_WITHOUT_ENTRY}"
-    f" ORDER BY due_at, shard, notification_id, n{_ONCE}"
+    f"{_ADD}notification_id, n, app, lane, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ? AND due_at >= ?"
+    f" AND status = 'pending'{{shards}}{_UNCLAIMED} ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
 _OF_APP = tuple(sql.replace("lane = ?", "lane = ? AND app = ?") for sql in (_WHOLE, _DUE))
 _LIFTED = (
-    f"{_ADD}notification_id, n, app, lane, ?, ? FROM receipt WHERE parked = ?"
-    f" AND status = 'pending'{{shards}}{_WITHOUT_ENTRY} ORDER BY due_at, shard, notification_id, n{_ONCE}"
+    f"{_ADD}notification_id, n, app, lane, ? FROM receipt WHERE parked = ?"
+    f" AND status = 'pending'{{shards}}{_UNCLAIMED} ORDER BY due_at, shard, notification_id, n{_ONCE}"
 )
 _INTENTS = (
     "SELECT notification_id, n FROM receipt WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND due_at >= ?"  # noqa: S608 - conditions of ours
     f" AND status = 'unknown'{{shards}}{_NOT_HELD} ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _MEMBERS = "SELECT id FROM member"
-_FREE = f"UPDATE outbox SET holder = NULL, again_at = 0 WHERE {_DEAD}"  # noqa: S608 - conditions of ours
+_FREE = f"UPDATE claim SET holder = NULL, free_at = ? WHERE {_DEAD}"  # noqa: S608 - conditions of ours
 _TURN_MS = 50
 """Another app comes first after so long: about with each release."""
 
@@ -94,6 +91,8 @@ class Timer(Struct, frozen=True):
     shards: frozenset[int]
     lifted: tuple[tuple[str, int], ...]
     """Conditions, and how many parked under each may come back."""
+    publishes: bool = False
+    """Whether what becomes leasable goes to the outbox, too."""
     clean_among: frozenset[int] = frozenset()
     """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
     since: Instant = Instant(0)
@@ -101,7 +100,7 @@ class Timer(Struct, frozen=True):
 
 
 class Released(Struct, frozen=True):
-    """Entries made, and entries freed that a dead worker held."""
+    """Claims made, and claims freed that a dead worker had."""
 
     added: int
     freed: int
@@ -110,7 +109,7 @@ class Released(Struct, frozen=True):
 def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
     """Whether a transaction is worth it, and who the members were before that was asked."""
     members = _members(connection)
-    sql = _LOOK.replace("{shards}", f" AND due_at >= ?3{in_shards(timer.shards)}")
+    sql = _LOOK.replace("{shards}", in_shards(timer.shards))
     changed = int(members != timer.clean_among)
     return bool(timer.lifted) or bool(connection.execute(sql, (timer.now, changed, timer.since)).fetchone()[0]), members
 
@@ -128,7 +127,7 @@ RELEASE: Kind[Timer, Released] = Kind("release", _run, durable=False)
 
 def _release(transaction: Transaction, timer: Timer) -> Released:
     connection = transaction.connection
-    freed = connection.execute(_FREE).rowcount if _members(connection) != timer.clean_among else 0
+    freed = connection.execute(_FREE, (transaction.now,)).rowcount if _members(connection) != timer.clean_among else 0
     left = timer.n
     for lane in Lane:
         left -= _add_due(transaction, timer, lane, left)
@@ -138,9 +137,11 @@ def _release(transaction: Transaction, timer: Timer) -> Released:
 
 
 def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | int, ...]) -> int:
-    """Make entries; how many it was. What is asked for ends with how many at most."""
-    bound = (transaction.now, later(transaction.now, OVERDUE_MS), *asked)
-    return transaction.connection.execute(sql.replace("{shards}", in_shards(timer.shards)), bound).rowcount
+    """Make claims; how many it was. What is asked for ends with how many at most."""
+    sql = sql.replace("{shards}", in_shards(timer.shards))
+    if timer.publishes:
+        sql = _AND_PUBLISH.format(add=sql, now=transaction.now)
+    return transaction.connection.execute(sql, (transaction.now, *asked)).rowcount
 
 
 def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
@@ -181,17 +182,15 @@ def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
     rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.since, timer.n)).fetchall()
     if not rows:
         return
-    found: dict[NotificationId, set[int | None]] = {}
-    for notification_id, n in rows:
-        found.setdefault(notification_id, set()).add(n)
+    found = parts_of(rows)
     over = load(transaction.connection, found).intents
     cases, straight = Cases(transaction, found, by_shard=False), StraightWay(transaction)
-    outbox = Outbox(transaction, found)
+    claims = Claims(transaction, found)
     settle_all(transaction, cases, straight, over)
     for notification_id, parts in found.items():
         case = cases.get(notification_id)
-        for n, entry in outbox.of(notification_id).items():
+        for n, part in claims.of(notification_id).items():
             if n in parts or case is None or case.progress.is_final:
-                entry.end()
+                part.end()
     cases.write()
-    outbox.write()
+    claims.write()

@@ -1,4 +1,4 @@
-"""Amending: the outbox says what is leased, so that whoever is asked decides."""
+"""Amending: claims say what is leased, so that whoever is asked decides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from waypost.adapters.sql.amend import Order, carry_out, order_of, to_confirm
 from waypost.adapters.sql.cases import Cases
-from waypost.adapters.sql.relayed.outbox import WHOLE, Outbox
+from waypost.adapters.sql.claims.claims import Claims
+from waypost.adapters.sql.outbox.entries import WHOLE
 from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.amendment import Amended, Confirm, Held, NotOpen, Withdraw
 
@@ -16,24 +17,24 @@ _Orders = Sequence[Withdraw | Confirm]
 def _run(transaction: Transaction, ops: Sequence[_Orders]) -> list[list[Amended]]:
     orders: list[Order] = [order_of(each, Held()) for op in ops for each in op]
     ids = [order.id for order in orders]
-    cases, outbox = Cases(transaction, ids, by_shard=False, to_confirm=to_confirm(orders)), Outbox(transaction, ids)
-    answers = [[_amend(transaction, cases, outbox, each) for each in op] for op in ops]
+    cases, claims = Cases(transaction, ids, by_shard=False, to_confirm=to_confirm(orders)), Claims(transaction, ids)
+    answers = [[_amend(transaction, cases, claims, each) for each in op] for op in ops]
     cases.write()
-    outbox.write()
+    claims.write()
     return answers
 
 
 AMEND: Kind[_Orders, list[Amended]] = Kind("amend", _run, durable=True)
 
 
-def _amend(transaction: Transaction, cases: Cases, outbox: Outbox, amendment: Withdraw | Confirm) -> Amended:
-    held = outbox.held(amendment.id)
+def _amend(transaction: Transaction, cases: Cases, claims: Claims, amendment: Withdraw | Confirm) -> Amended:
+    held = claims.held(amendment.id)
     case = cases.get(amendment.id)
     answer = carry_out(transaction, case, order_of(amendment, Held(WHOLE in held, frozenset(held))))
     is_withdrawn = isinstance(amendment, Withdraw) and not isinstance(answer, NotOpen)
     receipts = {} if case is None else case.progress.receipts or {}
-    for n, entry in outbox.of(amendment.id).items():
+    for n, part in claims.of(amendment.id).items():
         is_over = n in receipts and not receipts[n].is_open
         if n not in held and (is_withdrawn or is_over):
-            entry.end()
+            part.end()
     return answer

@@ -1,0 +1,1 @@
+"""Work on PostgreSQL: any process leases anything, by a row for each part that it has."""

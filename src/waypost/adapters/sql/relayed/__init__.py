@@ -1,1 +1,0 @@
-"""Work whose truth is SQL, carried by a broker."""
