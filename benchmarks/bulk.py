@@ -15,7 +15,7 @@ from waypost.bench.end_to_end import Burst, steady_rate
 from waypost.bench.programs import cpu_s
 from waypost.bench.registry import DEVICES_PER_USER
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running, settled
+from waypost.bench.stack import BenchStack, running, settled
 from waypost.client import Client
 
 MARK = {"mark": "9999999999", "screen": "parcels"}
@@ -35,13 +35,13 @@ def run() -> list[Row]:
         return rows + _list(stack)
 
 
-def _memory(stack: Stack, what: str, before: float) -> Row:
+def _memory(stack: BenchStack, what: str, before: float) -> Row:
     peak = stack.peak_mib()
     name = f"{what}: memory of the largest process at its peak"
     return row("bulk", name, peak, "MiB", f"{before:.0f} before", peak / before)
 
 
-def _list(stack: Stack) -> list[Row]:
+def _list(stack: BenchStack) -> list[Row]:
     what = f"a list of {LISTED:,} without devices"
     before, own_before = stack.peak_mib(), stack.cpu_s()
     job: dict[str, Any] = _asked(stack, "POST", "/v1/bulk", {"notification": NOTIFICATION, "upload": True})
@@ -66,18 +66,18 @@ def _list(stack: Stack) -> list[Row]:
     ]
 
 
-def begin(stack: Stack) -> str:
+def begin(stack: BenchStack) -> str:
     """Tell everybody; the job's id."""
     job: dict[str, Any] = _asked(stack, "POST", "/v1/bulk", {"notification": NOTIFICATION, "registry": {}})
     return str(job["id"])
 
 
-def cancel(stack: Stack, job_id: str) -> None:
+def cancel(stack: BenchStack, job_id: str) -> None:
     """Send nothing more of it."""
     _asked(stack, "POST", f"/v1/bulk/{job_id}/cancel")
 
 
-def _bulk(stack: Stack, before: int) -> Burst:
+def _bulk(stack: BenchStack, before: int) -> Burst:
     own_before, gateway_before = stack.cpu_s(), cpu_s(stack.gateway.pid)
     answered = stack.gateway.total("accepted", "dead")
     job_id = begin(stack)
@@ -91,7 +91,7 @@ def _bulk(stack: Stack, before: int) -> Burst:
     return Burst(USERS, deliveries, per_s, own * each_us, others * each_us, 0.0)
 
 
-def _asked(stack: Stack, method: str, path: str, body: object = None) -> dict[str, Any]:
+def _asked(stack: BenchStack, method: str, path: str, body: object = None) -> dict[str, Any]:
     request = urllib.request.Request(  # noqa: S310 - our own server
         stack.url + path,
         None if body is None else json.dumps(body).encode(),

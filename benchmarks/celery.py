@@ -18,7 +18,7 @@ from benchmarks import environments
 from benchmarks.end_to_end import SIZE, USERS, burst
 from benchmarks.peers import HERE
 from benchmarks.programs import command, in_rust
-from waypost.bench.programs import Gateway, cpu_s, gateway, reached
+from waypost.bench.programs import GatewayProgram, cpu_s, gateway, reached
 from waypost.bench.registry import DEVICES_PER_USER, devices
 from waypost.bench.rows import Row, row
 from waypost.bench.stack import running
@@ -55,7 +55,7 @@ def _compared(latency_ms: int) -> list[Row]:
     ]
 
 
-def _measured(folder: Path, server: Gateway) -> tuple[float, float]:
+def _measured(folder: Path, server: GatewayProgram) -> tuple[float, float]:
     """CPU µs of a delivery in worker and Redis, and deliveries a second between the first and the last tenth."""
     order = folder / "order.json"
     socket = folder / "redis.sock"

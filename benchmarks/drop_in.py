@@ -31,7 +31,7 @@ from benchmarks.stores import spent_s, up
 from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
 from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
-from waypost.bench.programs import Gateway, cpu_s, gateway
+from waypost.bench.programs import GatewayProgram, cpu_s, gateway
 from waypost.bench.rows import Row, row
 from waypost.bootstrap.drop_in import consume
 from waypost.config.drop_in import drop_in
@@ -108,7 +108,7 @@ def _median(rounds: list[dict[str, float]]) -> dict[str, float]:
 
 
 @contextmanager
-def _serving(folder: Path, other_side: Gateway, redis_url: str, database_url: str) -> Iterator[int]:
+def _serving(folder: Path, other_side: GatewayProgram, redis_url: str, database_url: str) -> Iterator[int]:
     environment = {
         "REDIS_URL": redis_url,
         "DATABASE_URL": database_url,
@@ -154,7 +154,7 @@ def _is_done(client: Any, last: bytes) -> bool:
     return bool(group["last-delivered-id"] == last and group["pending"] == 0)
 
 
-def _peer(folder: Path, other_side: Gateway, client: Any, redis_url: str) -> dict[str, float]:
+def _peer(folder: Path, other_side: GatewayProgram, client: Any, redis_url: str) -> dict[str, float]:
     _told(client, PEER_JOBS + BATCH)
     order = folder / "order.json"
     wanted: dict[str, Any] = {"url": other_side.url, "ca_file": str(folder / credentials.CA), "redis": redis_url}

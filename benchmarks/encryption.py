@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pywebpush import WebPusher
 
-from waypost.adapters.push.encryption import CURVE, SenderKeys, encrypt, new_salt
 from waypost.bench.rows import Row, row
+from waypost.channels.push.encryption import CURVE, SenderKeys, encrypt, new_salt
 from waypost.domain.device import SubscriptionKeys
 
 MESSAGES = 200

@@ -14,11 +14,11 @@ import uvloop
 
 from benchmarks.deliveries import delivery, notification
 from benchmarks.programs import in_rust
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.bench.programs import Gateway, cpu_s, gateway
+from waypost.bench.programs import GatewayProgram, cpu_s, gateway
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId
@@ -50,7 +50,7 @@ def run() -> list[Row]:
             return uvloop.run(_measure(folder, other_side))
 
 
-async def _measure(folder: Path, other_side: Gateway) -> list[Row]:
+async def _measure(folder: Path, other_side: GatewayProgram) -> list[Row]:
     settings = FcmSettings(
         service_account_file=str(folder / credentials.SERVICE_ACCOUNT),
         endpoint=other_side.url,

@@ -13,8 +13,6 @@ from typing import Any
 
 from benchmarks.end_to_end import SIZE, USERS
 from benchmarks.programs import in_rust
-from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.rows import content_body
 from waypost.bench.end_to_end import burst
 from waypost.bench.programs import reached
 from waypost.bench.registry import APP
@@ -23,6 +21,8 @@ from waypost.bench.stack import running
 from waypost.domain.content import Content
 from waypost.domain.ids import AppId, UserId, shard_of
 from waypost.domain.time import DAY_MS, HOUR_MS
+from waypost.stores.sql.connection import connect
+from waypost.stores.sql.rows import content_body
 
 NOTIFICATIONS = 4_000
 FULL = os.environ.get("FULL") == "1"

@@ -19,7 +19,7 @@ import grpc
 
 from benchmarks.programs import in_rust
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 from waypost.bench.stores import Base, embedded
 from waypost.v1 import notifications_pb2 as pb
 from waypost.v1.notifications_pb2_grpc import NotificationsStub
@@ -39,7 +39,7 @@ Call = Callable[[Any, range], Awaitable[None]]
 
 def run() -> list[Row]:
     """Rounds in turn; the medians."""
-    ways: dict[str, Callable[[Stack, int, int], float]] = {
+    ways: dict[str, Callable[[BenchStack, int, int], float]] = {
         "REST, single POSTs": partial(_rest, 1, AT_ONCE),
         "gRPC, unary": partial(_grpc, _unary, AT_ONCE),
         "gRPC, streams, 1 item a message": partial(_grpc, partial(_stream, 1), CHANNELS),
@@ -77,17 +77,17 @@ def _with_grpc(folder: Path, exits: ExitStack) -> Base:
     return replace(base, settings=settings, servers=dict(base.servers) | {"grpc": listen})
 
 
-def _rest(batch: int, connections: int, stack: Stack, first: int, count: int) -> float:
+def _rest(batch: int, connections: int, stack: BenchStack, first: int, count: int) -> float:
     fields = f'"scheduled_at":"{_tomorrow().isoformat(timespec="seconds")}"'
     wishes: dict[str, Any] = {"batch": batch, "connections": connections, "first": first, "count": count}
     return float(stack.load(fields=fields, **wishes).result()["seconds"])
 
 
-def _grpc(call: Call, at_once: int, stack: Stack, first: int, count: int) -> float:
+def _grpc(call: Call, at_once: int, stack: BenchStack, first: int, count: int) -> float:
     return asyncio.run(_called(call, at_once, stack, first, count))
 
 
-async def _called(call: Call, at_once: int, stack: Stack, first: int, count: int) -> float:
+async def _called(call: Call, at_once: int, stack: BenchStack, first: int, count: int) -> float:
     """Seconds from the first call to the last answer, connections made before."""
     target = stack.base.servers["grpc"]
     own = [("grpc.use_local_subchannel_pool", 1)]

@@ -15,7 +15,7 @@ from benchmarks.programs import in_rust
 from waypost.bench.latency import Latency, latency
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 
 VIPS = 500
 PER_S = 20
@@ -29,7 +29,7 @@ ORDINARY_PER_S = 30
 FLOOD_PER_S = 1_500
 """Of the other app: more than all together can deliver, little enough to be worked off between two rounds."""
 
-Noise = Callable[[Stack], AbstractContextManager[None]]
+Noise = Callable[[BenchStack], AbstractContextManager[None]]
 
 
 def run() -> list[Row]:
@@ -46,7 +46,7 @@ def run() -> list[Row]:
         return [each for name, *around in disturbances for each in _disturbed(stack, numbers, name, *around)]
 
 
-def _disturbed(stack: Stack, numbers: Iterator[int], name: str, usual: Noise, noise: Noise) -> list[Row]:
+def _disturbed(stack: BenchStack, numbers: Iterator[int], name: str, usual: Noise, noise: Noise) -> list[Row]:
     quiet: list[Latency] = []
     loud: list[Latency] = []
     for _ in range(ROUNDS):
@@ -62,32 +62,32 @@ def _disturbed(stack: Stack, numbers: Iterator[int], name: str, usual: Noise, no
     return rows
 
 
-def _critical(stack: Stack, first: int) -> Latency:
+def _critical(stack: BenchStack, first: int) -> Latency:
     every = int(PER_S * SECONDS)  # each user of these has one device, which takes everything
     fields = '"urgency":"critical"'
     return latency(stack, first, rate=PER_S, seconds=SECONDS, least=every, users=VIPS, prefix="vip-", fields=fields)
 
 
-def _calm(stack: Stack) -> None:
+def _calm(stack: BenchStack) -> None:
     """Until the gateway has had nothing for a second."""
     seen = -1
     while seen != (seen := stack.gateway.total("accepted", "dead", "throttled")):
         time.sleep(1)
 
 
-def _nothing(_: Stack) -> AbstractContextManager[None]:
+def _nothing(_: BenchStack) -> AbstractContextManager[None]:
     return nullcontext()
 
 
 @contextmanager
-def _bulk(stack: Stack) -> Iterator[None]:
+def _bulk(stack: BenchStack) -> Iterator[None]:
     job_id = bulk.begin(stack)
     yield
     bulk.cancel(stack, job_id)
 
 
 @contextmanager
-def _black_hole(stack: Stack) -> Iterator[None]:
+def _black_hole(stack: BenchStack) -> Iterator[None]:
     stack.gateway.set_latency(fcm="never")
     with _load(stack, stack.key, rate=ORDINARY_PER_S * 10, batch=10):
         yield
@@ -95,20 +95,20 @@ def _black_hole(stack: Stack) -> Iterator[None]:
 
 
 @contextmanager
-def _flood(stack: Stack) -> Iterator[None]:
+def _flood(stack: BenchStack) -> Iterator[None]:
     with _load(stack, stack.keys[OTHER_APP], rate=FLOOD_PER_S, batch=100):
         yield
 
 
 @contextmanager
-def _silent(stack: Stack, times: int) -> Iterator[None]:
+def _silent(stack: BenchStack, times: int) -> Iterator[None]:
     silent = '"kind":"silent"'
     with _load(stack, stack.key, rate=ORDINARY_PER_S * times, batch=1, connections=16, fields=silent):
         yield
 
 
 @contextmanager
-def _load(stack: Stack, key: str, **wishes: object) -> Iterator[None]:
+def _load(stack: BenchStack, key: str, **wishes: object) -> Iterator[None]:
     """As long as the block; the gateway keeps no marks of it."""
     first = time.time_ns() // 1000 * 1000
     load = stack.load(key, users=USERS, first=first, seconds=600, **wishes)

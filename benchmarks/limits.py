@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.programs import in_rust
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 from waypost.bench.stores import Base, embedded
 
 NOTIFICATIONS = int(os.environ.get("NOTIFICATIONS", "2000"))
@@ -49,7 +49,7 @@ def run() -> list[Row]:
     return rows
 
 
-def _cpu_us(stack: Stack, fields: str, first: int) -> float:
+def _cpu_us(stack: BenchStack, fields: str, first: int) -> float:
     """CPU of one request of so many; all are for tomorrow, so that nothing is sent beside it."""
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
     fields += f'"scheduled_at":"{tomorrow}"'

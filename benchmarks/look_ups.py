@@ -18,16 +18,6 @@ import uvloop
 from benchmarks.stores import on_postgres, spent_s, up
 from scripts.services.cassandra import Cassandra
 from scripts.services.redis import Redis
-from waypost.adapters.cassandra.devices import CassandraDevices
-from waypost.adapters.cassandra.partition import put
-from waypost.adapters.cassandra.schema import migrate
-from waypost.adapters.cassandra.settings import CassandraSettings
-from waypost.adapters.redis.devices import CachedDevices
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
-from waypost.adapters.sql.devices import DEVICE, device_of
-from waypost.adapters.sql.settings import SqlSettings
-from waypost.adapters.sql.store import open_store
 from waypost.bench.registry import APP, devices, register
 from waypost.bench.rows import Row, row
 from waypost.bench.stores import Stands, connected, embedded
@@ -36,6 +26,16 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
 from waypost.ports.devices import Devices
 from waypost.runtime.clock import SystemClock
+from waypost.stores.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.partition import put
+from waypost.stores.cassandra.schema import migrate
+from waypost.stores.cassandra.settings import CassandraSettings
+from waypost.stores.redis.devices import CachedDevices
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
+from waypost.stores.sql.devices import DEVICE, device_of
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.store import open_store
 from waypost.telemetry import Silent
 
 USERS = int(os.environ.get("USERS", "10000"))
@@ -64,7 +64,7 @@ async def _run(folder: Path) -> list[Row]:
             async with opened(folder) as (kept, served_s):
                 rows += await _measured(name, kept, served_s)
                 settings = RedisSettings(url=redis.url, prefix=f"{name}:")
-                wire = Wire(settings, Silent())
+                wire = SinglePrimary(settings, Silent())
                 await wire.start()
                 cache = CachedDevices(kept, wire, settings, Silent())
                 for batch in _batches(USERS // BATCH, every=True):

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from benchmarks import environments
 from benchmarks.programs import in_rust
-from waypost.bench.programs import Gateway, gateway
+from waypost.bench.programs import GatewayProgram, gateway
 from waypost.bench.rows import Row, row
 from waypost.lab import credentials
 
@@ -80,7 +80,7 @@ def compare(peers: Sequence[Peer]) -> list[Row]:
             ]
 
 
-def _compared(folder: Path, server: Gateway, channel: str, latency_ms: int, peers: list[Peer]) -> list[Row]:
+def _compared(folder: Path, server: GatewayProgram, channel: str, latency_ms: int, peers: list[Peer]) -> list[Row]:
     if not peers:
         return []
     server.set_latency(**{channel: latency_ms})
@@ -99,7 +99,7 @@ def _compared(folder: Path, server: Gateway, channel: str, latency_ms: int, peer
     return rows
 
 
-def _sent(folder: Path, server: Gateway, peer: Peer) -> tuple[float, float]:
+def _sent(folder: Path, server: GatewayProgram, peer: Peer) -> tuple[float, float]:
     """CPU µs of a delivery, and deliveries a second; the gateway must have taken every one."""
     order = folder / "order.json"
     order.write_text(json.dumps(_order(folder, server, peer)))
@@ -131,7 +131,7 @@ def _last(peer: Peer) -> list[str]:
     return [peer.channel] if peer.start == ("waypost",) else []
 
 
-def _order(folder: Path, server: Gateway, peer: Peer) -> dict[str, Any]:
+def _order(folder: Path, server: GatewayProgram, peer: Peer) -> dict[str, Any]:
     if peer.channel == "apns":
         tokens = [f"{n:064x}" for n in range(1_000)]
     else:

@@ -23,14 +23,6 @@ from benchmarks.stores import spent_s, up
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres
 from scripts.services.service import Service
-from waypost.adapters.kafka.messages import Record, Task, encode, key_of
-from waypost.adapters.kafka.recording import KafkaRecords
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
-from waypost.adapters.sql.database import prepare as prepare_store
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.settings import SqlSettings
-from waypost.adapters.sql.store import open_store
 from waypost.bench.programs import cpu_s
 from waypost.bench.rows import Row, row
 from waypost.bench.stores import connected
@@ -44,6 +36,14 @@ from waypost.pipeline.record import record
 from waypost.ports.ledger import Decided
 from waypost.ports.work import Settled
 from waypost.runtime.clock import SystemClock
+from waypost.stores.kafka.messages import SettlementRecord, Task, encode, key_of
+from waypost.stores.kafka.recording import KafkaRecords
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames, prepare
+from waypost.stores.sql.database import prepare as prepare_store
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.store import open_store
 from waypost.telemetry import Event
 from waypost.telemetry.sink import Silent
 
@@ -92,7 +92,7 @@ def _round(postgres: Service, kafka: Service, name: str, count: int) -> tuple[fl
     url = f"{postgres.url.rpartition('/')[0]}/{name}"
     prepare_store(SqlSettings(url), SystemClock().now())
     settings = _settings(kafka.url, name)
-    topics = Topics(settings)
+    topics = TopicNames(settings)
     prepare(settings, topics)
     command = [sys.executable, "-m", "benchmarks.recording", url, kafka.url, name]
     recorders = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
@@ -127,7 +127,7 @@ def _recorded(connection: Connection) -> int:
     return int(connection.execute(sql).fetchone()[0])
 
 
-def _written(bootstrap: str, topics: Topics) -> Producer:
+def _written(bootstrap: str, topics: TopicNames) -> Producer:
     """All of it, in a transaction that is not committed yet."""
     options = {"bootstrap.servers": bootstrap, "transactional.id": "bench", "linger.ms": 5}
     producer = Producer({**options, "queue.buffering.max.messages": 1_000_000})
@@ -139,7 +139,7 @@ def _written(bootstrap: str, topics: Topics) -> Producer:
         change = Change(0, 1, Sent("id"), at, Attempt(at, "taken", "200", "", b""))
         settled = Settled(made, (change,), (Target(0, DeviceId("device-0"), Channel("fcm")),))
         producer.produce(topics.of(Lane.NORMAL), encode(Task(made)), key)
-        producer.produce(topics.records, encode(Record(Decided(settled))), key)
+        producer.produce(topics.records, encode(SettlementRecord(Decided(settled))), key)
     assert producer.flush(60) == 0, "the broker took all of it"
     return producer
 
@@ -151,10 +151,10 @@ def _settings(bootstrap: str, name: str) -> KafkaSettings:
 
 
 async def _record(url: str, bootstrap: str, name: str) -> None:
-    """Record until killed."""
+    """SettlementRecord until killed."""
     settings, clock = _settings(bootstrap, name), SystemClock()
     store = await open_store(SqlSettings(url), clock=clock, peers=None, telemetry=Silent())
-    log = KafkaRecords(settings, Topics(settings), store.ledger, _Saying(), clock, is_shared=True)
+    log = KafkaRecords(settings, TopicNames(settings), store.ledger, _Saying(), clock, is_shared=True)
     while True:
         with suppress(Unavailable):  # leaders of topics that were just made are being elected
             await record(log, store.ledger)

@@ -11,13 +11,10 @@ import redis
 
 from benchmarks.programs import in_rust
 from benchmarks.stores import on_postgres, on_postgres_and_redis, on_the_log, published
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.engine import Row as Stored
-from waypost.adapters.sql.rows import INSERT_RECEIPT, RECEIPT_VALUES, receipt_row
 from waypost.bench.end_to_end import Burst, burst
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 from waypost.bench.stores import Stands, connected, embedded
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Receipt
@@ -25,6 +22,9 @@ from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.engine import Row as Stored
+from waypost.stores.sql.rows import INSERT_RECEIPT, RECEIPT_VALUES, receipt_row
 
 USERS = 5_000
 WARM_UP = 1_000
@@ -96,7 +96,7 @@ def _delivered(stands: Stands, workers: int, what: str) -> tuple[Burst, list[Row
         return measured, rows + _sizes(stack, what)
 
 
-def _sizes(stack: Stack, what: str) -> list[Row]:
+def _sizes(stack: BenchStack, what: str) -> list[Row]:
     """How large a row of each table is on PostgreSQL, its indexes and the space that updates left behind included."""
     if "postgres" not in stack.base.servers:
         return []
@@ -108,7 +108,7 @@ def _sizes(stack: Stack, what: str) -> list[Row]:
     return rows
 
 
-def _redis_reads(stack: Stack) -> int | None:
+def _redis_reads(stack: BenchStack) -> int | None:
     """How often Redis has read from its clients: a pipeline is one read, or few."""
     if "redis" not in stack.base.servers:
         return None

@@ -7,22 +7,22 @@ from collections import defaultdict
 from pathlib import Path
 
 STAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Web Push: encrypt and sign", ("waypost.adapters.push.encryption", "waypost.adapters.push.vapid")),
+    ("Web Push: encrypt and sign", ("waypost.channels.push.encryption", "waypost.channels.push.vapid")),
     ("send: HTTP/2 and TLS", ("waypost.http2",)),
-    ("send: render and judge", ("waypost.adapters.apns", "waypost.adapters.fcm", "waypost.adapters.webpush")),
-    ("send: render and judge", ("waypost.adapters.push",)),
-    ("route: devices", ("waypost.adapters.sql.devices",)),
+    ("send: render and judge", ("waypost.channels.apns", "waypost.channels.fcm", "waypost.channels.webpush")),
+    ("send: render and judge", ("waypost.channels.push",)),
+    ("route: devices", ("waypost.stores.sql.devices",)),
     ("route and lanes", ("waypost.pipeline.route", "waypost.pipeline.deliver", "waypost.domain.routing")),
     ("route and lanes", ("waypost.runtime.lane", "waypost.runtime.leasing")),
-    ("route and lanes", ("waypost.runtime.gates", "waypost.runtime.flight")),
-    ("lease", ("waypost.adapters.sql.lease", "waypost.adapters.sql.holdings", "waypost.adapters.sql.release")),
-    ("accept: rows and dedup", ("waypost.adapters.sql.accept", "waypost.adapters.sql.dedup")),
+    ("route and lanes", ("waypost.runtime.gates", "waypost.runtime.dispatch")),
+    ("lease", ("waypost.stores.sql.lease", "waypost.stores.sql.lease_table", "waypost.stores.sql.promote")),
+    ("accept: rows and dedup", ("waypost.stores.sql.accept", "waypost.stores.sql.dedup")),
     ("accept: HTTP, JSON, checks", ("waypost.entrypoints", "waypost.pipeline.intake", "waypost.domain.submission")),
     ("accept: HTTP, JSON, checks", ("waypost.domain.dedup", "uvicorn", "httptools")),
-    ("settle", ("waypost.adapters.sql.settle", "waypost.runtime.settler", "waypost.pipeline.settle")),
-    ("settle", ("waypost.domain.settlement", "waypost.adapters.sql.rows")),
-    ("report", ("waypost.pipeline.report", "waypost.adapters.sql.journal")),
-    ("commit", ("waypost.adapters.sql",)),
+    ("settle", ("waypost.stores.sql.settle", "waypost.runtime.settler", "waypost.pipeline.settle")),
+    ("settle", ("waypost.domain.settlement", "waypost.stores.sql.rows")),
+    ("report", ("waypost.pipeline.report", "waypost.stores.sql.journal")),
+    ("commit", ("waypost.stores.sql",)),
 )
 """The innermost frame that one of these names says which stage it is: the first that fits."""
 OTHER = "loop and the rest"

@@ -26,7 +26,7 @@ from scripts.services.kafka import Kafka
 from scripts.services.redis import Redis
 from waypost.bench.registry import APP
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 from waypost.bench.stores import Base, connected, embedded
 
 MESSAGES = int(os.environ.get("MESSAGES", "20000"))
@@ -103,7 +103,7 @@ def _on_both(folder: Path, exits: ExitStack) -> Base:
 Write = Callable[[list[bytes]], None]
 
 
-def _redis_writer(stack: Stack) -> Write:
+def _redis_writer(stack: BenchStack) -> Write:
     client = redis.Redis.from_url(stack.base.servers["redis"])
 
     def write(messages: list[bytes]) -> None:
@@ -115,7 +115,7 @@ def _redis_writer(stack: Stack) -> Write:
     return write
 
 
-def _kafka_writer(stack: Stack) -> Write:
+def _kafka_writer(stack: BenchStack) -> Write:
     producer = Producer({"bootstrap.servers": stack.base.servers["kafka"], "transactional.id": "bench", "linger.ms": 5})
     producer.init_transactions(60)
 
@@ -129,7 +129,7 @@ def _kafka_writer(stack: Stack) -> Write:
     return write
 
 
-def _through(stack: Stack, door: str, write: Write, first: int, count: int) -> dict[str, float]:
+def _through(stack: BenchStack, door: str, write: Write, first: int, count: int) -> dict[str, float]:
     """From when the messages are there until the last is accepted."""
     wanted = _accepted(stack) + count
     messages = _messages(first, count, door)
@@ -154,7 +154,7 @@ def _messages(first: int, count: int, door: str) -> list[bytes]:
     ]
 
 
-def _over_rest(stack: Stack, first: int) -> dict[str, float]:
+def _over_rest(stack: BenchStack, first: int) -> dict[str, float]:
     """The same in batches, four at once, each notification with an idempotency key's cost in dedup."""
     before_s = stack.cpu_s()
     fields = f'"scheduled_at":"{_tomorrow()}"'
@@ -167,7 +167,7 @@ def _tomorrow() -> str:
     return (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
 
 
-def _accepted(stack: Stack) -> int:
+def _accepted(stack: BenchStack) -> int:
     """From the store itself: /metrics would be work for Waypost."""
     with connected(stack.base.url, read_only=True) as connection:
         return int(connection.execute("SELECT value FROM sequence WHERE name = 'notification'").fetchone()[0])

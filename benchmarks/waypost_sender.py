@@ -14,13 +14,13 @@ from typing import Any
 import uvloop
 
 from benchmarks.deliveries import delivery, notification
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bench.registry import APP
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.webpush.sender import WebPushSender
+from waypost.channels.webpush.settings import WebPushSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import SubscriptionKeys

@@ -8,10 +8,10 @@ from waypost.http2.connection import Connection
 from waypost.http2.frames import ConnectionFault
 from waypost.http2.frames import settings as settings_frame
 from waypost.http2.hpack import HeaderListTooLarge, decode_headers, encode_headers
-from waypost.http2.opening import Limits
+from waypost.http2.opening import ConnectionLimits
 from waypost.http2.stream import Stream
 
-LIMITS = Limits(first_streams=10, most_streams=10, max_response_bytes=1000, max_header_list_bytes=2000)
+LIMITS = ConnectionLimits(first_streams=10, most_streams=10, max_response_bytes=1000, max_header_list_bytes=2000)
 HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"fuzz")])
 # A server's bytes make at most so many of ours: the bodies, and a reply to each frame of nine bytes.
 MOST_WRITTEN = 3 * 70_000

@@ -1,8 +1,8 @@
 """Waits that providers ask for or are given, cut short in real processes: what Python runs as an interpreter starts."""
 
 HURRIED = """
-from waypost.adapters.fcm import errors
-from waypost.adapters.push import patience
+from waypost.channels.fcm import errors
+from waypost.channels.push import patience
 
 errors.FIRST_WAIT_MS, errors.FIRST_WAITS_MS = 300, {}
 patience.EXPECTED_S, patience.ANSWER_BY_S = 3.0, 6.0

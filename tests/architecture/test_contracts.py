@@ -31,8 +31,9 @@ PLANTED = (
     ("judge", "waypost.lab.planted", "import waypost.client"),
     ("stages", "waypost.pipeline.planted", "import waypost.pipeline.other_planted"),
     ("adapters", "waypost.adapters.planted.planted", "import waypost.adapters.other_planted.settings"),
-    ("adapters", "waypost.adapters.push.planted", "import waypost.adapters.other_planted.settings"),
-    ("adapters", "waypost.adapters.apns.planted", "import waypost.adapters.fcm.errors"),
+    ("adapters", "waypost.stores.redis.planted", "import waypost.stores.sql.settings"),
+    ("channels", "waypost.channels.apns.planted", "import waypost.channels.fcm.errors"),
+    ("channels", "waypost.channels.push.planted", "import waypost.channels.apns.errors"),
     ("no-io", "waypost.domain.planted", "import sqlalchemy"),
     ("no-io", "waypost.domain.planted", "import ssl"),
     ("no-io", "waypost.telemetry.planted", "import prometheus_client"),
@@ -112,6 +113,6 @@ def test_config_may_read_the_settings_of_adapters_and_entrypoints(tree: Tree) ->
 
 def test_a_sender_may_import_what_senders_have_in_common(tree: Tree) -> None:
     """The rule against knowing other adapters leaves this one folder open to them."""
-    tree.plant("waypost.adapters.planted.sender", "import waypost.adapters.push.watch")
+    tree.plant("waypost.adapters.planted.sender", "import waypost.channels.push.watch")
     linted = tree.lint("adapters", "composition-adapters", "cycles")
     assert linted.returncode == 0, linted.stdout + linted.stderr

@@ -120,7 +120,7 @@ def test_an_adapter_is_a_folder() -> None:
 def test_senders_know_messages_and_addresses_and_no_notification(imports: dict[str, set[str]]) -> None:
     """Every plug-in that ships, and what they share: what is sent could come from anything else, too."""
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["waypost.senders"]
-    packages = {plugin.rpartition(".plugin:")[0] for plugin in named.values()} | {"waypost.adapters.push"}
+    packages = {plugin.rpartition(".plugin:")[0] for plugin in named.values()} | {"waypost.channels.push"}
     of_senders = {name for name in imports if name.rpartition(".")[0] in packages}
     assert len(of_senders) > len(packages)
     knowing = {name for name in of_senders if "waypost.domain.notification" in imports[name]}

@@ -21,8 +21,8 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.bulk import Bulk
 from waypost.ports.promises import Promise
-from waypost.ports.views import Story
-from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Lease, Replay, Settled, Work, WorkItem
+from waypost.ports.views import NotificationDetail
+from waypost.ports.work import Acceptance, Accepted, Duplicate, Lease, NewNotification, Replay, Settled, Work, WorkItem
 
 APP = AppId("demo")
 OTHER_APP = AppId("other")
@@ -131,9 +131,11 @@ class Bench:
         """The worker's door to bulk jobs."""
         return self.store.bulk_of(self.worker)
 
-    async def accept(self, *items: Arrival | Replay | Notification) -> list[Acceptance]:
+    async def accept(self, *items: NewNotification | Replay | Notification) -> list[Acceptance]:
         """Accept a batch; a bare notification claims nothing."""
-        return await self.worker.accept([Arrival(item) if isinstance(item, Notification) else item for item in items])
+        return await self.worker.accept(
+            [NewNotification(item) if isinstance(item, Notification) else item for item in items]
+        )
 
     async def accepted(
         self,
@@ -158,7 +160,7 @@ class Bench:
 
     async def take(self, n: int = 100, lane: Lane = Lane.NORMAL) -> Lease:
         """Release what is due, then lease."""
-        await self.worker.release(self.now, 1000)
+        await self.worker.promote_due(self.now, 1000)
         return await self.lease(n, lane)
 
     async def take_one(self) -> tuple[Lease, WorkItem]:
@@ -200,19 +202,19 @@ class Bench:
         """Confirm one target."""
         return (await self.worker.amend([Confirm(made.app, made.id, n, status, self.now)], self.now))[0]
 
-    async def story(self, made: Notification) -> Story:
+    async def detail(self, made: Notification) -> NotificationDetail:
         """All that is known of a notification."""
-        story = await self.store.views.story(made.app, made.id)
-        assert story is not None
-        return story
+        detail = await self.store.views.detail(made.app, made.id)
+        assert detail is not None
+        return detail
 
     async def status(self, made: Notification) -> NotificationStatus:
         """How it reads now."""
-        return (await self.story(made)).record.status
+        return (await self.detail(made)).record.status
 
     async def receipts(self, made: Notification) -> tuple[Receipt, ...]:
         """Its receipts by target number."""
-        return (await self.story(made)).receipts
+        return (await self.detail(made)).receipts
 
     async def moves(self) -> list[Moved]:
         """All that the journal says."""

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from waypost.adapters.memory.broker import MemorySchedule
-from waypost.adapters.redis.schedule import RedisSchedule
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.broker import Schedule
+from waypost.stores.memory.broker import MemorySchedule
+from waypost.stores.redis.schedule import RedisSchedule
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 CLAIM_MS = MINUTE_MS
@@ -36,14 +36,14 @@ class MemoryScheduleUnderTest:
 class RedisScheduleUnderTest:
     """On a server."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SinglePrimary) -> None:
         self.schedule = RedisSchedule(wire, "waypost:", CLAIM_MS)
 
 
 @asynccontextmanager
 async def redis_schedule_under_test(url: str) -> AsyncIterator[RedisScheduleUnderTest]:
     """With nothing in it."""
-    wire = Wire(RedisSettings(url=url, timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=url, timeout_s=10), Silent())
     await wire.start()
     yield RedisScheduleUnderTest(wire)
     await wire.stop()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from psycopg import pq
 
-from waypost.adapters.sql.engine import Cursor
-from waypost.adapters.sql.postgres.connection import PostgresConnection
-from waypost.adapters.sql.postgres.statements import translated
+from waypost.stores.sql.engine import Cursor
+from waypost.stores.sql.postgres.connection import PostgresConnection
+from waypost.stores.sql.postgres.statements import translated
 
 _EXPLAINED = ("SELECT", "(SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
 _BLOCKS = ("Shared Hit Blocks", "Shared Read Blocks")

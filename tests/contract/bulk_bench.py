@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.contract.bench import APP, CALLER, Bench, sent
 from tests.contract.clock import START
-from waypost.domain.bulk import Job, JobId, JobState, RegistryFilter
+from waypost.domain.bulk import BulkJob, JobId, JobState, RegistryFilter
 from waypost.domain.channel import APNS
 from waypost.domain.content import Content
 from waypost.domain.delivery import Target
@@ -21,9 +21,9 @@ from waypost.ports.work import Lease, Settled, WorkItem
 EVERYBODY = RegistryFilter()
 
 
-def job(n: int = 1, *, app: AppId = APP, at: Instant = START, registry: RegistryFilter | None = EVERYBODY) -> Job:
+def job(n: int = 1, *, app: AppId = APP, at: Instant = START, registry: RegistryFilter | None = EVERYBODY) -> BulkJob:
     """The *n*-th job, the same in every process."""
-    return Job(
+    return BulkJob(
         id=JobId(at.to_bytes(6, "big") + b"\x70\x00\x80" + bytes(6) + bytes([n])),
         app=app,
         caller=CALLER,
@@ -59,14 +59,14 @@ async def registered(
         await bench.store.devices.upsert(said, bench.now, cap=0)
 
 
-async def created(bench: Bench, made: Job) -> Job:
+async def created(bench: Bench, made: BulkJob) -> BulkJob:
     """Make a job; as it is stored."""
     answer = await bench.bulk.create(made, None, b"body")
     assert isinstance(answer, JobCreated)
     return answer.record.job
 
 
-async def walked(bench: Bench, made: Job, *, most: int = 1000, piece: int = 500) -> int:
+async def walked(bench: Bench, made: BulkJob, *, most: int = 1000, piece: int = 500) -> int:
     """Enqueue to the end; how many recipients."""
     total = 0
     while True:
@@ -76,7 +76,7 @@ async def walked(bench: Bench, made: Job, *, most: int = 1000, piece: int = 500)
             return total
 
 
-async def record(bench: Bench, made: Job) -> JobRecord:
+async def record(bench: Bench, made: BulkJob) -> JobRecord:
     """How the job stands."""
     found = await bench.store.bulk_views.show(made.app, made.id)
     assert found is not None
@@ -103,7 +103,9 @@ def users_of(lease: Lease) -> list[str]:
     return sorted(item.notification.user_id for item in lease.items)
 
 
-async def ids_of(bench: Bench, made: Job, users: Mapping[str, object] | list[str]) -> dict[str, NotificationId | None]:
+async def ids_of(
+    bench: Bench, made: BulkJob, users: Mapping[str, object] | list[str]
+) -> dict[str, NotificationId | None]:
     """The ids of recipients' notifications, as the job tells them."""
     found = {}
     for user in users:
@@ -113,7 +115,7 @@ async def ids_of(bench: Bench, made: Job, users: Mapping[str, object] | list[str
     return found
 
 
-async def sent_to_all(bench: Bench, made: Job) -> None:
+async def sent_to_all(bench: Bench, made: BulkJob) -> None:
     """Send whatever is left, and let the job finish."""
     for _ in range(10):
         lease = await leased(bench)

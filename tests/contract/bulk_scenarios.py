@@ -77,17 +77,17 @@ async def _settle_recipients(bench: Bench) -> None:
 
 async def _settle_recipients_was_killed(bench: Bench) -> str:
     ids = await ids_of(bench, MADE, USERS)
-    stories = await sound(bench)
-    assert len(stories) in {0, 5}, "all that was reported together, or nothing"
+    details = await sound(bench)
+    assert len(details) in {0, 5}, "all that was reported together, or nothing"
     second = await bench.crash()
-    expected = USERS if not stories else USERS[5:]
+    expected = USERS if not details else USERS[5:]
     assert users_of(await leased(second)) == expected, "who has a row is not sent to again"
     third = await second.crash()
     assert await ids_of(third, MADE, USERS) == ids
     await sent_to_all(third, MADE)
     assert (await record(third, MADE)).counts == {NotificationStatus.SENT: len(USERS)}
     assert set(await sound(third)) == set(ids.values()), "the ids that were told before"
-    return "all settled; only the others are sent" if stories else "nothing settled; all leased again"
+    return "all settled; only the others are sent" if details else "nothing settled; all leased again"
 
 
 BULK["bulk settle"] = Scenario(

@@ -9,18 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from tests.contract.bench import APP, OTHER_APP
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.redis.broker import RedisPublisher
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
-from waypost.adapters.sql.claims.held import Comparison, Held
-from waypost.adapters.sql.claims.lease import Part
-from waypost.adapters.sql.claims.work import ClaimedWork
-from waypost.adapters.sql.database import Database
-from waypost.adapters.sql.outbox.relay import CLAIM, Claim
-from waypost.adapters.sql.outbox.relaying import Relay, Topics
-from waypost.adapters.sql.settings import OutboxSettings
-from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.views import SqlViews
 from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.ids import NotificationId
@@ -29,7 +17,19 @@ from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.promises import Promise
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
+from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
+from waypost.stores.redis.broker import RedisPublisher
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
+from waypost.stores.sql.claims.held import Comparison, Held
+from waypost.stores.sql.claims.lease import Part
+from waypost.stores.sql.claims.work import ClaimedWork
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.outbox.relay import CLAIM, Claim
+from waypost.stores.sql.outbox.relaying import Relay, Topics
+from waypost.stores.sql.settings import OutboxSettings
+from waypost.stores.sql.store import Store
+from waypost.stores.sql.views import SqlViews
 from waypost.telemetry.sink import Silent
 
 
@@ -100,7 +100,7 @@ class PublishedUnderTest(ClaimsUnderTest):
 
     def __init__(self, url: str, redis_url: str, *, apart: bool = False) -> None:
         super().__init__(url, apart=apart)
-        self._wire = Wire(RedisSettings(url=redis_url, timeout_s=10), Silent())
+        self._wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
         self._relays: dict[int, Relay] = {}
 
     async def open(self) -> None:
@@ -154,7 +154,7 @@ class Both:
         """See Work."""
         return self.work.promises
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work."""
         return await self.work.accept(batch)
 
@@ -174,9 +174,9 @@ class Both:
         """See Work."""
         return await self.work.settle(lease, settled)
 
-    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        return await self.work.release(now, n, lifted)
+        return await self.work.promote_due(now, n, lifted)
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

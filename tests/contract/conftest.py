@@ -28,8 +28,8 @@ from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
-from waypost.adapters.sql.database import prepare
 from waypost.ports.promises import Promise
+from waypost.stores.sql.database import prepare
 
 
 @pytest.fixture(scope="session")

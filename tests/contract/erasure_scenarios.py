@@ -59,13 +59,13 @@ async def _erase_was_killed(bench: Bench) -> str:
                 erasures, bench.store.devices, bench.worker, order, bench.now, bench.store.strikes_of(bench.worker)
             )
     assert list(await erasures.standing(10)) == []
-    stories = await sound(bench)
-    assert len(stories) == 4
-    for story in stories.values():
-        told = story.record.notification
+    details = await sound(bench)
+    assert len(details) == 4
+    for detail in details.values():
+        told = detail.record.notification
         assert told.user_id == (ORDER.tombstone if told.id != known(4).id else "u4")
         assert (told.content.body is None) is (told.id != known(4).id)
-        assert story.record.status in FINAL or told.id == known(4).id
+        assert detail.record.status in FINAL or told.id == known(4).id
     if not standing:
         return "nothing was asked for" if left else "it was carried out"
     return f"{len(left)} of 3 know her still; the rest follows"

@@ -19,7 +19,7 @@ from waypost.domain.moves import NotificationMoved
 from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.status import FINAL, NotificationStatus, final_status
 from waypost.domain.time import HOUR_MS
-from waypost.ports.views import HistoryQuery, Story
+from waypost.ports.views import HistoryQuery, NotificationDetail
 from waypost.ports.work import Settled
 
 PENDING = NotificationStatus.PENDING
@@ -53,31 +53,31 @@ async def nothing(bench: Bench) -> None:
     """No preparation."""
 
 
-async def sound(bench: Bench) -> dict[NotificationId, Story]:
+async def sound(bench: Bench) -> dict[NotificationId, NotificationDetail]:
     """Check what holds at any moment: nothing half-written, one state each, the journal and the rows agree."""
     records = await bench.store.views.history(HistoryQuery(APP, limit=1000))
-    stories = {record.notification.id: await bench.story(record.notification) for record in records}
+    details = {record.notification.id: await bench.detail(record.notification) for record in records}
     told: dict[NotificationId, list[NotificationMoved]] = {}
     for move in await bench.moves():
         if isinstance(move, NotificationMoved):
             told.setdefault(move.notification_id, []).append(move)
-    assert set(told) == set(stories), "each record has its journal row and the other way round"
+    assert set(told) == set(details), "each record has its journal row and the other way round"
     counts: dict[NotificationStatus, int] = {}
-    for notification_id, story in stories.items():
-        stored = story.record.status if story.record.status in FINAL else PENDING
+    for notification_id, detail in details.items():
+        stored = detail.record.status if detail.record.status in FINAL else PENDING
         counts[stored] = counts.get(stored, 0) + 1
         moves = told[notification_id]
         assert [move.before for move in moves] == [None, *(move.after for move in moves[:-1])]
         assert moves[-1].after is stored
-        assert sum(move.after in FINAL and move.before not in FINAL for move in moves) == story.record.round - (
+        assert sum(move.after in FINAL and move.before not in FINAL for move in moves) == detail.record.round - (
             stored is PENDING
         )
-        if story.receipts:
-            is_open = any(receipt.is_open for receipt in story.receipts)
+        if detail.receipts:
+            is_open = any(receipt.is_open for receipt in detail.receipts)
             assert is_open == (stored is PENDING)
-            assert is_open or stored is final_status(receipt.status for receipt in story.receipts)
+            assert is_open or stored is final_status(receipt.status for receipt in detail.receipts)
     assert dict(await bench.store.views.balance()) == counts
-    return stories
+    return details
 
 
 async def finish(bench: Bench) -> None:
@@ -85,12 +85,12 @@ async def finish(bench: Bench) -> None:
     for _ in range(6):
         lease = await bench.take()
         for item in lease.items:
-            story = await bench.story(item.notification)
-            count = len(story.receipts) or 2
+            detail = await bench.detail(item.notification)
+            count = len(detail.receipts) or 2
             left = {target.n: target.attempt for target in item.open_targets or ()}
             changes = [sent(n, bench.now, left.get(n, 0) + 1) for n in (left or range(count))]
             listed = targets(count) if item.open_targets is None else None
             assert await bench.settle(lease, Settled(item.notification, tuple(changes), listed)) == []
         bench.clock.advance(HOUR_MS)
-    stories = await sound(bench)
-    assert all(story.record.status in FINAL for story in stories.values()), "nothing is stuck"
+    details = await sound(bench)
+    assert all(detail.record.status in FINAL for detail in details.values()), "nothing is stuck"

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from tests.contract.clock import StoppedClock
 from waypost.adapters.mapped.limiter import MappedLimiter
-from waypost.adapters.memory.limiter import MemoryLimiter
-from waypost.adapters.redis.limiter import RedisLimiter
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.ports.limiter import Limiter
+from waypost.stores.memory.limiter import MemoryLimiter
+from waypost.stores.redis.limiter import RedisLimiter
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 
@@ -45,7 +45,7 @@ class LocalLimiterUnderTest:
 class RedisLimiterUnderTest:
     """On a server, whose clock goes on by itself: limits are chosen so that this does not matter."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SinglePrimary) -> None:
         self._wire = wire
         self.limiter = RedisLimiter(wire, "waypost:")
 
@@ -58,7 +58,7 @@ class RedisLimiterUnderTest:
 @asynccontextmanager
 async def redis_limiter_under_test(url: str) -> AsyncIterator[RedisLimiterUnderTest]:
     """With nothing taken."""
-    wire = Wire(RedisSettings(url=url, timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=url, timeout_s=10), Silent())
     await wire.start()
     yield RedisLimiterUnderTest(wire)
     await wire.stop()

@@ -29,11 +29,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
 
 from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.log import Behind, Log
-from waypost.adapters.kafka.messages import decided_in, task_in
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics
 from waypost.domain.amendment import Amended, Amendment, Withdraw
 from waypost.domain.backlog import Waiting
 from waypost.domain.ids import AppId, NotificationId
@@ -44,7 +39,12 @@ from waypost.ports.journal import Journal
 from waypost.ports.ledger import Arrived, LogEntry
 from waypost.ports.promises import Promise
 from waypost.ports.views import Views
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
+from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
+from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.log import LedgerStore, Log
+from waypost.stores.kafka.messages import decided_in, task_in
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames
 from waypost.telemetry.sink import Silent
 
 PARTITIONS = 2
@@ -61,7 +61,7 @@ def settings_of(bootstrap: str, prefix: str, group: str) -> KafkaSettings:
     )  # fmt: skip
 
 
-async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, int]:
+async def ends_of(admin: AdminClient, places: Sequence[PartitionRef]) -> dict[PartitionRef, int]:
     """The offsets after the last message of each partition, visible or about to be."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it ships no types
     asked = {TopicPartition(place.topic, place.partition): latest for place in places}
@@ -72,7 +72,7 @@ async def ends_of(admin: AdminClient, places: Sequence[Place]) -> dict[Place, in
         except KafkaException:  # a topic that was just made has no leader yet
             await asyncio.sleep(_LOOK_S)  # nothing tells when there is a leader
             continue
-        return {Place(at.topic, at.partition): each.offset for at, each in answers.items()}
+        return {PartitionRef(at.topic, at.partition): each.offset for at, each in answers.items()}
 
 
 class LogUnderTest(SqlUnderTest):
@@ -81,12 +81,12 @@ class LogUnderTest(SqlUnderTest):
     def __init__(self, database: Path, topics: LogTopics) -> None:
         super().__init__(f"sqlite:///{database}")
         self._kafka = msgspec.structs.replace(topics.settings, group=f"{topics.settings.prefix}{uuid.uuid4().hex}")
-        self.topics = Topics(self._kafka)
+        self.topics = TopicNames(self._kafka)
         self._logs: dict[int, Log] = {}
         self._forgotten: list[Log] = []
         self._reader = topics.reader
         self._admin = topics.admin
-        self._recorded: dict[Place, int] = {}
+        self._recorded: dict[PartitionRef, int] = {}
 
     async def open(self) -> None:
         """Begin where the topics end."""
@@ -101,7 +101,7 @@ class LogUnderTest(SqlUnderTest):
         workers = []
         for stored in await super().open_workers(count):
             store = self._workers[id(stored)]
-            behind = Behind(stored, store.ledger, store.views, store.holds)
+            behind = LedgerStore(stored, store.ledger, store.views, store.holds)
             peers, telemetry = self._party.join(), Silent()
             log = Log(self._kafka, behind, peers=peers, clock=self.clock, telemetry=telemetry, delivers=True)
             await log.start()
@@ -114,7 +114,7 @@ class LogUnderTest(SqlUnderTest):
     async def crash(self, worker: Work) -> None:
         """What it held is let go of unfinished; that the group notices at once spares the session time-out."""
         log = self._logs.pop(id(worker))
-        log._holdings.lost(list(log._holdings._parts))
+        log._assignment.lost(list(log._assignment._parts))
         await log.stop()
         await super().crash(worker)
 
@@ -153,15 +153,17 @@ class LogUnderTest(SqlUnderTest):
         """See StoreUnderTest."""
         logs = (*self._logs.values(), *self._forgotten)
         for log in logs:
-            log._holdings.lost(list(log._holdings._parts))
+            log._assignment.lost(list(log._assignment._parts))
         await asyncio.gather(*(log.stop() for log in logs))
         await super().close()
 
-    async def ends(self, topics: Sequence[str]) -> dict[Place, int]:
+    async def ends(self, topics: Sequence[str]) -> dict[PartitionRef, int]:
         """The offsets after the last message of each partition, visible or about to be."""
-        return await ends_of(self._admin, [Place(topic, number) for topic in topics for number in range(PARTITIONS)])
+        return await ends_of(
+            self._admin, [PartitionRef(topic, number) for topic in topics for number in range(PARTITIONS)]
+        )
 
-    async def said(self, topic: str, since: Mapping[Place, int]) -> list[dict[str, Any]]:
+    async def said(self, topic: str, since: Mapping[PartitionRef, int]) -> list[dict[str, Any]]:
         """The JSON messages of a topic for others, since these offsets."""
         places = [place for place in since if place.topic == topic]
         reader = Consumer({**self._kafka.client(), "group.id": self._kafka.group, "enable.partition.eof": True})
@@ -198,7 +200,7 @@ class LogUnderTest(SqlUnderTest):
         while any(self._recorded[place] < end for place, end in ends.items()):
             entries: list[LogEntry] = []
             for message in await asyncio.to_thread(self._reader.consume, 500, 0.02):
-                place, value = Place(str(message.topic()), message.partition() or 0), message.value() or b""
+                place, value = PartitionRef(str(message.topic()), message.partition() or 0), message.value() or b""
                 error, offset = message.error(), message.offset() or 0
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error
@@ -226,12 +228,14 @@ class LogUnderTest(SqlUnderTest):
 
     def _is_moving(self) -> bool:
         """Whether partitions are about to go from one worker to another."""
-        held = [log._holdings._parts.values() for log in self._logs.values()]
+        held = [log._assignment._parts.values() for log in self._logs.values()]
         return not all(held) or any(part.is_leaving for parts in held for part in parts)
 
-    def _positions(self) -> Mapping[Place, int]:
+    def _positions(self) -> Mapping[PartitionRef, int]:
         return {
-            place: part.progress.position for log in self._logs.values() for place, part in log._holdings._parts.items()
+            place: part.progress.position
+            for log in self._logs.values()
+            for place, part in log._assignment._parts.items()
         }
 
 
@@ -256,7 +260,7 @@ class Attentive:
         """See Work."""
         return self._work.promises
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work; a replay is decided by what is recorded."""
         if any(isinstance(item, Replay) for item in batch):
             await self._under_test.recorded()
@@ -276,10 +280,10 @@ class Attentive:
         """See Work."""
         return await self._work.settle(lease, settled)
 
-    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
         await self._under_test.caught_up()
-        return await self._work.release(now, n, lifted)
+        return await self._work.promote_due(now, n, lifted)
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from waypost.adapters.kafka import consumer, producer, transactions, withdrawals
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.stores.kafka import consumer, producer, transactions, withdrawals
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames, prepare
 
 _END_S = 0.02
 _HURRIED = {"fetch.wait.max.ms": 20, "heartbeat.interval.ms": 200}
@@ -90,7 +90,7 @@ class LogTopics:
 
     def __init__(self, settings: KafkaSettings) -> None:
         self.settings = settings
-        prepare(settings, Topics(settings))
+        prepare(settings, TopicNames(settings))
         self.admin = AdminClient(settings.client())
         self.reader = Consumer(
             {

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from waypost.adapters.kafka.promises import KEPT as KEPT_BY_LOG
-from waypost.adapters.memory.work import MemoryWork
-from waypost.adapters.sql.claims.work import ClaimedWork
-from waypost.adapters.sql.work import SqlWork
 from waypost.ports.promises import Promise
+from waypost.stores.kafka.promises import KEPT as KEPT_BY_LOG
+from waypost.stores.memory.work import MemoryWork
+from waypost.stores.sql.claims.work import ClaimedWork
+from waypost.stores.sql.work import SqlWork
 
 ENGINES: Final[Mapping[str, frozenset[Promise]]] = {
     "memory": MemoryWork.promises,

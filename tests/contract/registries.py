@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
-from waypost.adapters.cassandra.devices import CassandraDevices
-from waypost.adapters.cassandra.schema import migrate
-from waypost.adapters.cassandra.session import Cluster
-from waypost.adapters.cassandra.settings import CassandraSettings
-from waypost.adapters.redis.devices import CachedDevices
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.ports.devices import Devices
+from waypost.stores.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.schema import migrate
+from waypost.stores.cassandra.session import CassandraCluster
+from waypost.stores.cassandra.settings import CassandraSettings
+from waypost.stores.redis.devices import CachedDevices
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 TABLES = ("device", "token_owner")
@@ -46,7 +46,7 @@ class CassandraUnderTest:
 class CachedUnderTest:
     """A registry behind its cache in Redis."""
 
-    def __init__(self, registry: RegistryUnderTest, settings: RedisSettings, wire: Wire) -> None:
+    def __init__(self, registry: RegistryUnderTest, settings: RedisSettings, wire: SinglePrimary) -> None:
         self.clock = registry.clock
         self.devices = CachedDevices(registry.devices, wire, settings, Silent())
 
@@ -55,7 +55,7 @@ class CachedUnderTest:
 async def cached_under_test(registry: RegistryUnderTest, url: str) -> AsyncIterator[CachedUnderTest]:
     """The registry, with nothing cached."""
     settings = RedisSettings(url=url, timeout_s=10)
-    wire = Wire(settings, Silent())
+    wire = SinglePrimary(settings, Silent())
     await wire.start()
     yield CachedUnderTest(registry, settings, wire)
     await wire.stop()
@@ -76,7 +76,7 @@ class Keyspace:
             await migrate(self.settings)
             self._is_migrated = True
             return self.settings
-        session = await Cluster(self.settings).connect()
+        session = await CassandraCluster(self.settings).connect()
         await asyncio.gather(*(session.execute(f"TRUNCATE {self.settings.keyspace}.{table}") for table in TABLES))
         await session.close()
         return self.settings

@@ -17,7 +17,7 @@ from waypost.domain.notification import Guarantee
 from waypost.domain.settlement import Dead
 from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Accepted, Arrival, Duplicate, NotReplayable, Replay, Settled
+from waypost.ports.work import Accepted, Duplicate, NewNotification, NotReplayable, Replay, Settled
 
 SENT, CANCELLED, UNKNOWN = NotificationStatus.SENT, NotificationStatus.CANCELLED, NotificationStatus.UNKNOWN
 WHY = "cancelled by the caller"
@@ -34,8 +34,8 @@ async def _accepted(bench: Bench) -> None:
 # Accepting.
 
 FIRST, SECOND, TWIN = known(1), known(2, body="same"), known(3, body="same")
-BATCH = (Arrival(FIRST, (by_key(FIRST, "k"),)), Arrival(SECOND, (by_content(SECOND),)))
-BATCH_WITH_TWIN = (*BATCH, Arrival(TWIN, (by_content(TWIN),)))
+BATCH = (NewNotification(FIRST, (by_key(FIRST, "k"),)), NewNotification(SECOND, (by_content(SECOND),)))
+BATCH_WITH_TWIN = (*BATCH, NewNotification(TWIN, (by_content(TWIN),)))
 
 
 async def _accept(bench: Bench) -> None:
@@ -43,13 +43,13 @@ async def _accept(bench: Bench) -> None:
 
 
 async def _accept_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
-    assert len(stories) in {0, 3}, "all of the batch or nothing"
-    is_new = not stories
+    details = await sound(bench)
+    assert len(details) in {0, 3}, "all of the batch or nothing"
+    is_new = not details
     answers = await bench.accept(*BATCH_WITH_TWIN)
     assert answers == [Accepted(FIRST.id, is_new), Accepted(SECOND.id, is_new), Duplicate(SECOND.id, TWIN.id)]
     other = msgspec.structs.replace(FIRST, id=known(9).id)
-    assert await bench.accept(Arrival(other, (by_key(FIRST, "k"),))) == [Duplicate(FIRST.id)]
+    assert await bench.accept(NewNotification(other, (by_key(FIRST, "k"),))) == [Duplicate(FIRST.id)]
     assert sorted(await bench.leasable()) == [FIRST.id, SECOND.id]
     return "nothing; the repeat is accepted" if is_new else "all; the repeat gets the same ids"
 
@@ -73,16 +73,16 @@ async def _settle_part(bench: Bench) -> None:
 
 
 async def _settle_part_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
+    details = await sound(bench)
     lease = await bench.take()
     assert sorted(item.notification.id for item in lease.items) == [known(n).id for n in range(1, 4)]
-    shapes = {tuple(receipt.status for receipt in story.receipts) for story in stories.values()}
+    shapes = {tuple(receipt.status for receipt in detail.receipts) for detail in details.values()}
     names = {
         None if item.open_targets is None else tuple(target.n for target in item.open_targets) for item in lease.items
     }
     second = await bench.crash()
     await finish(second)
-    assert set((await second.store.views.statuses(APP, list(stories))).values()) == {SENT}
+    assert set((await second.store.views.statuses(APP, list(details))).values()) == {SENT}
     if shapes == {()}:
         assert names == {None}
         return "nothing settled; all leased again"
@@ -112,8 +112,8 @@ async def _settle_rest(bench: Bench) -> None:
 
 
 async def _settle_rest_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
-    statuses = {story.record.status for story in stories.values()}
+    details = await sound(bench)
+    statuses = {detail.record.status for detail in details.values()}
     leasable = await bench.leasable()
     if statuses == {SENT}:
         assert leasable == []
@@ -145,15 +145,15 @@ async def _intend_and_settle(bench: Bench) -> None:
 
 
 async def _intent_was_killed(bench: Bench) -> str:
-    story = (await sound(bench))[CAREFUL.id]
+    detail = (await sound(bench))[CAREFUL.id]
     leasable = await bench.leasable()
-    if not story.receipts:
+    if not detail.receipts:
         assert leasable == [CAREFUL.id]
         return "no intent: nothing left; leased again"
     assert leasable == [], "what may have left is never sent again"
-    if story.record.status is SENT:
+    if detail.record.status is SENT:
         return "sent"
-    assert story.receipts[0].is_intent
+    assert detail.receipts[0].is_intent
     bench.clock.advance(DEADLINE_MS)
     assert await bench.leasable() == []
     assert await bench.status(CAREFUL) is UNKNOWN
@@ -182,13 +182,13 @@ CAREFUL_TOO = known(2, guarantee=Guarantee.AT_MOST_ONCE)
 
 async def _release(bench: Bench) -> None:
     bench.clock.advance(DEADLINE_MS)
-    await bench.worker.release(bench.now, 100)
+    await bench.worker.promote_due(bench.now, 100)
     assert len((await bench.lease()).items) == 2
 
 
 async def _release_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
-    was_closed = stories[CAREFUL_TOO.id].record.status is UNKNOWN
+    details = await sound(bench)
+    was_closed = details[CAREFUL_TOO.id].record.status is UNKNOWN
     bench.clock.advance(DEADLINE_MS)
     assert sorted(await bench.leasable()) == [known(1).id, known(3).id]
     assert await bench.status(CAREFUL_TOO) is UNKNOWN
@@ -219,9 +219,9 @@ async def _withdraw(bench: Bench) -> None:
 
 
 async def _withdraw_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
+    details = await sound(bench)
     ids = [known(n).id for n in range(1, 4)]
-    were_open = {stories[one].record.status not in FINAL for one in ids}
+    were_open = {details[one].record.status not in FINAL for one in ids}
     assert len(were_open) == 1, "all of the call or nothing"
     answers = await withdraw(bench.worker, APP, ids, WHY, bench.now)
     bench.clock.advance(DAY_MS)
@@ -276,8 +276,8 @@ async def _replay(bench: Bench) -> None:
 
 
 async def _replay_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
-    rounds = {story.record.round for story in stories.values()}
+    details = await sound(bench)
+    rounds = {detail.record.round for detail in details.values()}
     answers = await bench.accept(*_replays())
     assert len(await bench.leasable()) == 3
     await finish(await bench.crash())
@@ -305,12 +305,12 @@ async def _whole_life(bench: Bench) -> None:
 
 
 async def _whole_life_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
+    details = await sound(bench)
     await bench.accept(*BATCH)
     await finish(bench)
     statuses = await bench.store.views.statuses(APP, [FIRST.id, SECOND.id])
     assert statuses == {FIRST.id: SENT, SECOND.id: SENT}
-    assert all(len(receipt.attempts) <= 2 for story in stories.values() for receipt in story.receipts)
+    assert all(len(receipt.attempts) <= 2 for detail in details.values() for receipt in detail.receipts)
     return "repeated and gone on with; sent"
 
 
@@ -332,13 +332,13 @@ async def _hand_over(bench: Bench) -> None:
 
 
 async def _hand_over_was_killed(bench: Bench) -> str:
-    stories = await sound(bench)
-    shapes = {tuple(receipt.status for receipt in story.receipts) for story in stories.values()}
+    details = await sound(bench)
+    shapes = {tuple(receipt.status for receipt in detail.receipts) for detail in details.values()}
     assert len(shapes) == 1, "all of a settle or nothing"
     await finish(await bench.crash())
-    stories = await sound(bench)
-    assert {receipt.attempt for story in stories.values() for receipt in story.receipts} == {1}
-    assert len(stories) == 3
+    details = await sound(bench)
+    assert {receipt.attempt for detail in details.values() for receipt in detail.receipts} == {1}
+    assert len(details) == 3
     match shapes.pop():
         case ():
             return "nothing settled; routed again"

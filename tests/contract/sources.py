@@ -12,13 +12,13 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its types do not say what it exports
 
 from tests.contract.log import ends_of
-from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.settings import KafkaSourceSettings
-from waypost.adapters.kafka.source import KafkaSource
-from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
-from waypost.adapters.redis.source import RedisSource
-from waypost.adapters.redis.wire import Wire
 from waypost.ports.source import PAYLOAD, Foreign, Source
+from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.settings import KafkaSourceSettings
+from waypost.stores.kafka.source import KafkaSource
+from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
+from waypost.stores.redis.source import RedisSource
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 PARTITIONS = 4
@@ -61,7 +61,7 @@ class RedisSourceUnderTest:
 
     stream = "jobs"
 
-    def __init__(self, url: str, wire: Wire) -> None:
+    def __init__(self, url: str, wire: SinglePrimary) -> None:
         self.settings = RedisSourceSettings(url=url, stream=self.stream, claim_idle_ms=IDLE_MS, timeout_s=10)
         self.wire = wire
         self.members: list[RedisSource] = []
@@ -156,11 +156,13 @@ class KafkaSourceUnderTest:
         """See SourceUnderTest."""
         while self.members:
             await self.members.pop().stop()
-        places = [Place(self.stream, number) for number in range(PARTITIONS)]
+        places = [PartitionRef(self.stream, number) for number in range(PARTITIONS)]
         at = [TopicPartition(place.topic, place.partition) for place in places]
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.settings.group, at)])
         found = await asyncio.wrap_future(asked[self.settings.group])
-        committed = {Place(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()}
+        committed = {
+            PartitionRef(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()
+        }
         return sum(end - committed[place] for place, end in (await ends_of(self.admin, places)).items())
 
     async def dead(self) -> list[tuple[str, bytes]]:
@@ -189,7 +191,7 @@ class KafkaSourceUnderTest:
 @asynccontextmanager
 async def redis_source_under_test(url: str) -> AsyncIterator[RedisSourceUnderTest]:
     """With nothing in it."""
-    wire = Wire(RedisSettings(url=url, timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=url, timeout_s=10), Silent())
     await wire.start()
     under_test = RedisSourceUnderTest(url, wire)
     try:

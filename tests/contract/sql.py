@@ -13,13 +13,6 @@ from tests.contract.clock import StoppedClock
 from tests.contract.party import Party
 from tests.contract.stores import Strikes
 from tests.journeys.harness import until
-from waypost.adapters.sql.connection import SqliteConnection
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.journal import SqlJournal
-from waypost.adapters.sql.postgres.connection import PostgresConnection
-from waypost.adapters.sql.schema import metadata
-from waypost.adapters.sql.settings import Durability, SqlSettings
-from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap.features import FEATURES, parts_of, tables
 from waypost.config import Config
 from waypost.domain.ids import SHARDS
@@ -37,6 +30,13 @@ from waypost.ports.outbox import OutboxView
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
+from waypost.stores.sql.connection import SqliteConnection
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.journal import SqlJournal
+from waypost.stores.sql.postgres.connection import PostgresConnection
+from waypost.stores.sql.schema import metadata
+from waypost.stores.sql.settings import Durability, SqlSettings
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry.sink import Silent, Telemetry
 
 

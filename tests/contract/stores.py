@@ -6,18 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
-from waypost.adapters.memory.audit import MemoryAudit
-from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
-from waypost.adapters.memory.dedup import MemoryDedup
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.memory.erasures import MemoryErasures
-from waypost.adapters.memory.journal import MemoryJournal
-from waypost.adapters.memory.keys import MemoryKeys
-from waypost.adapters.memory.marks import MemoryMarks
-from waypost.adapters.memory.retention import MemoryRetention
-from waypost.adapters.memory.store import MemoryStore
-from waypost.adapters.memory.views import MemoryViews
-from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
@@ -30,6 +18,18 @@ from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
+from waypost.stores.memory.audit import MemoryAudit
+from waypost.stores.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from waypost.stores.memory.dedup import MemoryDedup
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.memory.erasures import MemoryErasures
+from waypost.stores.memory.journal import MemoryJournal
+from waypost.stores.memory.keys import MemoryKeys
+from waypost.stores.memory.marks import MemoryMarks
+from waypost.stores.memory.retention import MemoryRetention
+from waypost.stores.memory.store import MemoryStore
+from waypost.stores.memory.views import MemoryViews
+from waypost.stores.memory.work import MemoryWork
 
 LEASE_MS = MINUTE_MS
 Strikes = Sequence[Callable[[Erasure], Awaitable[None]]]

@@ -11,11 +11,11 @@ from confluent_kafka import Consumer
 
 from tests.contract.brokers import CLAIM_MS, MemoryScheduleUnderTest, SchedulerUnderTest, redis_schedule_under_test
 from tests.contract.log import settings_of
-from waypost.adapters.kafka.broker import opened_publisher
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
 from waypost.ports.broker import Claimed, Due, Entry
+from waypost.stores.kafka.broker import opened_publisher
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

@@ -19,7 +19,7 @@ from tests.contract.bulk_bench import (
     walked,
 )
 from tests.contract.stores import StoreUnderTest
-from waypost.domain.bulk import FAILURES_LIMIT, JOB_TRANSITIONS, Job, JobState, Order, Recipient, RegistryFilter
+from waypost.domain.bulk import FAILURES_LIMIT, JOB_TRANSITIONS, BulkJob, JobOrder, JobState, Recipient, RegistryFilter
 from waypost.domain.channel import APNS
 from waypost.domain.delivery import Target
 from waypost.domain.device import Platform
@@ -37,10 +37,10 @@ SENT, PENDING = NotificationStatus.SENT, NotificationStatus.PENDING
 USERS = [f"u{n:02}" for n in range(12)]
 
 
-async def _listed(bench: Bench, *recipients: Recipient) -> Job:
+async def _listed(bench: Bench, *recipients: Recipient) -> BulkJob:
     made = await created(bench, job(registry=None))
     assert await bench.bulk.add(APP, made.id, recipients)
-    assert await bench.bulk.order(APP, made.id, Order.START, bench.now) is JobState.RUNNING
+    assert await bench.bulk.order(APP, made.id, JobOrder.START, bench.now) is JobState.RUNNING
     return made
 
 
@@ -82,10 +82,10 @@ async def test_the_id_is_told_before_the_row_exists_and_stays(bench: Bench) -> N
     before = await ids_of(bench, made, USERS)
     for user, notification_id in before.items():
         assert notification_id is not None
-        story = await bench.store.views.story(APP, notification_id)
-        assert story is not None
-        assert (story.record.status, story.record.notification.user_id) == (PENDING, user)
-        assert await bench.store.views.story(OTHER_APP, notification_id) is None
+        detail = await bench.store.views.detail(APP, notification_id)
+        assert detail is not None
+        assert (detail.record.status, detail.record.notification.user_id) == (PENDING, user)
+        assert await bench.store.views.detail(OTHER_APP, notification_id) is None
     await sent_to_all(bench, made)
     assert await ids_of(bench, made, USERS) == before
 
@@ -105,8 +105,8 @@ async def test_a_list_tells_each_user_once_with_the_last_variables(bench: Bench)
     assert (await record(bench, made)).counts == {SENT: 2, NotificationStatus.NO_TARGETS: 1}
     told = await bench.store.bulk_views.recipient(APP, made.id, ann)
     assert told is not None and told.notification_id is not None
-    story = await bench.store.views.story(APP, told.notification_id)
-    assert story is not None and story.record.notification.content.title == "Hello Ann"
+    detail = await bench.store.views.detail(APP, told.notification_id)
+    assert detail is not None and detail.record.notification.content.title == "Hello Ann"
 
 
 async def test_a_list_is_closed_once_the_job_runs(bench: Bench) -> None:
@@ -208,8 +208,10 @@ async def test_those_seen_before_are_not_told(bench: Bench) -> None:
     assert users_of(await leased(bench)) == ["new"]
 
 
-@pytest.mark.parametrize(("order", "state"), [(Order.PAUSE, JobState.PAUSED), (Order.FAIL, JobState.FAILED)])
-async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(order: Order, state: JobState, bench: Bench) -> None:
+@pytest.mark.parametrize(("order", "state"), [(JobOrder.PAUSE, JobState.PAUSED), (JobOrder.FAIL, JobState.FAILED)])
+async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(
+    order: JobOrder, state: JobState, bench: Bench
+) -> None:
     await registered(bench, *USERS)
     made = await created(bench, job())
     await bench.bulk.enqueue(APP, made.id, 6, 3)
@@ -219,16 +221,16 @@ async def test_a_paused_or_failed_job_is_neither_walked_nor_leased(order: Order,
     assert (await bench.bulk.enqueue(APP, made.id, 6, 3)).recipients == 0
     assert await bench.bulk.running() == []
     await bench.settle(lease, *(taken(item, bench.now) for item in lease.items))
-    assert await bench.bulk.order(APP, made.id, Order.RESUME, bench.now) is JobState.RUNNING
+    assert await bench.bulk.order(APP, made.id, JobOrder.RESUME, bench.now) is JobState.RUNNING
     assert users_of(await leased(bench)) == USERS[2:6], "who is on the way is not sent to twice"
 
 
 async def test_a_failed_job_says_what_kind_of_error_it_was_until_it_goes_on(bench: Bench) -> None:
     made = await created(bench, job())
     assert (await record(bench, made)).failure is None
-    await bench.bulk.order(APP, made.id, Order.FAIL, bench.now, "DataError")
+    await bench.bulk.order(APP, made.id, JobOrder.FAIL, bench.now, "DataError")
     assert (await record(bench, made)).failure == "DataError"
-    await bench.bulk.order(APP, made.id, Order.RESUME, bench.now)
+    await bench.bulk.order(APP, made.id, JobOrder.RESUME, bench.now)
     assert (await record(bench, made)).failure is None
 
 
@@ -240,7 +242,7 @@ async def test_a_cancelled_job_sends_nothing_more_and_takes_back_its_retries(ben
     first, second = lease.items
     target = (Target(0, DeviceId("d"), APNS),)
     await bench.settle(lease, Settled(first.notification, (again(0, bench.now),), target))
-    assert await bench.bulk.order(APP, made.id, Order.CANCEL, bench.now) is JobState.CANCELLED
+    assert await bench.bulk.order(APP, made.id, JobOrder.CANCEL, bench.now) is JobState.CANCELLED
     assert (await leased(bench)).items == ()
     await bench.settle(lease, taken(second, bench.now))
     orders = await bench.bulk.tidy(bench.now, 100)
@@ -251,20 +253,20 @@ async def test_a_cancelled_job_sends_nothing_more_and_takes_back_its_retries(ben
     assert await bench.bulk.tidy(bench.now, 100) == []
     waiting = await ids_of(bench, made, USERS[5:6])
     assert waiting["u05"] is not None
-    story = await bench.store.views.story(APP, waiting["u05"])
-    assert story is not None and story.record.status is NotificationStatus.CANCELLED
+    detail = await bench.store.views.detail(APP, waiting["u05"])
+    assert detail is not None and detail.record.status is NotificationStatus.CANCELLED
 
 
-@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("order", JobOrder)
 @pytest.mark.parametrize("state", JobState)
-async def test_every_order_in_every_state(state: JobState, order: Order, bench: Bench) -> None:
+async def test_every_order_in_every_state(state: JobState, order: JobOrder, bench: Bench) -> None:
     way = {
         JobState.UPLOADING: (),
-        JobState.RUNNING: (Order.START,),
-        JobState.PAUSED: (Order.START, Order.PAUSE),
-        JobState.FAILED: (Order.START, Order.FAIL),
-        JobState.CANCELLED: (Order.CANCEL,),
-        JobState.FINISHED: (Order.START,),
+        JobState.RUNNING: (JobOrder.START,),
+        JobState.PAUSED: (JobOrder.START, JobOrder.PAUSE),
+        JobState.FAILED: (JobOrder.START, JobOrder.FAIL),
+        JobState.CANCELLED: (JobOrder.CANCEL,),
+        JobState.FINISHED: (JobOrder.START,),
     }
     made = await created(bench, job(registry=None))
     for each in way[state]:

@@ -14,13 +14,13 @@ from tests.amending import withdraw as withdraw_all
 from tests.contract.bench import Bench, again, intent, notification, sent, targets
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.claims.lease import LEASE, Wanted
 from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.work import Lease, Settled
+from waypost.stores.sql.claims.lease import LEASE, LeaseRequest
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
@@ -43,7 +43,7 @@ async def test_a_lease_that_its_worker_knows_nothing_of_is_let_go_of(stack: Clai
     """As a crash or a failover brings it back that lost the settle; what is under way stays its worker's."""
     bench, other = await benches(stack, 2)
     lost = await bench.accepted()
-    wanted = Wanted(stack.member_of(bench.worker), Lane.NORMAL, 1, None, fresh=((lost.app, 0),))
+    wanted = LeaseRequest(stack.member_of(bench.worker), Lane.NORMAL, 1, None, fresh=((lost.app, 0),))
     await stack.database_of(bench.worker).commits.submit(LEASE, wanted)
     whole, routed = await bench.accepted(user="bob"), await bench.accepted(user="eve")
     lease = await bench.take()

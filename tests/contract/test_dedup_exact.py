@@ -12,7 +12,7 @@ from tests.contract.bench import Bench, by_content, by_key, new_id, notification
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant
-from waypost.ports.work import Acceptance, Accepted, Arrival, Conflicting, Duplicate
+from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,7 +30,7 @@ class Keys:
 
     known: dict[bytes, tuple[Claim, NotificationId]] = field(default_factory=dict)
 
-    def answer(self, arrival: Arrival, now: Instant) -> Acceptance:
+    def answer(self, arrival: NewNotification, now: Instant) -> Acceptance:
         """What must be answered."""
         made = arrival.notification.id
         for claim in sorted(arrival.claims, key=lambda each: each.kind is ClaimKind.CONTENT):
@@ -53,13 +53,13 @@ class Keys:
         return int(claim is not None and claim.until > now)
 
 
-def arrival(rng: random.Random, now: Instant) -> Arrival:
+def arrival(rng: random.Random, now: Instant) -> NewNotification:
     """One of the few things, under its key, its content or both."""
     body = f"thing {rng.randrange(THINGS)}"
     made = msgspec.structs.replace(notification(now, body=body), id=new_id(now))
     content = by_content(made, rng.choice(WINDOWS_MS))
     own = by_key(made, f"key {rng.randrange(THINGS)}" if rng.random() < 0.2 else body)
-    return Arrival(made, rng.choice([(content,), (own,), (content, own)]))
+    return NewNotification(made, rng.choice([(content,), (own,), (content, own)]))
 
 
 async def test_every_answer_is_that_of_a_table_of_all_keys(bench: Bench, rng: random.Random) -> None:

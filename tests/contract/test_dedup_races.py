@@ -10,7 +10,7 @@ import pytest
 from tests.contract.bench import Bench, by_content, by_key, notification, sent
 from tests.contract.stores import StoreUnderTest
 from waypost.domain.status import NotificationStatus
-from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Settled
+from waypost.ports.work import Acceptance, Accepted, Duplicate, NewNotification, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,7 +27,7 @@ async def test_of_a_thousand_equal_requests_at_one_moment_one_is_accepted(store:
     answers: list[Acceptance] = []
 
     async def say(n: int) -> None:
-        answers.extend(await workers[n % 2].accept([Arrival(made[n], (claim(made[n]),))]))
+        answers.extend(await workers[n % 2].accept([NewNotification(made[n], (claim(made[n]),))]))
 
     await asyncio.gather(*(say(n) for n in range(len(made))))
     accepted = [answer.id for answer in answers if isinstance(answer, Accepted)]

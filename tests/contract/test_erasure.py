@@ -10,7 +10,7 @@ import pytest
 from tests.contract import bulk_bench
 from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
 from tests.contract.sql import SqlUnderTest
-from waypost.domain.bulk import Order, Recipient
+from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, next_ids
@@ -72,15 +72,15 @@ async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) 
     before = dict(await bench.store.views.balance())
     await carried_out(bench, await asked(bench))
     assert dict(await bench.store.views.balance()) == before
-    story = await bench.story(done)
-    kept = story.record.notification
+    detail = await bench.detail(done)
+    kept = detail.record.notification
     assert (kept.user_id, kept.content, kept.device_ids) == (TOMBSTONE, Content(), ())
-    (receipt,) = story.receipts
+    (receipt,) = detail.receipts
     assert (receipt.device_id, receipt.status, receipt.provider_id) == (ERASED_DEVICE, "sent", None)
     assert receipt.sent_at is not None
     assert await bench.store.views.history(HistoryQuery(APP, HER)) == []
     for untouched in (others, foreign):
-        assert (await bench.story(untouched)).record.notification.content == untouched.content
+        assert (await bench.detail(untouched)).record.notification.content == untouched.content
 
 
 async def test_what_is_open_is_withdrawn_first_and_what_is_leased_is_waited_for(bench: Bench) -> None:
@@ -92,12 +92,12 @@ async def test_what_is_open_is_withdrawn_first_and_what_is_leased_is_waited_for(
     order = await asked(bench)
     bench.clock.advance(MINUTE_MS // 2)
     assert not (await passed(bench, order)).finished
-    assert (await bench.story(waiting)).record.status is NotificationStatus.CANCELLED
-    assert (await bench.story(leased)).record.notification.user_id == HER
+    assert (await bench.detail(waiting)).record.status is NotificationStatus.CANCELLED
+    assert (await bench.detail(leased)).record.notification.user_id == HER
     assert await bench.settle_first(lease, item, 1, sent(0, bench.now)) == []
     await carried_out(bench, order)
     for made in (leased, waiting):
-        assert (await bench.story(made)).record.notification.user_id == TOMBSTONE
+        assert (await bench.detail(made)).record.notification.user_id == TOMBSTONE
     assert list(await bench.leasable()) == []
 
 
@@ -107,7 +107,7 @@ async def test_a_waiting_retry_is_not_made(bench: Bench) -> None:
     lease, item = await bench.take_one()
     assert await bench.settle_first(lease, item, 1, again(0, bench.now)) == []
     await carried_out(bench, await asked(bench))
-    assert (await bench.story(made)).record.notification.user_id == TOMBSTONE
+    assert (await bench.detail(made)).record.notification.user_id == TOMBSTONE
     assert list(await bench.leasable()) == []
 
 
@@ -135,7 +135,7 @@ async def test_an_order_stands_until_it_is_carried_out_and_what_comes_later_stay
     assert list(await erasures.standing(10)) == []
     assert await erasures.of(APP, HER) is None
     assert [device.device_id for device in await bench.store.devices.of_user(APP, HER, inactive=True)] == ["new"]
-    assert (await bench.story(later_on)).record.notification == later_on
+    assert (await bench.detail(later_on)).record.notification == later_on
     assert (await asked(bench)).id != order.id
 
 
@@ -148,7 +148,7 @@ async def test_a_bulk_job_forgets_whom_it_lists_and_tells_all_the_others(bench: 
     made = await bulk_bench.created(bench, bulk_bench.job(registry=None))
     listed = [Recipient(UserId(user), {"name": f"{MARKER}-name"} if user == HER else {}) for user in users]
     assert await bench.bulk.add(made.app, made.id, listed)
-    await bench.bulk.order(made.app, made.id, Order.START, bench.now)
+    await bench.bulk.order(made.app, made.id, JobOrder.START, bench.now)
     await bulk_bench.walked(bench, made, most=2, piece=2)
     order = await asked(bench)
     await passed(bench, order)

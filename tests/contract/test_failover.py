@@ -10,13 +10,13 @@ from scripts.services.postgres import PostgresPair
 from tests.contract.clock import START
 from tests.contract.sql import settings_of
 from tests.engines import run_sql
-from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.engine import InDoubt
-from waypost.adapters.sql.postgres.check import look
-from waypost.adapters.sql.postgres.connection import _Bounded, connect, of_primary
-from waypost.adapters.sql.postgres.writer import PostgresWriter
-from waypost.adapters.sql.settings import Durability
 from waypost.domain.errors import ConfigurationError
+from waypost.stores.sql.database import prepare
+from waypost.stores.sql.engine import InDoubt
+from waypost.stores.sql.postgres.check import look
+from waypost.stores.sql.postgres.connection import _Bounded, connect, of_primary
+from waypost.stores.sql.postgres.writer import PostgresWriter
+from waypost.stores.sql.settings import Durability
 
 pytestmark = pytest.mark.engines
 

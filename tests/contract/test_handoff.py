@@ -76,7 +76,7 @@ async def test_what_is_to_be_routed_and_what_is_to_be_sent_travel_apart(stack: P
     assert [(target.n, target.attempt) for target in item.open_targets or ()] == [(0, 0), (1, 0)]
     assert await bench.settle_rest(lease, item, sent(0, bench.now), again(1, bench.now)) == []
     bench.clock.advance(MINUTE_MS)
-    assert await bench.worker.release(bench.now, 100) == 1
+    assert await bench.worker.promote_due(bench.now, 100) == 1
     assert (await leased(stack, router)).items == (), "a retry is routed already"
     lease = await leased(stack, sender)
     assert await bench.settle_rest(lease, lease.items[0], sent(1, bench.now, 2)) == []
@@ -101,12 +101,12 @@ async def test_either_half_may_be_gone_and_another_goes_on(stack: PublishedUnder
     made = await dying.accepted()
     assert len((await leased(stack, stack.router(dying.worker))).items) == 1
     await stack.crash(dying.worker)
-    await bench.worker.release(bench.now, 100)
+    await bench.worker.promote_due(bench.now, 100)
     lease = await leased(stack, stack.router(bench.worker))
     assert await bench.settle(lease, Settled(lease.items[0].notification, (), targets(1), given_back=True)) == []
     assert len((await leased(stack, stack.sender(bench.worker))).items) == 1
     await stack.crash(bench.worker)
-    await last.worker.release(last.now, 100)
+    await last.worker.promote_due(last.now, 100)
     assert (await leased(stack, stack.router(last.worker))).items == ()
     lease = await leased(stack, stack.sender(last.worker))
     (item,) = lease.items
@@ -118,7 +118,7 @@ async def test_the_hand_over_may_be_changed_while_work_waits(stack: PublishedUnd
     """What was routed is sent by workers that do both, and they route what waits for that, too."""
     (bench,) = await benches(stack, 1)
     made = await routed(stack, bench)
-    assert await bench.worker.release(bench.now, 100) == 0, "it waits already"
+    assert await bench.worker.promote_due(bench.now, 100) == 0, "it waits already"
     both = ClaimsUnderTest(emptied_postgres)
     await both.open()
     (worker,) = await both.open_workers(1)

@@ -15,14 +15,14 @@ from tests.contract.bench import by_content, by_key, new_id, notification
 from tests.contract.clock import START
 from tests.contract.conftest import empty_store
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.dedup import Dedup
 from waypost.ports.holds import HOLD_MS, Held, Holds
-from waypost.ports.work import Arrival, Conflicting, Duplicate, InProgress
+from waypost.ports.work import Conflicting, Duplicate, InProgress, NewNotification
+from waypost.stores.redis.holds import ForgetfulDedup, RedisHolds
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -82,7 +82,7 @@ class NoKeys:
 class RedisHoldsUnderTest:
     """On a server, whose clock goes on by itself."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SinglePrimary) -> None:
         self._wire = wire
         self.holds = RedisHolds(wire, "")
         self.dedup = ForgetfulDedup(NoKeys(), NoKeys().forget, self.holds)
@@ -110,7 +110,7 @@ async def under_test(
             assert isinstance(store, SqlUnderTest)
             yield SqliteHolds(store)
         return
-    wire = Wire(RedisSettings(url=request.getfixturevalue("redis_url"), timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=request.getfixturevalue("redis_url"), timeout_s=10), Silent())
     await wire.start()
     yield RedisHoldsUnderTest(wire)
     await wire.stop()
@@ -126,22 +126,22 @@ def again(made: Notification) -> Notification:
     return msgspec.structs.replace(made, id=new_id(START))
 
 
-def keyed(made: Notification, key: str = "k") -> Arrival:
+def keyed(made: Notification, key: str = "k") -> NewNotification:
     """With the caller's own key, and what it says."""
-    return Arrival(made, (by_key(made, key), by_content(made)))
+    return NewNotification(made, (by_key(made, key), by_content(made)))
 
 
-def plain(made: Notification) -> Arrival:
+def plain(made: Notification) -> NewNotification:
     """With what it says alone."""
-    return Arrival(made, (by_content(made),))
+    return NewNotification(made, (by_content(made),))
 
 
-async def confirm(holds: Holds, *arrivals: Arrival) -> None:
+async def confirm(holds: Holds, *arrivals: NewNotification) -> None:
     """They are durable."""
     await holds.confirm([(claim, each.notification.id) for each in arrivals for claim in each.claims])
 
 
-async def hold(holds: Holds, arrival: Arrival) -> Held:
+async def hold(holds: Holds, arrival: NewNotification) -> Held:
     """The answer to one."""
     (answer,) = await holds.hold([arrival])
     return answer
@@ -229,6 +229,6 @@ async def test_of_many_at_once_one_holds(under_test: HoldsUnderTest) -> None:
 
 async def test_nothing_is_held_for_nothing(under_test: HoldsUnderTest) -> None:
     first = said("a")
-    assert await hold(under_test.holds, Arrival(first)) == first.id
+    assert await hold(under_test.holds, NewNotification(first)) == first.id
     assert await under_test.holds.hold([]) == []
     await under_test.holds.confirm([])

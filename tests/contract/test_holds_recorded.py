@@ -15,14 +15,14 @@ from tests.contract.sql import SqlUnderTest
 from tests.contract.test_holds import again, confirm, hold, keyed, plain, said
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
-from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
-from waypost.adapters.sql.engine import Overtaken
-from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS
 from waypost.ports.ledger import Arrived, Mark
-from waypost.ports.work import Accepted, Arrival, Conflicting, Duplicate, InProgress
+from waypost.ports.work import Accepted, Conflicting, Duplicate, InProgress, NewNotification
+from waypost.stores.redis.holds import ForgetfulDedup, RedisHolds
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
+from waypost.stores.sql.engine import Overtaken
+from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: SqlUnderTest, redis_url: str) -> None:
     """After a failover to a replica that was behind, or whatever empties it (requirements S1-82)."""
-    wire = Wire(RedisSettings(url=redis_url, timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
     await wire.start()
     try:
         store = ledger_store._opened
@@ -55,7 +55,7 @@ async def test_what_was_forgotten_before_it_was_recorded_stays_forgotten(
 ) -> None:
     """The next equal request is new, whenever the recorder writes down what is in the log."""
     monkeypatch.setattr("tests.contract.bench._floor", 0)  # ids of the time that the store has
-    wire = Wire(RedisSettings(url=redis_url, timeout_s=10), Silent())
+    wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
     await wire.start()
     try:
         store = ledger_store._opened
@@ -104,9 +104,9 @@ async def test_a_hold_is_its_own_when_what_is_committed_with_it_is_repeated(
 
         monkeypatch.setattr(writer, "commit", overtaken)
         first, other = said("a"), said("b")
-        waiting = database.commits.submit(Kind("wait", held, durable=False), None)
+        waiting = database.commits.submit(OperationKind("wait", held, durable=False), None)
         await gate.reached()
-        longer = Arrival(other, (by_key(other, "another", 2 * DAY_MS),))
+        longer = NewNotification(other, (by_key(other, "another", 2 * DAY_MS),))
         both = asyncio.gather(hold(holds, keyed(first)), worker.accept([longer]))
         await asyncio.sleep(0)
         gate.open()

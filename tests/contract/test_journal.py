@@ -12,10 +12,10 @@ from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.contract.stores import StoreUnderTest
 from tests.journeys.harness import until
-from waypost.adapters.sql.postgres.connection import WRITING
-from waypost.adapters.sql.store import open_store
 from waypost.ports.journal import Journal, JournalRow
-from waypost.ports.work import Arrival
+from waypost.ports.work import NewNotification
+from waypost.stores.sql.postgres.connection import WRITING
+from waypost.stores.sql.store import open_store
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -95,7 +95,7 @@ async def test_what_an_open_transaction_may_still_come_before_is_not_read(emptie
             row = earlier.execute("INSERT INTO journal (at, moves) VALUES (0, %s) RETURNING position", (b"\x90",))
             (position,) = row.fetchall()[0]
             made = notification(clock.now())
-            await store.work.accept([Arrival(made)])
+            await store.work.accept([NewNotification(made)])
             assert await store.journal.read(0, 10) == [], "a reader would pass over the earlier row for ever"
         first, second = await written(store.journal, 2)
         assert (first.position, [move.notification_id for move in second.moves]) == (position, [made.id])

@@ -10,7 +10,6 @@ import pytest
 from tests.contract.bench import APP, Bench, again, intent, notification, sent, targets
 from tests.contract.clock import START
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.ledger import PATIENCE_MS
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import AppId, NotificationId, format_id
 from waypost.domain.notification import Guarantee, Lane
@@ -19,6 +18,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, later
 from waypost.ports.ledger import Arrived, Completed, Decided, LogEntry, Mark
 from waypost.ports.work import Accepted, Replay, Settled
+from waypost.stores.sql.ledger import PATIENCE_MS
 
 pytestmark = pytest.mark.asyncio
 
@@ -35,11 +35,11 @@ async def test_entries_may_come_again_and_in_any_order_but_settlements_in_theirs
         other = [_about(entry, n) for entry in order]
         for batch in ([other[0]], other, other[1:]):
             await ledger_store._opened.ledger.record(batch)
-        story = await ledger_store.views.story(APP, _id(n))
-        assert story is not None
-        assert story.record.status is NotificationStatus.SENT, format_id(_id(n))
-        assert [receipt.attempt for receipt in story.receipts] == [1, 2]
-        assert story.record.notification.content == made.content
+        detail = await ledger_store.views.detail(APP, _id(n))
+        assert detail is not None
+        assert detail.record.status is NotificationStatus.SENT, format_id(_id(n))
+        assert [receipt.attempt for receipt in detail.receipts] == [1, 2]
+        assert detail.record.notification.content == made.content
 
 
 async def test_what_is_recorded_is_leased_by_nobody_until_it_is_replayed(ledger_store: SqlUnderTest) -> None:
@@ -122,9 +122,9 @@ async def test_a_withdrawal_gives_its_reason(ledger_store: SqlUnderTest) -> None
     made = notification(ledger_store.clock.now(), lane=Lane.HIGH)
     over = Settled(made, verdict=NotificationStatus.CANCELLED)
     await ledger_store._opened.ledger.record([Arrived(made), Decided(over, "changed my mind")])
-    story = await ledger_store.views.story(APP, made.id)
-    assert story is not None
-    assert (story.record.status, story.record.reason) == (NotificationStatus.CANCELLED, "changed my mind")
+    detail = await ledger_store.views.detail(APP, made.id)
+    assert detail is not None
+    assert (detail.record.status, detail.record.reason) == (NotificationStatus.CANCELLED, "changed my mind")
 
 
 def _id(n: int) -> NotificationId:

@@ -16,11 +16,11 @@ import pytest_asyncio
 from tests.contract.clock import StoppedClock
 from tests.contract.limiters import LimiterUnderTest, LocalLimiterUnderTest, redis_limiter_under_test
 from waypost.adapters.mapped.limiter import MappedLimiter
-from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain.errors import Unavailable
 from waypost.domain.limits import FixedWindow, Granted, TokenBucket, Wait
 from waypost.domain.time import DAY_MS, HOUR_MS
 from waypost.runtime.clock import SystemClock
+from waypost.stores.memory.limiter import MemoryLimiter
 
 pytestmark = pytest.mark.asyncio
 
@@ -116,9 +116,9 @@ from waypost.runtime.clock import SystemClock
 
 async def main(kind, place):
     if kind == "redis":
-        from waypost.adapters.redis.limiter import RedisLimiter
-        from waypost.adapters.redis.settings import RedisSettings
-        from waypost.adapters.redis.wire import Wire
+        from waypost.stores.redis.limiter import RedisLimiter
+        from waypost.stores.redis.settings import RedisSettings
+        from waypost.stores.redis.wire import Wire
         from waypost.telemetry import Silent
         wire = Wire(RedisSettings(url=place, timeout_s=30), Silent())
         await wire.start()

@@ -8,7 +8,7 @@ from tests.contract.bench import APP, notification
 from tests.contract.log import LogUnderTest
 from waypost.domain.errors import Unavailable
 from waypost.domain.time import HOUR_MS, later
-from waypost.ports.work import Accepted, Arrival, Unwritten
+from waypost.ports.work import Accepted, NewNotification, Unwritten
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -21,7 +21,7 @@ async def test_what_the_log_refuses_is_unwritten_and_the_rest_of_the_batch_accep
     now = log_store.clock.now()
     small, scheduled = notification(now), notification(now, scheduled_at=later(now, HOUR_MS))
     large = notification(now, body=TOO_LARGE)
-    answers = await worker.accept([Arrival(each) for each in (scheduled, large, small)])
+    answers = await worker.accept([NewNotification(each) for each in (scheduled, large, small)])
     assert answers[::2] == [Accepted(scheduled.id), Accepted(small.id)]
     assert isinstance(answers[1], Unwritten)
     known = await log_store.views.statuses(APP, [scheduled.id, small.id, large.id])
@@ -31,7 +31,7 @@ async def test_what_the_log_refuses_is_unwritten_and_the_rest_of_the_batch_accep
 async def test_where_nothing_is_written_the_batch_is_refused_whole(log_store: LogUnderTest) -> None:
     worker = (await log_store.open_workers(1))[0]
     with pytest.raises(Unavailable):
-        await worker.accept([Arrival(notification(log_store.clock.now(), body=TOO_LARGE)) for _ in range(2)])
+        await worker.accept([NewNotification(notification(log_store.clock.now(), body=TOO_LARGE)) for _ in range(2)])
 
 
 async def test_a_scheduled_part_that_is_written_counts_where_all_that_is_the_logs_is_not(
@@ -41,13 +41,15 @@ async def test_a_scheduled_part_that_is_written_counts_where_all_that_is_the_log
     worker = (await log_store.open_workers(1))[0]
     now = log_store.clock.now()
     scheduled, large = notification(now, scheduled_at=later(now, HOUR_MS)), notification(now, body=TOO_LARGE)
-    answers = await worker.accept([Arrival(scheduled), Arrival(large)])
+    answers = await worker.accept([NewNotification(scheduled), NewNotification(large)])
     assert answers[0] == Accepted(scheduled.id)
     assert isinstance(answers[1], Unwritten)
 
     await log_store._workers[id(worker)].database.close()
     soon = notification(now)
-    answers = await worker.accept([Arrival(notification(now, scheduled_at=later(now, HOUR_MS))), Arrival(soon)])
+    answers = await worker.accept(
+        [NewNotification(notification(now, scheduled_at=later(now, HOUR_MS))), NewNotification(soon)]
+    )
     assert isinstance(answers[0], Unwritten)
     assert answers[1] == Accepted(soon.id)
     known = await log_store.views.statuses(APP, [scheduled.id, soon.id, large.id])

@@ -12,15 +12,15 @@ from tests.amending import withdraw
 from tests.contract.bench import APP, RETRY_MS, Bench, notification
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
-from waypost.adapters.kafka import holdings
-from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.desk import Shelved, Waiting
-from waypost.adapters.kafka.rereading import Found
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Again, Parked
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
+from waypost.stores.kafka import assignment
+from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.rereading import Found
+from waypost.stores.kafka.task_queue import Shelved, Waiting
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -30,7 +30,7 @@ AWAY = "breaker:demo/apns"
 @pytest.fixture(autouse=True)
 def few_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """One, so that the next is on the shelf."""
-    monkeypatch.setattr(holdings, "WHOLE_LIMIT", 1)
+    monkeypatch.setattr(assignment, "WHOLE_LIMIT", 1)
 
 
 async def bench_of(store: LogUnderTest, count: int) -> tuple[Bench, list[Notification]]:
@@ -46,15 +46,15 @@ async def bench_of(store: LogUnderTest, count: int) -> tuple[Bench, list[Notific
 def whole(store: LogUnderTest) -> int:
     """How many waiting tasks the worker holds in memory."""
     (log,) = store._logs.values()
-    return log._holdings.desk.whole
+    return log._assignment.task_queue.whole
 
 
 async def test_what_is_parked_past_the_limit_comes_back_from_the_log(log_store: LogUnderTest) -> None:
     bench, made = await bench_of(log_store, 4)
     assert whole(log_store) == 1
-    assert await bench.worker.release(bench.now, 100, {AWAY: 3}) == 3
+    assert await bench.worker.promote_due(bench.now, 100, {AWAY: 3}) == 3
     first = await bench.lease(100)
-    assert await bench.worker.release(bench.now, 100, {AWAY: 3}) == 1
+    assert await bench.worker.promote_due(bench.now, 100, {AWAY: 3}) == 1
     second = await bench.lease(100)
     found = {item.notification.id: item for lease in (first, second) for item in lease.items}
     assert {each.id: each for each in made} == {each: item.notification for each, item in found.items()}
@@ -76,18 +76,18 @@ async def test_a_partition_that_gives_nothing_again_holds_up_no_other(
     bench, made = await bench_of(log_store, 8)
     (log,) = log_store._logs.values()
     by_partition = defaultdict(set)
-    for each in log._holdings.desk.each():
+    for each in log._assignment.task_queue.each():
         by_partition[each.part.place].add(_id_of(each))
     mute, other = sorted(by_partition, key=lambda place: len(by_partition[place]))
     elected, read = asyncio.Event(), log._rereading.read
 
-    async def leaderless(place: Place, offsets: Collection[int]) -> Found:
+    async def leaderless(place: PartitionRef, offsets: Collection[int]) -> Found:
         if place == mute:
             await elected.wait()
         return await read(place, offsets)
 
     monkeypatch.setattr(log._rereading, "read", leaderless)
-    released = await bench.worker.release(bench.now, 100, {AWAY: 100})
+    released = await bench.worker.promote_due(bench.now, 100, {AWAY: 100})
     ids = set(await bench.leasable())
     assert len(ids) == released
     assert by_partition[other] <= ids
@@ -95,7 +95,7 @@ async def test_a_partition_that_gives_nothing_again_holds_up_no_other(
     elected.set()
 
     async def all_back() -> bool:
-        await bench.worker.release(bench.now, 100, {AWAY: 100})
+        await bench.worker.promote_due(bench.now, 100, {AWAY: 100})
         ids.update(await bench.leasable())
         return ids == {each.id for each in made}
 

@@ -15,9 +15,6 @@ from tests.contract.bench import APP, notification, sent, targets
 from tests.contract.clock import START, StoppedClock
 from tests.contract.log import settings_of
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.kafka.messages import Task, encode, key_of
-from waypost.adapters.kafka.recording import KafkaRecords
-from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
@@ -25,6 +22,9 @@ from waypost.domain.time import SECOND_MS
 from waypost.pipeline.record import record
 from waypost.ports.ledger import Arrived, Batch, Decided
 from waypost.ports.work import Settled
+from waypost.stores.kafka.messages import Task, encode, key_of
+from waypost.stores.kafka.recording import KafkaRecords
+from waypost.stores.kafka.topics import TopicNames, prepare
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -39,7 +39,7 @@ class Party:
 
     def __init__(self, bootstrap: str, prefix: str, url: str) -> None:
         self.settings = msgspec.structs.replace(settings_of(bootstrap, prefix, prefix), stall_s=PATIENCE_S)
-        self.topics = Topics(self.settings)
+        self.topics = TopicNames(self.settings)
         self.store = SqlUnderTest(url)
         self.clock = StoppedClock()
         self.recorders: list[KafkaRecords] = []

@@ -15,9 +15,6 @@ from tests.contract.bench import notification
 from tests.contract.clock import START, StoppedClock
 from tests.contract.log import settings_of
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.kafka.messages import Task, encode
-from waypost.adapters.kafka.recording import KafkaRecords
-from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import OpenTarget
 from waypost.domain.errors import Unavailable
@@ -26,6 +23,9 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.ledger import Arrived, Batch, Ledger, LogEntry
 from waypost.runtime.clock import SystemClock
+from waypost.stores.kafka.messages import Task, encode
+from waypost.stores.kafka.recording import KafkaRecords
+from waypost.stores.kafka.topics import TopicNames, prepare
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -45,7 +45,7 @@ async def test_what_replaces_a_task_holds_up_nothing_that_comes_after_it(
 ) -> None:
     """A batch of such messages alone has nothing for the ledger, and is passed over."""
     settings = settings_of(kafka_bootstrap, kafka_prefix, kafka_prefix)
-    topics = Topics(settings)
+    topics = TopicNames(settings)
     await asyncio.to_thread(prepare, settings, topics)
     lane = next(topic for topic, which in topics.lanes.items() if which is Lane.NORMAL)
     replaced, arrived = notification(START), notification(START)
@@ -70,7 +70,7 @@ async def test_what_was_accepted_before_the_recorder_looked_is_behind_it_once_al
 ) -> None:
     """Then an id of before, which the ledger does not know, was never accepted."""
     settings = settings_of(kafka_bootstrap, kafka_prefix, kafka_prefix)
-    topics, clock = Topics(settings), StoppedClock()
+    topics, clock = TopicNames(settings), StoppedClock()
     await asyncio.to_thread(prepare, settings, topics)
     lane = next(topic for topic, which in topics.lanes.items() if which is Lane.NORMAL)
     await asyncio.to_thread(_put, kafka_bootstrap, lane, Task(notification(START)))

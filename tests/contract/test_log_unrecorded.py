@@ -12,8 +12,6 @@ from tests.contract.bench import APP, OTHER_APP, Bench, notification, sent, targ
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
 from tests.journeys.harness import until
-from waypost.adapters.kafka.log import Behind, Log, open_log
-from waypost.adapters.sql.store import open_store
 from waypost.domain.amendment import NotOpen, TooLate
 from waypost.domain.ids import AppId, NotificationId, first_id_at
 from waypost.domain.notification import Notification
@@ -22,6 +20,8 @@ from waypost.domain.time import DAY_MS, later
 from waypost.ports.ledger import Completed
 from waypost.ports.work import Settled
 from waypost.runtime.peers import NoPeers
+from waypost.stores.kafka.log import LedgerStore, Log, open_log
+from waypost.stores.sql.store import open_store
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -42,7 +42,7 @@ async def elsewhere(log_store: LogUnderTest) -> AsyncIterator[Log]:
     store = await open_store(
         log_store._settings, clock=log_store.clock, peers=log_store._party.join(), telemetry=Silent()
     )
-    behind = Behind(store.work, store.ledger, store.views, store.holds)
+    behind = LedgerStore(store.work, store.ledger, store.views, store.holds)
     log = await open_log(
         log_store._kafka, behind, peers=NoPeers(), clock=log_store.clock, telemetry=Silent(), delivers=False
     )
@@ -57,15 +57,15 @@ async def test_what_was_accepted_on_another_machine_reads_pending_until_it_is_re
     bench = Bench(log_store, (await log_store.open_workers(1))[0])
     made = notification(bench.now)
     await bench.accept(made)
-    story = await elsewhere.views.story(APP, made.id)
-    assert story is not None
-    assert (story.record.status, story.record.recorded) == (NotificationStatus.PENDING, False)
-    assert (story.record.notification.created_at, story.record.content_known) == (bench.now, False)
+    detail = await elsewhere.views.detail(APP, made.id)
+    assert detail is not None
+    assert (detail.record.status, detail.record.recorded) == (NotificationStatus.PENDING, False)
+    assert (detail.record.notification.created_at, detail.record.content_known) == (bench.now, False)
     await log_store.recorded()
-    story = await elsewhere.views.story(APP, made.id)
-    assert story is not None
-    assert story.record.recorded
-    assert story.record.notification == made
+    detail = await elsewhere.views.detail(APP, made.id)
+    assert detail is not None
+    assert detail.record.recorded
+    assert detail.record.notification == made
 
 
 async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was_never_accepted(
@@ -75,8 +75,8 @@ async def test_what_is_older_than_the_recorders_position_or_not_yet_possible_was
     await ledger.begin({}, ["lane/0"])
     await ledger.complete(Completed(["lane/0"], START))
     before, later_on = first_id_at(later(START, -1)), first_id_at(later(START, DAY_MS))
-    stories = [await elsewhere.views.story(APP, each) for each in (before, first_id_at(START), later_on)]
-    assert [story is not None for story in stories] == [False, True, False]
+    details = [await elsewhere.views.detail(APP, each) for each in (before, first_id_at(START), later_on)]
+    assert [detail is not None for detail in details] == [False, True, False]
     assert await withdraw(elsewhere.work, APP, [before], "cancelled", START) == [NotOpen(None)]
 
 
@@ -97,8 +97,8 @@ async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_a
     assert await bench.leasable() == [other.id]
 
     async def cancelled() -> str | None:
-        story = await log_store.views.story(APP, made.id)
-        return story.record.reason if story and story.record.status is NotificationStatus.CANCELLED else None
+        detail = await log_store.views.detail(APP, made.id)
+        return detail.record.reason if detail and detail.record.status is NotificationStatus.CANCELLED else None
 
     assert await until(cancelled, "its end") == "changed my mind"
 

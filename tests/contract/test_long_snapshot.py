@@ -20,21 +20,21 @@ from tests.contract.sql import SqlUnderTest
 from tests.contract.test_postgres_intake import held_up
 from tests.engines import beside, run_sql
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.sql import held_back
-from waypost.adapters.sql.claims.lease import LEASE, NOTHING, Wanted, first_waiting
-from waypost.adapters.sql.claims.release import RELEASE, Timer, is_something_due
-from waypost.adapters.sql.claims.work import _WAITING
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.journal import SqlJournal
-from waypost.adapters.sql.outbox.relay import CLAIM, Claim
-from waypost.adapters.sql.postgres.connection import connect
-from waypost.adapters.sql.postgres.tail import ArrivalTail
-from waypost.adapters.sql.transaction import Transaction
-from waypost.adapters.sql.work import SqlWork
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql import held_back
+from waypost.stores.sql.claims.lease import LEASE, NOTHING, LeaseRequest, first_waiting
+from waypost.stores.sql.claims.promote import RELEASE, Timer, is_something_due
+from waypost.stores.sql.claims.work import _WAITING
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.journal import SqlJournal
+from waypost.stores.sql.outbox.relay import CLAIM, Claim
+from waypost.stores.sql.postgres.connection import connect
+from waypost.stores.sql.postgres.tail import ArrivalTail
+from waypost.stores.sql.transaction import Transaction
+from waypost.stores.sql.work import SqlWork
 from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -135,7 +135,7 @@ async def test_claims_and_outbox_are_read_from_where_work_begins(
             timer = Timer(now, 10, work._shards.owned, (), clean_among=work._clean_among, since=since_due)
             assert CLAIM.run(transaction, [Claim(member, 10, relay._floor.at)]) == [[]]
             fresh = tuple((key[1], after) for key, after in tail._floors.items() if key[0] is Lane.NORMAL)
-            leased = LEASE.run(transaction, [Wanted(member, Lane.NORMAL, 10, since, fresh=fresh)])
+            leased = LEASE.run(transaction, [LeaseRequest(member, Lane.NORMAL, 10, since, fresh=fresh)])
             assert [each.items for each in leased] == [NOTHING.items]
             assert first_waiting(connection, Lane.NORMAL, since) is None
             assert not is_something_due(connection, timer)[0]
@@ -157,7 +157,7 @@ async def test_claims_and_outbox_are_read_from_where_work_begins(
                 await relay.relay()
                 await bench.lease(1)
                 await worker.depth(Lane.NORMAL)
-                await worker.release(stack.clock.now(), 10)
+                await worker.promote_due(stack.clock.now(), 10)
             counts.append(look(reader))
     reader.close()
     assert counts[1] <= counts[0] + MORE_BLOCKS, counts
@@ -180,7 +180,7 @@ async def test_a_write_transaction_that_was_forgotten_stops_neither_work_nor_rep
             assert leased == [made.id]
             assert len(await journal.read(0, 10)) == count
     with held_up(opened, other) as reached:
-        late = asyncio.ensure_future(other.accept([Arrival(notification(bench.now, user="late"))]))
+        late = asyncio.ensure_future(other.accept([NewNotification(notification(bench.now, user="late"))]))
         await asyncio.to_thread(reached.wait)
         await bench.accepted(user="after")
         assert len(await journal.read(0, 10)) == 3

@@ -80,11 +80,11 @@ async def test_timers_are_read_from_where_something_is_due(stack: ClaimsUnderTes
             for _ in range(2):
                 bench.clock.advance(MINUTE_MS)
                 await bench.lease(1)
-                await worker.release(bench.now, 10)
+                await worker.promote_due(bench.now, 10)
             await bench.accepted(scheduled_at=bench.clock.advance(1))
             bench.clock.advance(1_000)
             with counted() as blocks:
-                assert await worker.release(bench.now, 10) == 1
+                assert await worker.promote_due(bench.now, 10) == 1
             counts.append(blocks.total())
             await settled_all(bench, 1, first=True)
             bench.clock.advance(RETRY_MS)
@@ -101,7 +101,7 @@ async def test_what_is_written_late_is_found(stack: ClaimsUnderTest) -> None:
     tried_at = bench.now
     for _ in range(3):
         bench.clock.advance(MINUTE_MS)
-        await worker.release(bench.now, 10)
+        await worker.promote_due(bench.now, 10)
     assert await bench.settle_first(lease, item, 1, again(0, tried_at)) == []
     assert await bench.leasable() == [made.id]
 

@@ -12,11 +12,11 @@ from tests.contract.bench import Bench, sent
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_retention import made_now
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.sql.postgres.months import drop_months
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.time import DAY_MS, Instant, later
-from waypost.ports.work import Arrival
+from waypost.ports.work import NewNotification
+from waypost.stores.sql.postgres.months import drop_months
 from waypost.telemetry import Event, Metric
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -51,7 +51,7 @@ def drop(url: str, before: Instant) -> int:
 
 async def is_known(bench: Bench, made: Notification) -> bool:
     """Whether it can be asked for."""
-    return await bench.store.views.story(made.app, made.id) is not None
+    return await bench.store.views.detail(made.app, made.id) is not None
 
 
 async def january(bench: Bench) -> Notification:
@@ -81,7 +81,7 @@ async def test_a_month_that_keeps_something_stays(kept: str, bench: Bench, postg
     """What was finished in time goes by pages."""
     gone = await january(bench)
     stays = made_now(bench, "ann")
-    await bench.accept(Arrival(stays))
+    await bench.accept(NewNotification(stays))
     bench.clock.advance(MARCH)
     before = later(bench.now, -30 * DAY_MS)
     if kept == "finished lately":
@@ -102,7 +102,7 @@ async def test_nobody_waits_for_a_month_to_go(bench: Bench, postgres_url: str) -
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT count(*) FROM notification")
         assert drop(postgres_url, before) == 0
-        await bench.accept(Arrival(made_now(bench, "ann")))
+        await bench.accept(NewNotification(made_now(bench, "ann")))
     assert drop(postgres_url, before) == len(JANUARY)
 
 
@@ -134,7 +134,7 @@ async def test_a_month_that_cannot_be_made_is_told(bench: Bench) -> None:
     """Nobody swept for months, and what was accepted meanwhile lies in the rest."""
     noted = told(bench)
     bench.clock.advance(100 * DAY_MS)
-    await bench.accept(Arrival(made_now(bench, "ann")))
+    await bench.accept(NewNotification(made_now(bench, "ann")))
     await bench.store.retention.drop_whole(later(bench.now, -300 * DAY_MS))
     (fields,) = noted.fields_of(Event.STORE_MONTHS)
     assert (fields["missing"], fields["undropped"]) == ("notification_2027_04", "")

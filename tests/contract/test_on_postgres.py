@@ -19,20 +19,20 @@ from tests.contract.clock import START
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
-from waypost.adapters.sql import accept, cases, devices, lease, release, straight
-from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.migrations import latest
-from waypost.adapters.sql.postgres.connection import connect
-from waypost.adapters.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine
-from waypost.adapters.sql.postgres.statements import over_list, translated
-from waypost.adapters.sql.sharing import SqlOwnership
-from waypost.adapters.sql.work import SqlWork
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
 from waypost.ports.views import HistoryQuery
-from waypost.ports.work import Accepted, Arrival, Duplicate, Settled
+from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
+from waypost.stores.sql import accept, devices, lease, pending_changes, plain_settlements, promote
+from waypost.stores.sql.database import prepare
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.postgres.connection import connect
+from waypost.stores.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine
+from waypost.stores.sql.postgres.statements import over_list, translated
+from waypost.stores.sql.sharing import SqlOwnership
+from waypost.stores.sql.work import SqlWork
 
 pytestmark = pytest.mark.engines
 
@@ -40,18 +40,18 @@ HOT = {
     "newest id": accept._NEWEST,
     "fresh rows": lease.READ,
     "apps with fresh rows": lease._NEXT_APP,
-    "scheduled": release._WHOLE,
-    "due receipts": release._DUE,
-    "scheduled of an app": release._WHOLE_OF_APP,
-    "due receipts of an app": release._DUE_OF_APP,
-    "apps with something scheduled": release._APPS_DUE[0],
-    "apps with receipts due": release._APPS_DUE[1],
-    "lifted receipts": release._LIFTED,
-    "notifications": release._NOTIFICATIONS,
-    "receipts": release._RECEIPTS,
-    "what is settled": cases._FIND + " ORDER BY id FOR UPDATE",
-    "what went straight": straight._FINISHED.format(now=1, key="id"),
-    "conditions in use": release._CONDITIONS,
+    "scheduled": promote._WHOLE,
+    "due receipts": promote._DUE,
+    "scheduled of an app": promote._WHOLE_OF_APP,
+    "due receipts of an app": promote._DUE_OF_APP,
+    "apps with something scheduled": promote._APPS_DUE[0],
+    "apps with receipts due": promote._APPS_DUE[1],
+    "lifted receipts": promote._LIFTED,
+    "notifications": promote._NOTIFICATIONS,
+    "receipts": promote._RECEIPTS,
+    "what is settled": pending_changes._FIND + " ORDER BY id FOR UPDATE",
+    "what went straight": plain_settlements._FINISHED.format(now=1, key="id"),
+    "conditions in use": promote._CONDITIONS,
     **{f"list: {name}": sql for name, sql in LISTS.items()},
     "devices of users": devices._FOR_USERS,
 }
@@ -117,7 +117,7 @@ def _steps(step: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_a_get_looks_into_one_month(emptied_postgres: str) -> None:
     made = notification(SqlUnderTest("").clock.now())
     connection = connect(emptied_postgres)
-    sql = translated(over_list(cases._FIND)).decode().replace("$1", f"'{{\\\\x{made.id.hex()}}}'::bytea[]")
+    sql = translated(over_list(pending_changes._FIND)).decode().replace("$1", f"'{{\\\\x{made.id.hex()}}}'::bytea[]")
     steps = [row[0] for row in connection.raw.execute(f"EXPLAIN {sql}".encode()).fetchall()]
     connection.close()
     assert sum(" on notification_" in step for step in steps) == 1, steps
@@ -145,7 +145,7 @@ async def test_rows_lie_in_their_month(store: SqlUnderTest, emptied_postgres: st
     made = await bench.accepted()
     lease_, item = await bench.take_one()
     await bench.settle(lease_, Settled(item.notification, (sent(0, bench.now),), targets(1)))
-    assert (await bench.story(made)).receipts
+    assert (await bench.detail(made)).receipts
     found = "SELECT tableoid::regclass::text FROM notification UNION SELECT tableoid::regclass::text FROM receipt"
     assert asked(emptied_postgres, f"{found} ORDER BY 1") == [("notification_2027_01",), ("receipt_2027_01",)]
 
@@ -201,11 +201,11 @@ async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store
     slice_ms = settings_of("").dedup_slice_h * HOUR_MS
     store.clock.advance(slice_ms - store.clock.now() % slice_ms - 1)
     first = notification(store.clock.now())
-    early = asyncio.ensure_future(before.accept([Arrival(first, (by_key(first, "k"),))]))
+    early = asyncio.ensure_future(before.accept([NewNotification(first, (by_key(first, "k"),))]))
     await asyncio.sleep(0)
     store.clock.advance(2)
     second = notification(store.clock.now())
-    answers = [*(await after.accept([Arrival(second, (by_key(first, "k"),))])), *(await early)]
+    answers = [*(await after.accept([NewNotification(second, (by_key(first, "k"),))])), *(await early)]
     accepted = [each.id for each in answers if isinstance(each, Accepted)]
     assert len(accepted) == 1
     assert [each.first_id for each in answers if isinstance(each, Duplicate)] == accepted
@@ -301,7 +301,7 @@ async def test_what_changes_all_the_time_is_changed_in_place(store: SqlUnderTest
     (worker,) = await store.open_workers(1)
     for n in range(20):
         made = notification(store.clock.now(), user=f"u{n}")
-        await worker.accept([Arrival(made)])
+        await worker.accept([NewNotification(made)])
     await store.close()
 
     async def told() -> list[tuple[object, ...]]:

@@ -14,8 +14,6 @@ from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sen
 from tests.contract.claims import PublishedUnderTest
 from tests.journeys.harness import until
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.sql.outbox import resting
-from waypost.adapters.sql.outbox.relaying import Relay
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
@@ -23,6 +21,8 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS
 from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
+from waypost.stores.sql.outbox import resting
+from waypost.stores.sql.outbox.relaying import Relay
 from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -77,7 +77,7 @@ async def test_an_entry_is_written_with_its_notification_and_published(stack: Pu
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
     bench.clock.advance(MINUTE_MS)
-    assert await bench.worker.release(bench.now, 10) == 1
+    assert await bench.worker.promote_due(bench.now, 10) == 1
     assert await shown(stack, EntryState.PENDING) == [(made.id, 1)]
 
 
@@ -193,7 +193,7 @@ async def test_what_is_old_goes_from_a_stream_that_nobody_reads(
     stack: PublishedUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Redis holds a week, about: whole nodes of a hundred entries."""
-    from waypost.adapters.redis import broker
+    from waypost.stores.redis import broker
 
     (bench,) = await benches(stack, 1)
     relay = stack.relay_of(bench.worker)

@@ -10,12 +10,12 @@ import pytest
 from tests.amending import withdraw
 from tests.contract.bench import intent, notification, sent, targets
 from tests.contract.clock import StoppedClock
-from waypost.adapters.sql.settings import Durability, SqlSettings
-from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.amendment import Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql.settings import Durability, SqlSettings
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -59,12 +59,12 @@ async def _work(url: str, durability: Durability) -> None:
 async def _write_each(store: Store, clock: StoppedClock) -> None:
     now = clock.now()
     made = notification(now, guarantee=Guarantee.AT_MOST_ONCE)
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     lease = await store.work.lease(Lane.NORMAL, 10, later(now, MINUTE_MS))
     assert await store.work.settle(lease, [Settled(made, (intent(0, now),), targets(1))]) == []
     assert await store.work.settle(lease, [Settled(made, (sent(0, now),))]) == []
     other = notification(now)
-    await store.work.accept([Arrival(other)])
+    await store.work.accept([NewNotification(other)])
     assert await withdraw(store.work, other.app, [other.id], "cancelled", now) == [Withdrawn(0)]
 
 

@@ -20,15 +20,15 @@ from tests.contract.bench import Bench, by_content, by_key, notification
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
-from waypost.adapters.sql import journal as journal_module
-from waypost.adapters.sql.accept import accept_kind
-from waypost.adapters.sql.journal import SqlJournal
-from waypost.adapters.sql.outbox.entries import write_arrivals
-from waypost.adapters.sql.postgres import tail
-from waypost.adapters.sql.state import StoreState
-from waypost.adapters.sql.work import SqlWork
 from waypost.domain.time import HOUR_MS
-from waypost.ports.work import Acceptance, Accepted, Arrival, Duplicate, Work
+from waypost.ports.work import Acceptance, Accepted, Duplicate, NewNotification, Work
+from waypost.stores.sql import journal as journal_module
+from waypost.stores.sql.accept import accept_kind
+from waypost.stores.sql.journal import SqlJournal
+from waypost.stores.sql.outbox.entries import write_arrivals
+from waypost.stores.sql.postgres import tail
+from waypost.stores.sql.state import StoreState
+from waypost.stores.sql.work import SqlWork
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -63,7 +63,7 @@ async def test_a_batch_is_accepted_in_three_round_trips(
 
         async def accepted(count: int) -> int:
             made = [notification(under_test.clock.now(), user=f"u{n}", body=f"{n}") for n in range(count)]
-            arrivals = [Arrival(each, (by_key(each, each.id.hex()), by_content(each))) for each in made]
+            arrivals = [NewNotification(each, (by_key(each, each.id.hex()), by_content(each))) for each in made]
             answers = await database.commits.submit(accept, arrivals)
             assert all(isinstance(each, Accepted | Duplicate) for each in answers)
             return network.round_trips[_port_of(database._writer.connection.raw)]  # type: ignore[attr-defined]  # PostgreSQL's
@@ -101,11 +101,11 @@ async def test_whoever_stands_still_amid_a_commit_stops_nobody(opened: SqlUnderT
     bench = Bench(opened, well)
     with held_up(opened, frozen) as reached:
         late = notification(bench.now, user="late")
-        accepting = asyncio.ensure_future(frozen.accept([Arrival(late, (by_key(late, "late"),))]))
+        accepting = asyncio.ensure_future(frozen.accept([NewNotification(late, (by_key(late, "late"),))]))
         await asyncio.to_thread(reached.wait)
         made = [notification(bench.now, user=f"u{n}") for n in range(20)]
         for each in made:
-            await well.accept([Arrival(each, (by_key(each, each.user_id),))])
+            await well.accept([NewNotification(each, (by_key(each, each.user_id),))])
         leased = [
             item.notification.id for worker in (frozen, well) for item in (await Bench(opened, worker).take()).items
         ]
@@ -150,12 +150,14 @@ async def test_one_key_on_both_sides_of_a_change_of_slice_waits_for_the_other(
     slice_ms = settings_of("").dedup_slice_h * HOUR_MS
     opened.clock.advance(slice_ms - opened.clock.now() % slice_ms - 1)
     first = notification(opened.clock.now())
-    await before.accept([Arrival(notification(opened.clock.now(), user="other"), (by_key(first, "other"),))])
+    await before.accept([NewNotification(notification(opened.clock.now(), user="other"), (by_key(first, "other"),))])
     with held_up(opened, before) as reached:
-        early = asyncio.ensure_future(before.accept([Arrival(first, (by_key(first, "k"),))]))
+        early = asyncio.ensure_future(before.accept([NewNotification(first, (by_key(first, "k"),))]))
         await asyncio.to_thread(reached.wait)
         opened.clock.advance(2)
-        second = asyncio.ensure_future(after.accept([Arrival(notification(opened.clock.now()), (by_key(first, "k"),))]))
+        second = asyncio.ensure_future(
+            after.accept([NewNotification(notification(opened.clock.now()), (by_key(first, "k"),))])
+        )
         await until(lambda: _is_waited_for(emptied_postgres), "the second waits for the first")
     answers: list[Acceptance] = [*(await early), *(await second)]
     assert answers == [Accepted(first.id), Duplicate(first.id)]
@@ -174,13 +176,13 @@ async def test_keys_are_taken_again_where_the_server_lost_their_slice(
     (worker,) = await opened.open_workers(1)
     bench = Bench(opened, worker)
     first, second = notification(bench.now), notification(bench.now)
-    assert await worker.accept([Arrival(first, (by_key(first, "one"),))]) == [Accepted(first.id)]
+    assert await worker.accept([NewNotification(first, (by_key(first, "one"),))]) == [Accepted(first.id)]
     with psycopg.connect(emptied_postgres, autocommit=True) as connection:
         for (number,) in connection.execute("DELETE FROM dedup_slice RETURNING slice").fetchall():
             connection.execute(f"DROP TABLE dedup_{number}".encode())
-    assert await worker.accept([Arrival(second, (by_key(second, "two"),))]) == [Accepted(second.id)]
+    assert await worker.accept([NewNotification(second, (by_key(second, "two"),))]) == [Accepted(second.id)]
     again = notification(bench.now)
-    answers = await worker.accept([Arrival(again, (by_key(second, "two"),))])
+    answers = await worker.accept([NewNotification(again, (by_key(second, "two"),))])
     assert answers == [Duplicate(second.id)]
 
 
@@ -188,8 +190,8 @@ async def test_one_id_that_two_accept_at_once_is_accepted_once(opened: SqlUnderT
     one, other = await opened.open_workers(2)
     made = notification(opened.clock.now())
     with held_up(opened, one) as reached:
-        early = asyncio.ensure_future(one.accept([Arrival(made)]))
+        early = asyncio.ensure_future(one.accept([NewNotification(made)]))
         await asyncio.to_thread(reached.wait)
-        late = asyncio.ensure_future(other.accept([Arrival(made)]))
+        late = asyncio.ensure_future(other.accept([NewNotification(made)]))
         await until(lambda: _is_waited_for(emptied_postgres), "the second waits for the first")
     assert [*(await early), *(await late)] == [Accepted(made.id), Accepted(made.id, new=False)]

@@ -12,14 +12,14 @@ import pytest
 
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
-from waypost.adapters.sql.faults import Fault
-from waypost.adapters.sql.postgres import membership
-from waypost.adapters.sql.postgres.connection import PostgresConnection, connect
-from waypost.adapters.sql.postgres.member_rows import LEASE_S
-from waypost.adapters.sql.postgres.membership import MARGIN_S, Membership
-from waypost.adapters.sql.postgres.peers import NotifyPeers
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
+from waypost.stores.sql.faults import StoreFault
+from waypost.stores.sql.postgres import membership
+from waypost.stores.sql.postgres.connection import PostgresConnection, connect
+from waypost.stores.sql.postgres.member_rows import LEASE_S
+from waypost.stores.sql.postgres.membership import MARGIN_S, Membership
+from waypost.stores.sql.postgres.peers import NotifyPeers
 
 pytestmark = pytest.mark.engines
 
@@ -145,7 +145,7 @@ async def test_a_shard_that_the_server_forgot_is_not_worked_on(emptied_postgres:
 @pytest.mark.asyncio
 async def test_a_connection_that_is_lost_alone_is_no_server_that_is_away(emptied_postgres: str) -> None:
     """As those to the primary of before, when its standby was promoted: nobody is refused for them."""
-    faults: list[Fault] = []
+    faults: list[StoreFault] = []
     member, peers = Membership(emptied_postgres, faults.append), NotifyPeers(emptied_postgres, None, faults.append)
     try:
         await member.acquire(8)
@@ -197,7 +197,7 @@ async def test_a_process_that_cannot_be_seen_from_here_is_alive_until_its_time_i
     """Of another user, or behind ``ProtectProc=invisible``: the server's clock judges, or the supervisor of both."""
     unseen, other = (Membership(emptied_postgres, lambda _: None) for _ in range(2))
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr("waypost.adapters.sql.postgres.membership.os.getpid", lambda: NO_PROCESS)
+        elsewhere.setattr("waypost.stores.sql.postgres.membership.os.getpid", lambda: NO_PROCESS)
         await unseen.acquire(40)
     try:
         assert len(await other.acquire(SHARDS)) == 24

@@ -13,12 +13,12 @@ from tests.contract.sql import SqlUnderTest, settings_of, trace
 from tests.contract.test_on_postgres import asked
 from tests.engines import run_sql
 from tests.journeys.harness import until
-from waypost.adapters.sql.engine import InDoubt
-from waypost.adapters.sql.postgres.writer import PostgresWriter
-from waypost.adapters.sql.settings import Durability
-from waypost.adapters.sql.state import StoreState
 from waypost.domain.errors import Unavailable
 from waypost.ports.views import HistoryQuery
+from waypost.stores.sql.engine import InDoubt
+from waypost.stores.sql.postgres.writer import PostgresWriter
+from waypost.stores.sql.settings import Durability
+from waypost.stores.sql.state import StoreState
 
 pytestmark = pytest.mark.engines
 

@@ -14,7 +14,7 @@ from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.ports.views import Marked
-from waypost.ports.work import Accepted, Arrival, Duplicate
+from waypost.ports.work import Accepted, Duplicate, NewNotification
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,7 +38,7 @@ async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench
     keep_after = later(bench.now, -HOUR_MS)
     assert await bench.store.retention.drop_before(keep_after, 10) == 1
     assert await bench.store.retention.drop_before(keep_after, 10) == 0
-    assert await bench.store.views.story(old.app, old.id) is None
+    assert await bench.store.views.detail(old.app, old.id) is None
     kept = await bench.store.views.statuses(old.app, [old.id, still_open.id, young.id])
     assert set(kept) == {still_open.id, young.id}
     assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2
@@ -71,14 +71,16 @@ async def test_a_page_is_no_larger_than_asked(bench: Bench) -> None:
 async def test_windows_that_are_over_are_cleared_and_open_ones_hold(bench: Bench) -> None:
     """What is cleared was over anyway; a key whose window is open still finds its first."""
     first = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(first, (by_content(first, HOUR_MS),))) == [Accepted(first.id)]
+    assert await bench.accept(NewNotification(first, (by_content(first, HOUR_MS),))) == [Accepted(first.id)]
     await bench.store.dedup.drop_over()
     second = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(second, (by_content(second, HOUR_MS),))) == [Duplicate(first.id, second.id)]
+    assert await bench.accept(NewNotification(second, (by_content(second, HOUR_MS),))) == [
+        Duplicate(first.id, second.id)
+    ]
     bench.clock.advance(2 * DAY_MS)
     assert await bench.store.dedup.drop_over() >= 1
     third = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(third, (by_content(third, HOUR_MS),))) == [Accepted(third.id)]
+    assert await bench.accept(NewNotification(third, (by_content(third, HOUR_MS),))) == [Accepted(third.id)]
 
 
 async def test_marks_leave_after_their_notification(bench: Bench) -> None:
@@ -91,10 +93,10 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     retention = bench.store.retention
     assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
     await retention.drop_whole(later(bench.now, -HOUR_MS))
-    assert await bench.store.views.story(APP, gone.id) is None
-    assert (await bench.story(kept)).marked.read_at is not None
+    assert await bench.store.views.detail(APP, gone.id) is None
+    assert (await bench.detail(kept)).marked.read_at is not None
     await bench.accept(gone)
-    assert (await bench.story(gone)).marked == Marked()
+    assert (await bench.detail(gone)).marked == Marked()
 
 
 async def test_what_is_open_for_days_is_counted_although_hours_long_past_become_one(bench: Bench) -> None:

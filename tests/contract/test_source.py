@@ -22,14 +22,14 @@ from tests.contract.sources import (
     read_by,
     redis_source_under_test,
 )
-from waypost.adapters.kafka.settings import KafkaSourceSettings, LibrdkafkaProperty
-from waypost.adapters.kafka.source import READ_AHEAD, KafkaSource
-from waypost.adapters.redis.cluster import Cluster
-from waypost.adapters.redis.commands import RedisAway
-from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
-from waypost.adapters.redis.source import NOBODY, RedisSource
 from waypost.domain.errors import ConfigurationError, Unavailable
-from waypost.ports.source import OWN_KEY, PAYLOAD, Refused
+from waypost.ports.source import OWN_KEY, PAYLOAD, RefusedMessage
+from waypost.stores.kafka.settings import KafkaSourceSettings, LibrdkafkaProperty
+from waypost.stores.kafka.source import READ_AHEAD, KafkaSource
+from waypost.stores.redis.cluster import ClusterClient
+from waypost.stores.redis.commands import RedisAway
+from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
+from waypost.stores.redis.source import NOBODY, RedisSource
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -123,7 +123,7 @@ async def test_what_is_buried_is_whole_with_its_reason_and_read_no_more(source: 
     await source.write(b"good", b"\xff bad")
     one = await source.member()
     messages = {each.fields[PAYLOAD]: each for each in await read_by(one, 2)}
-    await one.bury([Refused(messages[b"\xff bad"], "invalid_json", "no JSON")])
+    await one.bury([RefusedMessage(messages[b"\xff bad"], "invalid_json", "no JSON")])
     assert await source.dead() == [("invalid_json", b"\xff bad")]
     await one.ack([messages[b"good"]])
     assert (await one.behind()).held == 0
@@ -227,14 +227,14 @@ async def test_an_entry_of_many_fields_is_buried_all_the_same(on_redis: RedisSou
     one = await on_redis.member()
     (message,) = await read_by(one, 1)
     assert len(message.fields) == 6_001
-    await one.bury([Refused(message, "invalid_request", "too much")])
+    await one.bury([RefusedMessage(message, "invalid_request", "too much")])
     assert await on_redis.dead() == [("invalid_request", b"many")]
 
 
 async def test_what_was_taken_over_and_done_with_is_not_buried_twice(on_redis: RedisSourceUnderTest) -> None:
     await on_redis.write(b"bad")
     slow = await on_redis.member()
-    refused = [Refused(each, "invalid_json", "no JSON") for each in await read_by(slow, 1)]
+    refused = [RefusedMessage(each, "invalid_json", "no JSON") for each in await read_by(slow, 1)]
     for _ in range(2):
         await slow.bury(refused)
     assert len(await on_redis.dead()) == 1
@@ -253,14 +253,14 @@ async def test_after_a_failure_less_is_asked_for(on_redis: RedisSourceUnderTest)
 async def test_a_cluster_has_streams_and_their_dead_letters_in_one_slot(redis_cluster: RedisCluster) -> None:
     url, *_ = redis_cluster.url.split(",")
     settings = RedisSourceSettings(url=url, cluster=True, stream=f"jobs-{uuid.uuid4()}", timeout_s=10)
-    nodes = Cluster(RedisSettings(url=url, cluster=True, timeout_s=10), Silent())
+    nodes = ClusterClient(RedisSettings(url=url, cluster=True, timeout_s=10), Silent())
     await nodes.start()
     await nodes.execute([("XADD", settings.stream, "*", PAYLOAD, each) for each in ABC])
     one = RedisSource(settings, measures=True)
     await one.start()
     good, bad, left = await read_by(one, 3)
     await one.ack([good])
-    await one.bury([Refused(bad, "invalid_json", "no JSON")])
+    await one.bury([RefusedMessage(bad, "invalid_json", "no JSON")])
     assert (await one.behind()).held == 1
     await one.stop()
     assert await nodes.execute([("XLEN", settings.dead_letters_stream)]) == [1]

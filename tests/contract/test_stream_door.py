@@ -15,11 +15,6 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.clock import StoppedClock
 from tests.contract.sources import RedisSourceUnderTest, body, redis_source_under_test
 from tests.unbounded import UNBOUNDED
-from waypost.adapters.memory.dedup import MemoryDedup
-from waypost.adapters.memory.limiter import MemoryLimiter
-from waypost.adapters.memory.store import MemoryStore
-from waypost.adapters.memory.work import MemoryWork
-from waypost.adapters.redis.source import RedisSource
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
@@ -29,11 +24,16 @@ from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits
-from waypost.entrypoints.streams.door import BATCHES_AT_ONCE, StreamDoor
+from waypost.entrypoints.streams.stream_intake import BATCHES_AT_ONCE, StreamIntake
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
-from waypost.ports.work import Acceptance, Accepted, Arrival, InProgress, Replay
+from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification, Replay
 from waypost.runtime.clock import RandomIds
+from waypost.stores.memory.dedup import MemoryDedup
+from waypost.stores.memory.limiter import MemoryLimiter
+from waypost.stores.memory.store import MemoryStore
+from waypost.stores.memory.work import MemoryWork
+from waypost.stores.redis.source import RedisSource
 from waypost.telemetry import Event, Metric
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
@@ -54,7 +54,7 @@ class Reluctant(MemoryWork):
         self.calls = 0
         self.accepted: list[str] = []
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work."""
         self.calls += 1
         if self.away is not None:
@@ -62,7 +62,7 @@ class Reluctant(MemoryWork):
         if self.held:
             self.held -= 1
             return [InProgress(1) for _ in batch]
-        arrivals = [each for each in batch if isinstance(each, Arrival)]
+        arrivals = [each for each in batch if isinstance(each, NewNotification)]
         if self.stumbles_over in [each.notification.user_id for each in arrivals]:
             raise KeyError("nobody thought of this")
         answers = await super().accept(batch)
@@ -86,7 +86,7 @@ class Bench:
     @asynccontextmanager
     async def door(
         self, reader: RedisSource | None = None, limits: DoorLimits = UNBOUNDED
-    ) -> AsyncIterator[StreamDoor]:
+    ) -> AsyncIterator[StreamIntake]:
         """Open until the block ends."""
         intake = Intake(
             self.work,
@@ -97,7 +97,7 @@ class Bench:
             {APP: Defaults()},
             backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
         )
-        door = StreamDoor(
+        door = StreamIntake(
             "orders",
             reader or self.source.reader(),
             intake,

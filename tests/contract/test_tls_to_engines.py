@@ -28,14 +28,14 @@ from tests.contract.registries import wake_ups_closed
 from tests.contract.sql import SqlUnderTest
 from tests.engines import run_sql
 from tests.journeys.harness import until
-from waypost.adapters.cassandra import check as cassandra_check
-from waypost.adapters.cassandra.session import Cluster
-from waypost.adapters.cassandra.settings import CassandraSettings
-from waypost.adapters.kafka.settings import KafkaSettings, LibrdkafkaProperty
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
-from waypost.adapters.sql.postgres import check as postgres_check
 from waypost.domain.errors import ConfigurationError, Unavailable
+from waypost.stores.cassandra import check as cassandra_check
+from waypost.stores.cassandra.session import CassandraCluster
+from waypost.stores.cassandra.settings import CassandraSettings
+from waypost.stores.kafka.settings import KafkaSettings, LibrdkafkaProperty
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
+from waypost.stores.sql.postgres import check as postgres_check
 from waypost.telemetry.sink import Silent
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -123,11 +123,11 @@ async def test_redis(tmp_path: Path, trust: Trust) -> None:
     service.trust = trust
     with served(service):
         url = f"rediss://{HOST}:{service.ports[1]}/0"
-        wire = Wire(RedisSettings(url=url, ca_file=str(trust.ca), timeout_s=10), Silent())
+        wire = SinglePrimary(RedisSettings(url=url, ca_file=str(trust.ca), timeout_s=10), Silent())
         await wire.start()
         assert await wire.execute([("PING",)]) == [b"PONG"]
         await wire.stop()
-        other = Wire(RedisSettings(url=url, ca_file=str(trust.other_ca), timeout_s=10), Silent())
+        other = SinglePrimary(RedisSettings(url=url, ca_file=str(trust.other_ca), timeout_s=10), Silent())
         await other.start()
         with pytest.raises(Unavailable, match="certificate"):
             await other.execute([("PING",)])
@@ -160,7 +160,7 @@ async def test_cassandra(tmp_path: Path, trust: Trust) -> None:
     service.trust = trust
     with served(service), wake_ups_closed():
         settings = CassandraSettings(hosts=(HOST,), port=service.ports[0], tls=True, ca_file=str(trust.ca))
-        session = await Cluster(settings).connect()
+        session = await CassandraCluster(settings).connect()
         clients = await session.execute("SELECT ssl_enabled FROM system_views.clients")
         assert (True,) in clients
         await session.close()
@@ -171,7 +171,7 @@ async def test_cassandra(tmp_path: Path, trust: Trust) -> None:
 
 async def test_cassandra_by_tls_needs_authorities() -> None:
     with pytest.raises(ConfigurationError, match="ca_file"):
-        Cluster(CassandraSettings(hosts=(HOST,), tls=True))
+        CassandraCluster(CassandraSettings(hosts=(HOST,), tls=True))
 
 
 class TlsKafka(Kafka):

@@ -16,7 +16,7 @@ from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.views import DeadQuery, HistoryQuery, Marked, PageQuery
-from waypost.ports.work import Arrival, Replay
+from waypost.ports.work import NewNotification, Replay
 
 pytestmark = pytest.mark.asyncio
 
@@ -31,23 +31,23 @@ async def _history(bench: Bench, query: HistoryQuery) -> list[NotificationId]:
 
 async def test_an_unknown_id_and_another_apps_have_no_story(bench: Bench) -> None:
     made = await bench.accepted()
-    assert await bench.store.views.story(APP, new_id(bench.now)) is None
-    assert await bench.store.views.story(OTHER_APP, made.id) is None
+    assert await bench.store.views.detail(APP, new_id(bench.now)) is None
+    assert await bench.store.views.detail(OTHER_APP, made.id) is None
 
 
 async def test_a_story_has_the_receipts_in_order(bench: Bench) -> None:
     made = notification(bench.now)
     await bench.routed(made, Sent("a"), DEAD, Sent("c"))
-    story = await bench.story(made)
-    assert story.record.notification == made
-    assert [receipt.n for receipt in story.receipts] == [0, 1, 2]
-    assert all(receipt.notification_id == made.id for receipt in story.receipts)
+    detail = await bench.detail(made)
+    assert detail.record.notification == made
+    assert [receipt.n for receipt in detail.receipts] == [0, 1, 2]
+    assert all(receipt.notification_id == made.id for receipt in detail.receipts)
 
 
 async def test_a_story_lists_at_most_a_hundred_duplicates(bench: Bench) -> None:
     first, *others = [notification(bench.now, body="same") for _ in range(103)]
-    await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, *others)))
-    assert (await bench.story(first)).duplicates == tuple(made.id for made in others[:100])
+    await bench.accept(*(NewNotification(made, (by_content(made),)) for made in (first, *others)))
+    assert (await bench.detail(first)).duplicates == tuple(made.id for made in others[:100])
 
 
 async def test_history_is_newest_first_and_goes_by_cursor(bench: Bench) -> None:
@@ -164,7 +164,7 @@ READABLE = tuple(status for status in NotificationStatus if status is not Notifi
 async def _page(bench: Bench, **asked: Any) -> tuple[list[NotificationId], int]:
     query = PageQuery(**({"app": APP, "user_id": UserId("ann"), "statuses": READABLE} | asked))
     page = await bench.store.views.page(query)
-    return [story.record.notification.id for story in page.stories], page.total
+    return [detail.record.notification.id for detail in page.details], page.total
 
 
 async def test_a_page_has_its_part_of_a_users_notifications_and_their_number(bench: Bench) -> None:
@@ -186,9 +186,9 @@ async def test_a_page_shows_receipts_and_what_waits_for_a_retry_apart(bench: Ben
     again_later = again(0, bench.now, wait_ms=HOUR_MS).settlement
     await bench.routed(retried, again_later)
     await bench.routed(half, Sent("q"), again_later)
-    stories = (await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))).stories
-    assert [len(story.receipts) for story in stories] == [2, 1, 1]
-    assert [receipt.provider_id for receipt in stories[2].receipts] == ["p"]
+    details = (await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))).details
+    assert [len(detail.receipts) for detail in details] == [2, 1, 1]
+    assert [receipt.provider_id for receipt in details[2].receipts] == ["p"]
     processing = (NotificationStatus.PROCESSING,)
     assert await _page(bench, statuses=processing) == ([half.id, retried.id], 2)
     assert await _page(bench, statuses=processing, waiting=True) == ([retried.id], 1)
@@ -210,7 +210,7 @@ async def test_a_page_of_some_types(bench: Bench) -> None:
 
 async def test_a_duplicates_record_is_on_no_page_of_what_was_sent(bench: Bench) -> None:
     first, second = (notification(bench.now, body="same") for _ in range(2))
-    await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, second)))
+    await bench.accept(*(NewNotification(made, (by_content(made),)) for made in (first, second)))
     assert await _page(bench) == ([first.id], 1)
 
 
@@ -225,15 +225,15 @@ async def test_what_was_read_says_when_it_was_read_first(bench: Bench) -> None:
     read_at, marks = bench.now, bench.store.marks
     await marks.read(made.id, read_at)
     await marks.read(made.id, later(read_at, HOUR_MS))
-    assert (await bench.story(made)).marked == Marked(read_at=read_at)
-    assert (await bench.story(other)).marked == Marked()
+    assert (await bench.detail(made)).marked == Marked(read_at=read_at)
+    assert (await bench.detail(other)).marked == Marked()
     page = await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))
-    assert [story.marked.read_at for story in page.stories] == [None, read_at]
+    assert [detail.marked.read_at for detail in page.details] == [None, read_at]
     await marks.unread(made.id)
     await marks.unread(other.id)
-    assert (await bench.story(made)).marked == Marked()
+    assert (await bench.detail(made)).marked == Marked()
     await marks.read(made.id, later(read_at, HOUR_MS))
-    assert (await bench.story(made)).marked == Marked(read_at=later(read_at, HOUR_MS))
+    assert (await bench.detail(made)).marked == Marked(read_at=later(read_at, HOUR_MS))
 
 
 async def test_what_was_hidden_is_on_no_page_and_stays_readable_by_id(bench: Bench) -> None:
@@ -242,11 +242,11 @@ async def test_what_was_hidden_is_on_no_page_and_stays_readable_by_id(bench: Ben
     await bench.store.marks.hide(made.id, later(bench.now, MINUTE_MS))
     await bench.store.marks.hide(made.id, later(bench.now, HOUR_MS))
     assert await _page(bench) == ([other.id], 1)
-    assert (await bench.story(made)).marked == Marked(bench.now, later(bench.now, MINUTE_MS))
+    assert (await bench.detail(made)).marked == Marked(bench.now, later(bench.now, MINUTE_MS))
 
 
 async def test_a_mark_may_come_before_the_record(bench: Bench) -> None:
     made = notification(bench.now)
     await bench.store.marks.read(made.id, bench.now)
     await bench.accept(made)
-    assert (await bench.story(made)).marked.read_at == bench.now
+    assert (await bench.detail(made)).marked.read_at == bench.now

@@ -11,11 +11,11 @@ from tests.amending import withdraw
 from tests.contract.bench import APP, Bench
 from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.sharing import SqlOwnership
-from waypost.adapters.sql.work import SqlWork
 from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, NotificationId, UserId, shard_of
+from waypost.stores.sql.sharing import SqlOwnership
+from waypost.stores.sql.work import SqlWork
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,9 +13,9 @@ from tests.amending import withdraw
 from tests.contract.bench import OTHER_APP, Bench
 from tests.contract.gate import Gate
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.work import SqlWork
 from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.time import MINUTE_MS, later
+from waypost.stores.sql.work import SqlWork
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
@@ -34,7 +34,7 @@ async def _lease(bench: Bench) -> object:
 
 
 async def _release_and_lease(bench: Bench) -> object:
-    await bench.worker.release(bench.now, 100)
+    await bench.worker.promote_due(bench.now, 100)
     return (await bench.lease()).items
 
 
@@ -48,13 +48,13 @@ async def test_what_was_withdrawn_while_it_was_read_is_not_leased(
     made = await bench.accepted(scheduled_at=later(bench.now, wait_ms) if wait_ms else None)
     on_postgres.clock.advance(wait_ms)
     assert isinstance(worker, SqlWork)
-    is_taken = worker._holdings.is_taken
+    is_taken = worker._lease_table.is_taken
 
     def is_taken_later(*asked: Any) -> bool:
         reading.wait()
         return is_taken(*asked)
 
-    setattr(worker._holdings, is_taken.__name__, is_taken_later)
+    setattr(worker._lease_table, is_taken.__name__, is_taken_later)
     on_postgres.watch_writer(worker, lambda sql: writing.wait() if sql == "COMMIT" else None, lambda: None)
     withdrawing = asyncio.create_task(bench.withdraw(made))
     await writing.reached()

@@ -14,7 +14,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
 from waypost.ports.promises import Promise
-from waypost.ports.work import Accepted, Arrival, Conflicting, Duplicate
+from waypost.ports.work import Accepted, Conflicting, Duplicate, NewNotification
 
 pytestmark = [pytest.mark.asyncio, promise(Promise.ACCEPTS_DURABLY)]
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.asyncio, promise(Promise.ACCEPTS_DURABLY)]
 async def test_an_accepted_notification_can_be_read_and_leased_at_once(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.status(made) is NotificationStatus.PENDING
-    assert (await bench.story(made)).record.notification == made
+    assert (await bench.detail(made)).record.notification == made
     lease = await bench.lease()
     assert [item.notification for item in lease.items] == [made]
 
@@ -67,7 +67,7 @@ async def test_a_known_id_is_not_sent_again_after_it_is_final(bench: Bench) -> N
 @promise(Promise.ACCEPTS_ONCE, Promise.FINDS_REPEATS)
 async def test_a_repeat_by_id_with_its_claims_is_not_its_own_duplicate(bench: Bench) -> None:
     made = notification(bench.now)
-    arrival = Arrival(made, (by_key(made, "k"), by_content(made)))
+    arrival = NewNotification(made, (by_key(made, "k"), by_content(made)))
     assert await bench.accept(arrival) == [Accepted(made.id)]
     assert await bench.accept(arrival) == [Accepted(made.id, new=False)]
 
@@ -75,18 +75,18 @@ async def test_a_repeat_by_id_with_its_claims_is_not_its_own_duplicate(bench: Be
 @promise(Promise.RECORDS_DUPLICATES)
 async def test_equal_content_in_its_window_is_a_duplicate_that_leaves_a_record(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)))
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
-    record = (await bench.story(second)).record
+    await bench.accept(NewNotification(first, (by_content(first),)))
+    assert await bench.accept(NewNotification(second, (by_content(second),))) == [bench.duplicate(first, second)]
+    record = (await bench.detail(second)).record
     assert (record.status, record.duplicate_of) == (NotificationStatus.DEDUPLICATED, first.id)
-    assert (await bench.story(first)).duplicates == (second.id,)
+    assert (await bench.detail(first)).duplicates == (second.id,)
     assert await bench.leasable() == [first.id]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_the_second_of_two_equal_items_of_one_batch_is_the_firsts_duplicate(bench: Bench) -> None:
     first, second, third = (notification(bench.now, body="same") for _ in range(3))
-    answers = await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, second, third)))
+    answers = await bench.accept(*(NewNotification(made, (by_content(made),)) for made in (first, second, third)))
     assert answers == [Accepted(first.id), bench.duplicate(first, second), bench.duplicate(first, third)]
     assert await bench.leasable() == [first.id]
 
@@ -94,16 +94,16 @@ async def test_the_second_of_two_equal_items_of_one_batch_is_the_firsts_duplicat
 @promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_own_repeat_gets_the_same_answer(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)))
-    arrival = Arrival(second, (by_content(second),))
+    await bench.accept(NewNotification(first, (by_content(first),)))
+    arrival = NewNotification(second, (by_content(second),))
     assert await bench.accept(arrival) == await bench.accept(arrival) == [bench.duplicate(first, second)]
-    assert (await bench.story(first)).duplicates == (second.id,)
+    assert (await bench.detail(first)).duplicates == (second.id,)
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_equal_content_without_a_claim_is_no_duplicate(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)))
+    await bench.accept(NewNotification(first, (by_content(first),)))
     assert await bench.accept(second) == [Accepted(second.id)]
 
 
@@ -112,87 +112,89 @@ async def test_equal_content_from_another_caller_is_another_notification(bench: 
     """Requirements S1-79."""
     first = notification(bench.now, body="same")
     second = msgspec.structs.replace(notification(bench.now, body="same"), caller=CallerId("billing"))
-    answers = await bench.accept(*(Arrival(made, (by_content(made),)) for made in (first, second)))
+    answers = await bench.accept(*(NewNotification(made, (by_content(made),)) for made in (first, second)))
     assert answers == [Accepted(first.id), Accepted(second.id)]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_equal_content_is_new_when_the_window_is_over(bench: Bench) -> None:
     first = notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first, window_ms=MINUTE_MS),)))
+    await bench.accept(NewNotification(first, (by_content(first, window_ms=MINUTE_MS),)))
     bench.clock.advance(MINUTE_MS)
     second = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(second, (by_content(second, MINUTE_MS),))) == [Accepted(second.id)]
+    assert await bench.accept(NewNotification(second, (by_content(second, MINUTE_MS),))) == [Accepted(second.id)]
     third = notification(bench.now, body="same")
-    answers = await bench.accept(Arrival(third, (by_content(third, MINUTE_MS),)))
+    answers = await bench.accept(NewNotification(third, (by_content(third, MINUTE_MS),)))
     assert answers == [bench.duplicate(second, third)], "the window starts again with the second"
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_a_duplicate_does_not_prolong_the_window(bench: Bench) -> None:
     first = notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first, HOUR_MS),)))
+    await bench.accept(NewNotification(first, (by_content(first, HOUR_MS),)))
     bench.clock.advance(HOUR_MS // 2)
     second = notification(bench.now, body="same")
-    await bench.accept(Arrival(second, (by_content(second, HOUR_MS),)))
+    await bench.accept(NewNotification(second, (by_content(second, HOUR_MS),)))
     bench.clock.advance(HOUR_MS // 2)
     third = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(third, (by_content(third),))) == [Accepted(third.id)]
+    assert await bench.accept(NewNotification(third, (by_content(third),))) == [Accepted(third.id)]
 
 
 @promise(Promise.FINDS_REPEATS)
 @pytest.mark.parametrize("age_h", [7, 13, 23])
 async def test_a_key_counts_for_all_of_its_window(bench: Bench, age_h: int) -> None:
     first = notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first, DAY_MS),)))
+    await bench.accept(NewNotification(first, (by_content(first, DAY_MS),)))
     for _ in range(age_h):
         bench.clock.advance(HOUR_MS)
         other = notification(bench.now)
-        await bench.accept(Arrival(other, (by_content(other, DAY_MS), by_key(other, str(other.id)))))
+        await bench.accept(NewNotification(other, (by_content(other, DAY_MS), by_key(other, str(other.id)))))
     second = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
+    assert await bench.accept(NewNotification(second, (by_content(second),))) == [bench.duplicate(first, second)]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_content_of_a_finished_notification_still_counts(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)))
+    await bench.accept(NewNotification(first, (by_content(first),)))
     await bench.withdraw(first)
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
+    assert await bench.accept(NewNotification(second, (by_content(second),))) == [bench.duplicate(first, second)]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_a_forced_expiry_lets_the_next_equal_request_through(bench: Bench) -> None:
     """Requirements S1-81."""
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)))
+    await bench.accept(NewNotification(first, (by_content(first),)))
     assert await bench.store.dedup.forget([by_content(first).key]) == 1
     assert await bench.store.dedup.forget([by_content(first).key]) == 0
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [Accepted(second.id)]
+    assert await bench.accept(NewNotification(second, (by_content(second),))) == [Accepted(second.id)]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_the_same_idempotency_key_and_body_answers_the_first_id_and_leaves_nothing(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_key(first, "k"),)))
-    assert await bench.accept(Arrival(second, (by_key(second, "k"),))) == [Duplicate(first.id)]
-    assert await bench.store.views.story(APP, second.id) is None
-    assert (await bench.story(first)).duplicates == ()
+    await bench.accept(NewNotification(first, (by_key(first, "k"),)))
+    assert await bench.accept(NewNotification(second, (by_key(second, "k"),))) == [Duplicate(first.id)]
+    assert await bench.store.views.detail(APP, second.id) is None
+    assert (await bench.detail(first)).duplicates == ()
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_the_same_idempotency_key_with_another_body_is_a_conflict(bench: Bench) -> None:
     first, second = notification(bench.now), notification(bench.now)
-    await bench.accept(Arrival(first, (by_key(first, "k"),)))
-    assert await bench.accept(Arrival(second, (by_key(second, "k"),))) == [Conflicting(first.id)]
-    assert await bench.store.views.story(APP, second.id) is None
+    await bench.accept(NewNotification(first, (by_key(first, "k"),)))
+    assert await bench.accept(NewNotification(second, (by_key(second, "k"),))) == [Conflicting(first.id)]
+    assert await bench.store.views.detail(APP, second.id) is None
     assert await bench.leasable() == [first.id]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_a_conflict_within_one_batch(bench: Bench) -> None:
     first, second, third = (notification(bench.now) for _ in range(3))
-    answers = await bench.accept(Arrival(first, (by_key(first, "k"),)), Arrival(second, (by_key(second, "k"),)), third)
+    answers = await bench.accept(
+        NewNotification(first, (by_key(first, "k"),)), NewNotification(second, (by_key(second, "k"),)), third
+    )
     assert answers == [Accepted(first.id), Conflicting(first.id), Accepted(third.id)]
 
 
@@ -201,40 +203,43 @@ async def test_an_idempotency_key_counts_before_a_content_key(bench: Bench) -> N
     by_its_key = notification(bench.now, body="keyed")
     by_its_text = notification(bench.now, body="same")
     await bench.accept(
-        Arrival(by_its_key, (by_key(by_its_key, "k"),)), Arrival(by_its_text, (by_content(by_its_text),))
+        NewNotification(by_its_key, (by_key(by_its_key, "k"),)),
+        NewNotification(by_its_text, (by_content(by_its_text),)),
     )
     both = notification(bench.now, body="same")
-    arrival = Arrival(both, (by_content(both), by_key(both, "k")))
+    arrival = NewNotification(both, (by_content(both), by_key(both, "k")))
     assert await bench.accept(arrival) == [Conflicting(by_its_key.id)]
-    assert await bench.store.views.story(APP, both.id) is None
+    assert await bench.store.views.detail(APP, both.id) is None
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_the_idempotency_key_of_a_content_duplicate_stands_for_the_first(bench: Bench) -> None:
     """A repeat that comes when the content's window is over gets the answer of its first time."""
     first, second, late, other = (notification(bench.now, body=body) for body in ("same", "same", "same", "other"))
-    await bench.accept(Arrival(first, (by_content(first, MINUTE_MS),)))
-    repeated = Arrival(second, (by_key(second, "k"), by_content(second, MINUTE_MS)))
+    await bench.accept(NewNotification(first, (by_content(first, MINUTE_MS),)))
+    repeated = NewNotification(second, (by_key(second, "k"), by_content(second, MINUTE_MS)))
     assert await bench.accept(repeated) == [bench.duplicate(first, second)]
     bench.clock.advance(HOUR_MS)
-    assert await bench.accept(Arrival(late, (by_key(late, "k"), by_content(late)))) == [Duplicate(first.id)]
-    assert await bench.accept(Arrival(other, (by_key(other, "k"),))) == [Conflicting(first.id)]
+    assert await bench.accept(NewNotification(late, (by_key(late, "k"), by_content(late)))) == [Duplicate(first.id)]
+    assert await bench.accept(NewNotification(other, (by_key(other, "k"),))) == [Conflicting(first.id)]
     assert await bench.leasable() == [first.id]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_an_idempotency_key_outlives_the_ttl(bench: Bench) -> None:
     first = notification(bench.now, body="same", ttl_ms=MINUTE_MS)
-    await bench.accept(Arrival(first, (by_key(first, "k"),)))
+    await bench.accept(NewNotification(first, (by_key(first, "k"),)))
     bench.clock.advance(23 * HOUR_MS)
     second = notification(bench.now, body="same")
-    assert await bench.accept(Arrival(second, (by_key(second, "k"),))) == [Duplicate(first.id)]
+    assert await bench.accept(NewNotification(second, (by_key(second, "k"),))) == [Duplicate(first.id)]
 
 
 @promise(Promise.FINDS_REPEATS)
 async def test_the_same_key_in_another_app_is_another_key(bench: Bench) -> None:
     first, second = notification(bench.now), notification(bench.now, app=OTHER_APP)
-    answers = await bench.accept(Arrival(first, (by_key(first, "k"),)), Arrival(second, (by_key(second, "k"),)))
+    answers = await bench.accept(
+        NewNotification(first, (by_key(first, "k"),)), NewNotification(second, (by_key(second, "k"),))
+    )
     assert answers == [Accepted(first.id), Accepted(second.id)]
 
 
@@ -246,9 +251,9 @@ async def test_the_caller_of_a_conflict_may_use_its_content_later(bench: Bench) 
         notification(bench.now, body="x"),
         notification(bench.now, body="x"),
     )
-    await bench.accept(Arrival(first, (by_key(first, "k"),)))
-    await bench.accept(Arrival(refused, (by_key(refused, "k"), by_content(refused))))
-    assert await bench.accept(Arrival(later_on, (by_content(later_on),))) == [Accepted(later_on.id)]
+    await bench.accept(NewNotification(first, (by_key(first, "k"),)))
+    await bench.accept(NewNotification(refused, (by_key(refused, "k"), by_content(refused))))
+    assert await bench.accept(NewNotification(later_on, (by_content(later_on),))) == [Accepted(later_on.id)]
 
 
 @promise(Promise.KEEPS_TIME)
@@ -267,7 +272,7 @@ async def test_each_lane_has_its_own_queue(bench: Bench) -> None:
 @promise(Promise.JOURNALS, Promise.RECORDS_DUPLICATES)
 async def test_the_journal_tells_of_each_new_record_once(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
+    await bench.accept(NewNotification(first, (by_content(first),)), NewNotification(second, (by_content(second),)))
     await bench.accept(first)
     moves = [move for move in await bench.moves() if isinstance(move, NotificationMoved)]
     assert [(move.notification_id, move.before, move.after) for move in moves] == [
@@ -279,7 +284,7 @@ async def test_the_journal_tells_of_each_new_record_once(bench: Bench) -> None:
 @promise(Promise.COUNTS, Promise.RECORDS_DUPLICATES)
 async def test_the_balance_counts_every_record_once(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
+    await bench.accept(NewNotification(first, (by_content(first),)), NewNotification(second, (by_content(second),)))
     cancelled = await bench.accepted()
     await bench.withdraw(cancelled)
     counts = dict(await bench.store.views.balance(APP))

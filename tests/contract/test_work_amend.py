@@ -63,12 +63,12 @@ async def test_a_confirmation_moves_receipt_status_journal_and_counters_together
     made = await bench.accepted()
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 2, sent(0, bench.now), sent(1, bench.now))
-    finished_at = (await bench.story(made)).record.finished_at
+    finished_at = (await bench.detail(made)).record.finished_at
     rows = len(await bench.store.journal.read(0, 1_000))
     bench.clock.advance(SECOND_MS)
     assert await bench.confirm(made, 0) == Confirmed(D.DELIVERED)
     assert await stands(bench, made) == [D.DELIVERED, D.SENT]
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.finished_at) == (N.DELIVERED, finished_at)
     (row,) = (await bench.store.journal.read(0, 1_000))[rows:]
     delivery, whole = row.moves
@@ -150,9 +150,9 @@ async def test_a_target_is_sent_when_its_sibling_was_not_confirmed_in_time(bench
 async def test_a_confirmed_sibling_ends_the_wait(bench: Bench) -> None:
     made = await with_fallback(bench)
     assert await bench.confirm(made, 0) == Confirmed(D.DELIVERED)
-    story = await bench.story(made)
-    assert [receipt.status for receipt in story.receipts] == [D.DELIVERED, D.CANCELLED]
-    assert (story.record.status, story.receipts[1].reason) == (N.DELIVERED, CONFIRMED_ELSEWHERE)
+    detail = await bench.detail(made)
+    assert [receipt.status for receipt in detail.receipts] == [D.DELIVERED, D.CANCELLED]
+    assert (detail.record.status, detail.receipts[1].reason) == (N.DELIVERED, CONFIRMED_ELSEWHERE)
     bench.clock.advance(WAIT_MS)
     assert await bench.leasable() == []
 
@@ -184,7 +184,7 @@ async def test_a_failed_sibling_is_not_waited_for(bench: Bench) -> None:
 async def test_what_is_released_and_not_leased_is_cancelled(bench: Bench) -> None:
     made = await with_fallback(bench)
     bench.clock.advance(WAIT_MS)
-    assert await bench.worker.release(bench.now, 100) == 1
+    assert await bench.worker.promote_due(bench.now, 100) == 1
     assert await bench.confirm(made, 0) == Confirmed(D.DELIVERED)
     assert (await bench.lease()).items == ()
     assert await stands(bench, made) == [D.DELIVERED, D.CANCELLED]
@@ -256,7 +256,7 @@ async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Benc
     made, by = await bench.accepted(), notification(bench.now)
     answer = await bench.worker.amend([Supersede(made.app, made.id, by.id)], bench.now)
     assert answer == [Withdrawn(0)]
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.reason) == (N.CANCELLED, f"superseded by {format_id(by.id)}")
     assert await bench.leasable() == []
 
@@ -302,7 +302,7 @@ async def test_a_bulk_recipient_may_have_a_target_that_waits(bench: Bench) -> No
     assert await bench.confirm(ann, 0) == Confirmed(D.DELIVERED)
     assert (await leased(bench)).items == ()
     bench.clock.advance(WAIT_MS)
-    await bench.worker.release(bench.now, 100)
+    await bench.worker.promote_due(bench.now, 100)
     again_leased = await bench.lease(lane=Lane.BULK)
     assert [item.notification.id for item in again_leased.items] == [bob.id]
     assert await bench.settle(again_leased, Settled(bob, (sent(1, bench.now),))) == []

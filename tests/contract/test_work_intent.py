@@ -37,7 +37,7 @@ async def test_an_intent_counts_as_open_and_reads_processing(bench: Bench) -> No
     assert await bench.status(made) is NotificationStatus.PROCESSING
     receipt = (await bench.receipts(made))[0]
     assert (receipt.is_intent, receipt.is_open, receipt.attempt) == (True, True, 1)
-    assert (await bench.story(made)).record.finished_at is None
+    assert (await bench.detail(made)).record.finished_at is None
 
 
 async def test_an_intent_stores_the_whole_target_list(bench: Bench) -> None:
@@ -108,11 +108,11 @@ async def test_after_a_crash_an_intent_is_unknown_from_its_deadline(bench: Bench
     second = await bench.crash()
     deadline = (await second.receipts(made))[0].due_at
     assert deadline is not None
-    await second.worker.release(later(deadline, -1), 100)
+    await second.worker.promote_due(later(deadline, -1), 100)
     assert await second.status(made) is NotificationStatus.PROCESSING, "never early"
     second.clock.advance(deadline - second.now)
-    await second.worker.release(deadline, 100)
-    record = (await second.story(made)).record
+    await second.worker.promote_due(deadline, 100)
+    record = (await second.detail(made)).record
     assert (record.status, record.finished_at) == (NotificationStatus.UNKNOWN, deadline)
     receipt = (await second.receipts(made))[0]
     assert (receipt.status, receipt.due_at, receipt.attempt) == (DeliveryStatus.UNKNOWN, None, 1)
@@ -127,7 +127,7 @@ async def test_only_the_deadline_of_an_intent_makes_it_unknown_in_the_journal(be
     second = await bench.crash()
     second.clock.advance(DEADLINE_MS)
     for _ in range(2):
-        await second.worker.release(second.now, 100)
+        await second.worker.promote_due(second.now, 100)
     told = [move for move in await second.moves() if move.after == "unknown"]
     assert [type(move) for move in told] == [DeliveryMoved, NotificationMoved]
     assert {move.notification_id for move in told} == {made.id}
@@ -144,7 +144,7 @@ async def test_the_other_targets_of_a_crashed_intent_are_sent(bench: Bench) -> N
     await second.settle_rest(lease, item, sent(1, second.now))
     assert await second.status(made) is NotificationStatus.PROCESSING
     second.clock.advance(DEADLINE_MS)
-    await second.worker.release(second.now, 100)
+    await second.worker.promote_due(second.now, 100)
     assert await second.status(made) is NotificationStatus.PARTIAL
 
 
@@ -159,7 +159,7 @@ async def test_a_late_outcome_after_the_deadline_is_stale(bench: Bench) -> None:
     made, lease, item = await _intended(bench)
     second = await bench.crash()
     second.clock.advance(DEADLINE_MS)
-    await second.worker.release(second.now, 100)
+    await second.worker.promote_due(second.now, 100)
     assert await second.settle_rest(lease, item, sent(0, second.now)) == [Stale(made.id, 0, 1)]
     assert await second.status(made) is NotificationStatus.UNKNOWN
 
@@ -169,7 +169,7 @@ async def test_parked_before_the_intent_and_sent_after(bench: Bench) -> None:
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, parked(0, bench.now, made.expires_at))
     bench.clock.advance(MINUTE_MS)
-    assert await bench.worker.release(bench.now, 10, {"breaker:demo/apns": 1}) == 1
+    assert await bench.worker.promote_due(bench.now, 10, {"breaker:demo/apns": 1}) == 1
     lease, item = await bench.take_one()
     await bench.settle_rest(lease, item, intent(0, bench.now))
     await bench.settle_rest(lease, item, sent(0, bench.now))

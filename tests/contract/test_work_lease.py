@@ -218,7 +218,7 @@ async def test_depth_counts_released_retries(bench: Bench) -> None:
     await bench.settle_first(lease, item, 1, again(0, bench.now))
     assert await bench.worker.depth(Lane.NORMAL) == 0
     bench.clock.advance(RETRY_MS)
-    await bench.worker.release(bench.now, 10)
+    await bench.worker.promote_due(bench.now, 10)
     assert await bench.worker.depth(Lane.NORMAL) == 1
 
 

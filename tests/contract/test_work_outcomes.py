@@ -134,9 +134,9 @@ async def test_the_same_settle_again_is_refused_whole(bench: Bench) -> None:
     lease, item = await bench.take_one()
     part = Settled(item.notification, (sent(0, bench.now), again(1, bench.now, wait_ms=SECOND_MS)), targets(2))
     assert await bench.settle(lease, part) == []
-    before = await bench.story(made)
+    before = await bench.detail(made)
     assert await bench.settle(lease, part) == [Stale(made.id, 0, 1), Stale(made.id, 1, 1)]
-    assert await bench.story(made) == before
+    assert await bench.detail(made) == before
 
 
 async def test_a_closed_target_takes_no_further_attempt(bench: Bench) -> None:

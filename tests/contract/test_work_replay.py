@@ -14,7 +14,7 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.pipeline.route import poisoned
 from waypost.ports.promises import Promise
-from waypost.ports.work import Accepted, Arrival, NotReplayable, Replay, Settled
+from waypost.ports.work import Accepted, NewNotification, NotReplayable, Replay, Settled
 
 pytestmark = [pytest.mark.asyncio, promise(Promise.REPLAYS)]
 
@@ -30,7 +30,7 @@ async def test_a_failed_notification_is_sent_again(bench: Bench) -> None:
     await bench.routed(made, DEAD)
     bench.clock.advance(MINUTE_MS)
     assert await bench.accept(_replay(made, bench.now)) == [Accepted(made.id)]
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.round, record.finished_at) == (NotificationStatus.PROCESSING, 2, None)
     lease, item = await bench.take_one()
     assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
@@ -84,7 +84,7 @@ async def test_the_round_has_an_end_of_its_own(bench: Bench) -> None:
     await bench.accept(replay)
     _, item = await bench.take_one()
     assert item.notification.expires_at == replay.expires_at
-    assert (await bench.story(made)).record.notification.expires_at == replay.expires_at
+    assert (await bench.detail(made)).record.notification.expires_at == replay.expires_at
 
 
 @pytest.mark.parametrize("verdict", [NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED])
@@ -149,7 +149,7 @@ async def test_a_second_replay_of_the_same_round_is_refused(bench: Bench) -> Non
     replay = _replay(made, bench.now)
     assert await bench.accept(replay, replay) == [Accepted(made.id), NotReplayable(known=True)]
     assert await bench.accept(replay) == [NotReplayable(known=True)]
-    assert (await bench.story(made)).record.round == 2
+    assert (await bench.detail(made)).record.round == 2
 
 
 @pytest.mark.parametrize("settlement", [Sent("p"), Suppressed("x")])
@@ -169,7 +169,7 @@ async def test_what_was_withdrawn_before_it_was_routed_is_not_replayable(bench: 
 @promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_record_is_not_replayable(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
+    await bench.accept(NewNotification(first, (by_content(first),)), NewNotification(second, (by_content(second),)))
     assert await bench.accept(_replay(second, bench.now)) == [NotReplayable(known=True)]
 
 
@@ -177,12 +177,12 @@ async def test_a_duplicates_record_is_not_replayable(bench: Bench) -> None:
 async def test_a_replay_neither_needs_nor_ends_a_dedup_window(bench: Bench) -> None:
     """What is being sent again is still what was said; ended by force, the next one is new beside it."""
     first, second, third = (notification(bench.now, body="same") for _ in range(3))
-    await bench.accept(Arrival(first, (by_content(first),)))
+    await bench.accept(NewNotification(first, (by_content(first),)))
     await bench.routed(first, DEAD)
     assert await bench.accept(_replay(first, bench.now)) == [Accepted(first.id)]
-    assert await bench.accept(Arrival(second, (by_content(second),))) == [bench.duplicate(first, second)]
+    assert await bench.accept(NewNotification(second, (by_content(second),))) == [bench.duplicate(first, second)]
     assert await bench.store.dedup.forget([by_content(first).key]) == 1
-    assert await bench.accept(Arrival(third, (by_content(third),))) == [Accepted(third.id)]
+    assert await bench.accept(NewNotification(third, (by_content(third),))) == [Accepted(third.id)]
     assert sorted(await bench.leasable()) == [first.id, third.id]
 
 
@@ -190,7 +190,7 @@ async def test_replays_and_arrivals_share_a_batch(bench: Bench) -> None:
     made = notification(bench.now)
     await bench.routed(made, DEAD)
     fresh = notification(bench.now)
-    answers = await bench.accept(Arrival(fresh), _replay(made, bench.now))
+    answers = await bench.accept(NewNotification(fresh), _replay(made, bench.now))
     assert answers == [Accepted(fresh.id), Accepted(made.id)]
     assert sorted(await bench.leasable()) == [made.id, fresh.id]
 
@@ -212,7 +212,7 @@ async def test_many_rounds(bench: Bench) -> None:
         if attempt < 4:
             change = type(change)(0, attempt, DEAD, bench.now, change.made)
         assert await bench.settle_rest(lease, item, change) == []
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.round) == (NotificationStatus.SENT, 4)
 
 

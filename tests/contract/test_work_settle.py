@@ -35,7 +35,7 @@ async def test_the_settle_that_closes_the_last_target_ends_the_notification(benc
     made = await bench.accepted()
     lease, item = await bench.take_one()
     assert await bench.settle_first(lease, item, 1, sent(0, bench.now)) == []
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.finished_at) == (NotificationStatus.SENT, bench.now)
     receipt = (await bench.receipts(made))[0]
     assert (receipt.status, receipt.attempt, receipt.provider_id) == (DeliveryStatus.SENT, 1, "p")
@@ -115,8 +115,8 @@ async def test_a_verdict_ends_a_notification_without_targets(bench: Bench, verdi
     made = await bench.accepted()
     lease, item = await bench.take_one()
     assert await bench.settle(lease, Settled(item.notification, verdict=verdict)) == []
-    story = await bench.story(made)
-    assert (story.record.status, story.record.finished_at, story.receipts) == (verdict, bench.now, ())
+    detail = await bench.detail(made)
+    assert (detail.record.status, detail.record.finished_at, detail.receipts) == (verdict, bench.now, ())
     assert await bench.leasable() == []
 
 

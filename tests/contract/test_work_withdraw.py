@@ -29,7 +29,7 @@ from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, later
 from waypost.ports.promises import Promise
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
 
 pytestmark = [pytest.mark.asyncio, promise(Promise.CANCELS)]
 
@@ -41,7 +41,7 @@ async def test_what_is_not_leased_is_never_sent(bench: Bench) -> None:
     made = await bench.accepted()
     assert isinstance(await bench.withdraw(made), Withdrawn)
     assert await bench.leasable() == []
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.reason, record.finished_at) == (NotificationStatus.CANCELLED, WHY, bench.now)
 
 
@@ -82,7 +82,7 @@ async def test_a_second_withdrawal_finds_nothing_open(bench: Bench) -> None:
 @promise(Promise.RECORDS_DUPLICATES)
 async def test_a_duplicates_record_is_not_open(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
-    await bench.accept(Arrival(first, (by_content(first),)), Arrival(second, (by_content(second),)))
+    await bench.accept(NewNotification(first, (by_content(first),)), NewNotification(second, (by_content(second),)))
     assert await bench.withdraw(second) == NotOpen(NotificationStatus.DEDUPLICATED)
 
 
@@ -132,7 +132,7 @@ async def test_a_released_retry_that_nobody_leased_is_cancelled(bench: Bench) ->
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, again(0, bench.now))
     bench.clock.advance(RETRY_MS)
-    await bench.worker.release(bench.now, 100)
+    await bench.worker.promote_due(bench.now, 100)
     assert isinstance(await bench.withdraw(made), Withdrawn)
     assert (await bench.lease()).items == ()
     assert await bench.worker.depth(made.lane) == 0
@@ -145,7 +145,7 @@ async def test_parked_deliveries_are_cancelled(bench: Bench) -> None:
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, parked(0, bench.now, made.expires_at))
     assert await bench.withdraw(made) == Withdrawn(cancelled=1)
-    assert await bench.worker.release(bench.now, 100, {"breaker:demo/apns": 10}) == 0
+    assert await bench.worker.promote_due(bench.now, 100, {"breaker:demo/apns": 10}) == 0
     assert await bench.status(made) is NotificationStatus.CANCELLED
 
 
@@ -156,7 +156,7 @@ async def test_no_attempt_after_the_present_one(bench: Bench) -> None:
     await bench.settle_first(lease, item, 2, again(0, bench.now), parked(1, bench.now, made.expires_at))
     assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.CANCELLED] * 2
     assert (await bench.receipts(made))[0].attempt == 1, "the attempt made is recorded"
-    record = (await bench.story(made)).record
+    record = (await bench.detail(made)).record
     assert (record.status, record.reason) == (NotificationStatus.CANCELLED, WHY)
     bench.clock.advance(HOUR_MS)
     assert await bench.leasable() == []

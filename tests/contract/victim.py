@@ -12,7 +12,7 @@ from tests.contract.bench import Bench
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.sql import SqlUnderTest
-from waypost.adapters.sql.settings import is_postgres
+from waypost.stores.sql.settings import is_postgres
 
 ANSWER = "the answer"
 """The step after COMMIT has returned: nobody has been told yet."""

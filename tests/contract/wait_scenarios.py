@@ -35,8 +35,8 @@ async def _begin_waits(bench: Bench) -> None:
 
 
 async def _stands(bench: Bench) -> set[tuple[DeliveryStatus, ...]]:
-    stories = await sound(bench)
-    return {tuple(receipt.status for receipt in story.receipts) for story in stories.values()}
+    details = await sound(bench)
+    return {tuple(receipt.status for receipt in detail.receipts) for detail in details.values()}
 
 
 async def _begin_was_killed(bench: Bench) -> str:

@@ -17,13 +17,13 @@ from scripts.services.cassandra import Cassandra
 from tests.contract.registries import wake_ups_closed
 from tests.journeys.harness import until
 from tests.survival import Survived
-from waypost.adapters.cassandra.devices import CassandraDevices
-from waypost.adapters.cassandra.schema import migrate
-from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
+from waypost.stores.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.schema import migrate
+from waypost.stores.cassandra.settings import CassandraSettings
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(900)]
 APP = AppId("demo")

@@ -13,16 +13,6 @@ from tests.contract.bench import by_content
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
 from tests.survival import Survived
-from waypost.adapters.redis.broker import RedisPublisher
-from waypost.adapters.redis.check import look
-from waypost.adapters.redis.cluster import Cluster
-from waypost.adapters.redis.commands import Redis, RedisAway
-from waypost.adapters.redis.devices import CachedDevices
-from waypost.adapters.redis.holds import RedisHolds
-from waypost.adapters.redis.limiter import RedisLimiter
-from waypost.adapters.redis.schedule import RedisSchedule
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.limits import Granted, TokenBucket
@@ -30,6 +20,16 @@ from waypost.domain.notification import Lane, Notification
 from waypost.domain.time import Instant
 from waypost.ports.broker import Due, Entry
 from waypost.ports.work import Duplicate
+from waypost.stores.redis.broker import RedisPublisher
+from waypost.stores.redis.check import look
+from waypost.stores.redis.cluster import ClusterClient
+from waypost.stores.redis.commands import Redis, RedisAway
+from waypost.stores.redis.devices import CachedDevices
+from waypost.stores.redis.holds import RedisHolds
+from waypost.stores.redis.limiter import RedisLimiter
+from waypost.stores.redis.schedule import RedisSchedule
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Event, Metric
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
@@ -70,7 +70,7 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(
     sentinels = tuple(f"127.0.0.1:{port}" for port in redis_sentinel.ports[redis_sentinel.size :])
     settings = RedisSettings(url=f"redis://{redis_sentinel.NAME}/0", sentinels=sentinels)
     noted = Noted()
-    wire = Wire(settings, noted)
+    wire = SinglePrimary(settings, noted)
     await wire.start()
     world = Registrations(wire, settings, noted)
     await world.go_on()
@@ -96,7 +96,7 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(
 
 
 @pytest.mark.survives(
-    "a node of a Redis Cluster killed, and back",
+    "a node of a Redis ClusterClient killed, and back",
     on="cache, keys, limits, streams",
     so="never wrong, recovery by itself",
 )
@@ -106,7 +106,7 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
     """Two instances, as two processes have them: keys lie on all nodes, those of one lane together."""
     settings = RedisSettings(url=redis_cluster.url, cluster=True)
     noted = Noted()
-    one, two = (Cluster(settings, noted) for _ in range(2))
+    one, two = (ClusterClient(settings, noted) for _ in range(2))
     await one.start()
     await two.start()
     try:
@@ -134,12 +134,12 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
 
 
 @pytest.mark.survives(
-    "all nodes of a Redis Cluster killed under load, and back", on="dedup keys", so="no window forgotten"
+    "all nodes of a Redis ClusterClient killed under load, and back", on="dedup keys", so="no window forgotten"
 )
 async def test_a_cluster_that_crashes_forgets_no_window(redis_cluster: RedisCluster, survived: Survived) -> None:
     """Requirement S1-134: each node with its append-only file; what was confirmed is a duplicate afterwards."""
     noted = Noted()
-    cluster = Cluster(RedisSettings(url=redis_cluster.url, cluster=True), noted)
+    cluster = ClusterClient(RedisSettings(url=redis_cluster.url, cluster=True), noted)
     await cluster.start()
     holds = RedisHolds(cluster, "waypost:")
     confirmed: list[Notification] = []

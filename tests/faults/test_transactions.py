@@ -9,12 +9,12 @@ import pytest
 from confluent_kafka import Consumer
 
 from scripts.services.kafka import Kafka
-from waypost.adapters.kafka import transactions as module
-from waypost.adapters.kafka.producer import Outgoing
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
-from waypost.adapters.kafka.transactions import TRANSACTION_S, Offsets, Transactions
 from waypost.domain.errors import Unavailable
+from waypost.stores.kafka import transactions as module
+from waypost.stores.kafka.producer import Outgoing
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames, prepare
+from waypost.stores.kafka.transactions import TRANSACTION_S, Offsets, Transactions
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
@@ -35,7 +35,7 @@ async def test_a_transaction_that_never_ends_is_given_up_with_its_thread(
 ) -> None:
     """The client does not come back from a call; the next transaction does not wait for it."""
     settings = KafkaSettings(bootstrap=kafka_alone.url, prefix="given-up", partitions=1, replication=1, trial=True)
-    topics = Topics(settings)
+    topics = TopicNames(settings)
     await asyncio.to_thread(prepare, settings, topics)
     consumer = Consumer({"bootstrap.servers": kafka_alone.url, "group.id": "given-up"})
     transactions = Transactions(settings, lambda turns: consumer.consumer_group_metadata())

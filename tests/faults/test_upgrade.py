@@ -22,7 +22,7 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Json, Service, running
 from tests.journeys.load import Audience, Ledger, Load
 from tests.survival import Survived
-from waypost.adapters.sql.migrations import latest
+from waypost.stores.sql.migrations import latest
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(900)]
 

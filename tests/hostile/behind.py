@@ -19,7 +19,7 @@ from waypost.domain.notification import Notification
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
-from waypost.ports.work import Acceptance, Accepted, Arrival, Replay, Work
+from waypost.ports.work import Acceptance, Accepted, NewNotification, Replay, Work
 from waypost.telemetry import Level
 
 LONG_S = 10.0
@@ -47,9 +47,9 @@ class Behind(Service):
 
     async def stored(self, notification_id: NotificationId) -> Notification:
         """As a row has it."""
-        story = await self._stored.views.story(DEMO, notification_id)
-        assert story is not None
-        return story.record.notification
+        detail = await self._stored.views.detail(DEMO, notification_id)
+        assert detail is not None
+        return detail.record.notification
 
     def log_faults(self) -> list[str]:
         """Lines that say that something was not foreseen, and those that hold what was sent."""
@@ -69,11 +69,11 @@ class Noting:
         self.by_name: dict[str, NotificationId] = {}
         """By user or title, of which one is the name of a case."""
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work."""
         answers = await self._work.accept(batch)
         for each, answer in zip(batch, answers, strict=True):
-            if isinstance(each, Arrival) and isinstance(answer, Accepted):
+            if isinstance(each, NewNotification) and isinstance(answer, Accepted):
                 made = each.notification
                 self.ids.append(made.id)
                 self.by_name[made.user_id] = self.by_name[made.content.title or ""] = made.id

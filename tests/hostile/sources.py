@@ -15,9 +15,9 @@ from tests.hostile.corpus import Case
 from tests.hostile.doors import Answer, NoForm, Told, Took, said_in
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import EVERY_SCOPE
-from waypost.entrypoints.streams.door import StreamDoor
+from waypost.entrypoints.streams.stream_intake import StreamIntake
 from waypost.pipeline.intake import Caller
-from waypost.ports.source import PAYLOAD, Foreign, Refused, Source
+from waypost.ports.source import PAYLOAD, Foreign, RefusedMessage, Source
 
 WAIT_S = 120
 BATCH = 50
@@ -31,7 +31,7 @@ class Read:
 
     def __init__(self) -> None:
         self.places: set[str] = set()
-        self.buried: list[Refused] = []
+        self.buried: list[RefusedMessage] = []
         self._news = asyncio.Event()
 
     def note(self, messages: Iterable[Foreign]) -> None:
@@ -56,14 +56,14 @@ async def reading(service: Behind, reader: Source) -> AsyncIterator[Read]:
         await ack(messages)
         read.note(messages)
 
-    async def buried(refused: Sequence[Refused]) -> None:
+    async def buried(refused: Sequence[RefusedMessage]) -> None:
         await bury(refused)
         read.buried.extend(refused)
         read.note([each.message for each in refused])
 
     reader.ack, reader.bury = acked, buried  # type: ignore[method-assign]  # the real ones are called
     caller = Caller(DEMO, CallerId("source:hostile"), EVERY_SCOPE)
-    door = StreamDoor("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH, service.api.limits)
+    door = StreamIntake("hostile", reader, service.api.intake, caller, service.api.telemetry, BATCH, service.api.limits)
     await door.start()
     try:
         yield read
@@ -95,7 +95,7 @@ class FromStream:
         """Append them."""
         await self._source.write(*(each[PAYLOAD] for each in messages))
 
-    def _answer(self, case: Case, fields: Fields | None, buried: Sequence[Refused]) -> Answer:
+    def _answer(self, case: Case, fields: Fields | None, buried: Sequence[RefusedMessage]) -> Answer:
         if fields is None:
             return NoForm()
         for each in buried:

@@ -37,15 +37,15 @@ async def balance(
     A device may get a second copy only where one of *kills* lies between the two, and the outcome of the first was not
     on record by then. With at_most_once there is no second copy at all.
     """
-    stories = await final_stories(service, ledger, deadline_s)
-    assert stories.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
-    await compare_with_lab(service, list(ledger.entries.values()), stories)
+    details = await final_stories(service, ledger, deadline_s)
+    assert details.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
+    await compare_with_lab(service, list(ledger.entries.values()), details)
     copies = await service.lab.copies()
     repeated = {id_: tokens for id_, tokens in copies.items() if any(count > 1 for count in tokens.values())}
     for id_ in repeated:
         await _explain_copies(service, id_, kills)
     duplicates = sum(count - 1 for tokens in repeated.values() for count in tokens.values())
-    return Balance(Counter(story["status"] for story in stories.values()), duplicates)
+    return Balance(Counter(detail["status"] for detail in details.values()), duplicates)
 
 
 async def final_stories(service: Service, ledger: Ledger, deadline_s: float = DEADLINE_S) -> dict[str, Json]:
@@ -54,16 +54,16 @@ async def final_stories(service: Service, ledger: Ledger, deadline_s: float = DE
     still_open: list[str] = []
 
     async def settled() -> dict[str, Json]:
-        stories = await listed(service)
-        still_open[:] = [id_ for id_ in ledger.entries if stories.get(id_, {"status": "pending"})["status"] in OPEN]
-        return {} if still_open else stories
+        details = await listed(service)
+        still_open[:] = [id_ for id_ in ledger.entries if details.get(id_, {"status": "pending"})["status"] in OPEN]
+        return {} if still_open else details
 
     try:
-        stories: dict[str, Json] = await until(settled, "everything accepted is final", deadline_s)
+        details: dict[str, Json] = await until(settled, "everything accepted is final", deadline_s)
     except TimeoutError:
         _, first = await service.ask("GET", f"/v1/notifications/{still_open[0]}")
         raise AssertionError(f"{len(still_open)} are open after {deadline_s:.0f} s, such as {first}") from None
-    return stories
+    return details
 
 
 async def listed(service: Service) -> dict[str, Json]:
@@ -81,18 +81,18 @@ async def listed(service: Service) -> dict[str, Json]:
         cursor = f"&cursor={page['next']}"
 
 
-async def compare_with_lab(service: Service, entries: list[Entry], stories: dict[str, Json]) -> None:
+async def compare_with_lab(service: Service, entries: list[Entry], details: dict[str, Json]) -> None:
     """Every device saw what it was promised; at_most_once may have missed what the service calls unknown."""
     expected = []
     for entry in entries:
-        status = stories[entry.id]["status"]
+        status = details[entry.id]["status"]
         allowed = {"sent", "partial", "unknown"} if entry.at_most_once else {"sent"}
         assert status in allowed, f"{entry.id} ended {status}"
         tokens = list(entry.tokens) if status == "sent" else await _sent_tokens(service, entry)
         expected.append({"notification_id": entry.id, "tokens": tokens})
     once = [entry.id for entry in entries if entry.at_most_once]
     verdict = await service.lab.ask("POST", "/verify", {"expected": expected, "at_most_once": once})
-    unsure = {entry.id for entry in entries if stories[entry.id]["status"] in ("partial", "unknown")}
+    unsure = {entry.id for entry in entries if details[entry.id]["status"] in ("partial", "unknown")}
     unexpected = [each for each in verdict["unexpected"] if each["notification_id"] not in unsure]
     assert not verdict["missing"], f"lost: {verdict['missing'][:5]}"
     assert not unexpected, f"sent without being accepted: {unexpected[:5]}"
@@ -102,9 +102,9 @@ async def compare_with_lab(service: Service, entries: list[Entry], stories: dict
 
 async def _sent_tokens(service: Service, entry: Entry) -> list[str]:
     """The devices of a notification that it certainly reached."""
-    status, story = await service.ask("GET", f"/v1/notifications/{entry.id}")
-    assert status == 200, story
-    receipts = story["receipts"]
+    status, detail = await service.ask("GET", f"/v1/notifications/{entry.id}")
+    assert status == 200, detail
+    receipts = detail["receipts"]
     assert {each["status"] for each in receipts} <= {"sent", "unknown"}, receipts
     by_platform = {"ios": 0, "android": 1, "web": 2}
     order = sorted((each["device_id"] for each in receipts), key=by_platform.__getitem__)
@@ -120,11 +120,11 @@ async def _explain_copies(service: Service, notification_id: str, kills: Sequenc
     arrived: dict[str, list[float]] = {}
     for push in await service.lab.arrivals(notification_id):
         arrived.setdefault(push["token"], []).append(push["at"])
-    status, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
-    assert status == 200, story
+    status, detail = await service.ask("GET", f"/v1/notifications/{notification_id}")
+    assert status == 200, detail
     unanswered = [
         datetime.fromisoformat(attempt["at"]).timestamp()
-        for receipt in story["receipts"]
+        for receipt in detail["receipts"]
         for attempt in receipt["attempts"]
         if attempt["status"] == "unanswered"
     ]
@@ -134,7 +134,7 @@ async def _explain_copies(service: Service, notification_id: str, kills: Sequenc
             explained |= second - first >= PATIENCE_S and any(first <= at <= second for at in unanswered)
             assert explained, f"{notification_id} was sent twice, and nobody died between {first} and {second}"
     last = max(max(times) for times in arrived.values() if len(times) > 1)
-    settled = max(datetime.fromisoformat(each["resolved_at"]).timestamp() for each in story["receipts"])
+    settled = max(datetime.fromisoformat(each["resolved_at"]).timestamp() for each in detail["receipts"])
     of_the_dead = any(kill.before <= last <= kill.after for kill in kills)  # on its way when its sender died
     late = f"{notification_id} was sent again after its outcome was on record"
-    assert settled >= last - 0.001 or of_the_dead, f"{late}: {arrived}, {story['receipts']}"
+    assert settled >= last - 0.001 or of_the_dead, f"{late}: {arrived}, {detail['receipts']}"

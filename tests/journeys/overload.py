@@ -77,9 +77,9 @@ async def overloaded(
             await asyncio.sleep(stop_s)  # what is tried is that time passes
     await until(lambda: _taken(service, per_s, count, all), "each device was pushed to", deadline_s)
     await until(lambda: _none_open(service), "everything has ended", deadline_s)
-    stories = await final_stories(service, load.ledger)
-    await compare_with_lab(service, list(load.ledger.entries.values()), stories)
-    return await _counted(service, per_s, Counter(story["status"] for story in stories.values()))
+    details = await final_stories(service, load.ledger)
+    await compare_with_lab(service, list(load.ledger.entries.values()), details)
+    return await _counted(service, per_s, Counter(detail["status"] for detail in details.values()))
 
 
 async def audience_of(service: Service, *platforms: str) -> Audience:

@@ -150,8 +150,8 @@ async def test_the_command_line_sends_a_list_and_waits(tmp_path: Path) -> None:
         assert (job["state"], job["counts"]) == ("finished", {"no_targets": 1, "sent": 4})
         status, found = await service.ask("GET", f"/v1/bulk/{job['id']}/recipients/{users[0]}")
         assert (status, found["status"]) == (200, "sent"), found
-        status, story = await service.ask("GET", f"/v1/notifications/{found['notification_id']}")
-        assert story["content"]["title"] == "Season 9", "the last mention counts"
+        status, detail = await service.ask("GET", f"/v1/notifications/{found['notification_id']}")
+        assert detail["content"]["title"] == "Season 9", "the last mention counts"
 
 
 @pytest.mark.asyncio
@@ -165,7 +165,7 @@ async def test_what_is_urgent_does_not_wait_for_a_bulk_job(tmp_path: Path, rng: 
         await load.run(4, limit=60)
 
         async def all_sent() -> bool:
-            stories = await listed(service)
-            return all(stories.get(id_, {"status": "pending"})["status"] == "sent" for id_ in load.ledger.entries)
+            details = await listed(service)
+            return all(details.get(id_, {"status": "pending"})["status"] == "sent" for id_ in load.ledger.entries)
 
         await until(all_sent, "everything urgent is sent")

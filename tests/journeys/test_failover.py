@@ -129,8 +129,8 @@ async def nothing_stays_open(service: Service, ledger: Ledger) -> set[str]:
     """Wait until all that the service lists is final; what of the ledger it does not know."""
 
     async def settled() -> dict[str, Json]:
-        stories = await listed(service)
-        return {} if any(each["status"] in OPEN for each in stories.values()) else stories
+        details = await listed(service)
+        return {} if any(each["status"] in OPEN for each in details.values()) else details
 
-    stories = await until(settled, "nothing is open")
-    return set(ledger.entries.keys() - stories.keys())
+    details = await until(settled, "nothing is open")
+    return set(ledger.entries.keys() - details.keys())

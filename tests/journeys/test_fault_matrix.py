@@ -187,7 +187,7 @@ async def _explained(service: Service, ledger: Ledger, fault: Fault) -> Counter[
 
     async def all_seen() -> bool:
         for entry in ledger.entries.values():
-            for receipt in (await _story(service, entry))["receipts"]:
+            for receipt in (await _detail(service, entry))["receipts"]:
                 if reason := _reason(receipt, fault):
                     seen.setdefault((entry.id, receipt["device_id"]), reason)
         return len(seen) == len(ledger.entries) * len(PLATFORMS)
@@ -213,10 +213,10 @@ async def _judge(service: Service, fault: Fault, ledger: Ledger) -> tuple[Counte
     duplicates = 0
     copies = await service.lab.copies()
     for entry in ledger.entries.values():
-        story = await _story(service, entry)
-        assert story["notification"]["status"] not in OPEN
+        detail = await _detail(service, entry)
+        assert detail["notification"]["status"] not in OPEN
         arrived = copies.get(entry.id, {})
-        for receipt in story["receipts"]:
+        for receipt in detail["receipts"]:
             status = receipt["status"]
             count = arrived.get(_lab_name(entry.tokens[PLATFORMS.index(receipt["device_id"])]), 0)
             what = f"{fault.name}: {receipt['device_id']} of {entry.id}, {status}, {count} copies"
@@ -238,10 +238,10 @@ async def _has_no_device(service: Service, entry: Entry) -> bool:
     return not answer["items"]
 
 
-async def _story(service: Service, entry: Entry) -> Json:
-    status, story = await service.ask("GET", f"/v1/notifications/{entry.id}")
-    assert status == 200, story
-    return story
+async def _detail(service: Service, entry: Entry) -> Json:
+    status, detail = await service.ask("GET", f"/v1/notifications/{entry.id}")
+    assert status == 200, detail
+    return detail
 
 
 def _lab_name(token: str) -> str:

@@ -135,10 +135,10 @@ def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[st
     explained = answered(quick_start, "explain", "bob", "--title", "Hi", "--data", "n=1")
     assert [target["credential"] for target in explained["targets"]] == ["demo/apns"]
     assert "Hi" in explained["targets"][0]["rendered"]["body"]
-    story = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
-    assert story["notification"]["status"] == "sent"
+    detail = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
+    assert detail["notification"]["status"] == "sent"
     again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1")
-    assert (again["deduplicated"], again["id"]) == (True, story["notification"]["id"])
+    assert (again["deduplicated"], again["id"]) == (True, detail["notification"]["id"])
     assert answered(quick_start, "forget", "bob", "--title", "Hi", "--data", "n=1") == {"forgotten": 1}
     anew = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
     assert anew["notification"]["id"] != again["id"]
@@ -165,12 +165,12 @@ def test_dead_letters_are_listed_and_replayed(quick_start: tuple[Path, dict[str,
     answer = {"status": 400, "reason": "BadDeviceToken"}
     script = {"rules": [{"where": "apns", "match": {"token": "cd" * 32}, "do": {"answer": answer}}]}
     script_lab(quick_start, script)
-    story = answered(quick_start, "send", "carol", "--title", "Hi", "--wait", status=1)
-    assert story["notification"]["status"] == "failed"
+    detail = answered(quick_start, "send", "carol", "--title", "Hi", "--wait", status=1)
+    assert detail["notification"]["status"] == "failed"
     letters = answered(quick_start, "dead", "list", "--user", "carol")["items"]
     assert [each["receipt"]["code"] for each in letters] == ["BadDeviceToken"]
     script_lab(quick_start, {"rules": []})
-    assert answered(quick_start, "dead", "replay", story["notification"]["id"]) == {"replayed": 1, "skipped": 0}
+    assert answered(quick_start, "dead", "replay", detail["notification"]["id"]) == {"replayed": 1, "skipped": 0}
     assert answered(quick_start, "dead", "list", "--user", "carol")["items"] == []
 
 

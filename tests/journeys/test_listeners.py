@@ -21,11 +21,11 @@ async def test_a_topic_is_told_once_and_its_story_can_be_asked_for(tmp_path: Pat
         assert status == 202
 
         async def ended() -> Json | None:
-            _, story = await service.ask("GET", f"/v1/notifications/{told['id']}")
-            return story if story["notification"]["status"] == "sent" else None
+            _, detail = await service.ask("GET", f"/v1/notifications/{told['id']}")
+            return detail if detail["notification"]["status"] == "sent" else None
 
-        story = await until(ended, "the topic is told")
-        (receipt,) = story["receipts"]
+        detail = await until(ended, "the topic is told")
+        (receipt,) = detail["receipts"]
         assert (receipt["device_id"], receipt["status"]) == ("fcm:topic:news", "sent")
         assert receipt["provider_id"]
         assert len(await service.lab.arrivals(told["id"])) == 1

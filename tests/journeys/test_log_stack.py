@@ -18,11 +18,11 @@ from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.survival import Survived
-from waypost.adapters.kafka.consumer import HAND_OVER_S
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.domain.notification import Lane
 from waypost.runtime.leasing import EXTEND_S
+from waypost.stores.kafka.consumer import HAND_OVER_S
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames, prepare
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,7 +43,7 @@ async def log_stack(bootstrap: str, prefix: str, copies: int = 1) -> dict[str, A
         "session_timeout_s": 6,
     }
     settings = msgspec.convert(kafka, KafkaSettings)
-    await asyncio.to_thread(prepare, settings, Topics(settings))
+    await asyncio.to_thread(prepare, settings, TopicNames(settings))
     return {"stack": "log", "kafka": kafka}
 
 

@@ -40,9 +40,9 @@ async def _told(service: Service, rng: random.Random, count: int = 5) -> Load:
 
 async def _states(service: Service, entry: Entry) -> dict[str, Json]:
     """The receipts of a notification by device."""
-    status, story = await service.ask("GET", f"/v1/notifications/{entry.id}")
-    assert status == 200, story
-    return {receipt["device_id"]: receipt for receipt in story["receipts"]}
+    status, detail = await service.ask("GET", f"/v1/notifications/{entry.id}")
+    assert status == 200, detail
+    return {receipt["device_id"]: receipt for receipt in detail["receipts"]}
 
 
 async def _waits_for(service: Service, load: Load, device: str, words: str) -> bool:

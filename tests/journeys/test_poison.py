@@ -16,7 +16,7 @@ from tests.tables import AddRow
 NEIGHBOURS = 40
 SABOTAGE = """
 import os, signal
-from waypost.adapters.apns.sender import ApnsSender
+from waypost.channels.apns.sender import ApnsSender
 
 send = ApnsSender.send
 
@@ -48,11 +48,11 @@ async def test_a_notification_that_ends_its_worker_fails_alone(
             for n in range(NEIGHBOURS + 1)
         ]
         poison = (await load.submit_together(bodies))[NEIGHBOURS // 2].id
-        stories = await final_stories(service, load.ledger)
-        _, story = await service.ask("GET", f"/v1/notifications/{poison}")
-        assert {each["code"] for each in story["receipts"]} == {"poison"}, story
-        assert all(each["status"] == "failed" and each["dead"] for each in story["receipts"])
-        assert {each["status"] for id_, each in stories.items() if id_ != poison} == {"sent"}
+        details = await final_stories(service, load.ledger)
+        _, detail = await service.ask("GET", f"/v1/notifications/{poison}")
+        assert {each["code"] for each in detail["receipts"]} == {"poison"}, detail
+        assert all(each["status"] == "failed" and each["dead"] for each in detail["receipts"])
+        assert {each["status"] for id_, each in details.items() if id_ != poison} == {"sent"}
         logged = service.log("worker.died")
         assert len(service.log("notification.poison")) == 1
         await until(lambda: _ready(service.worker_pids()), "both workers live again")

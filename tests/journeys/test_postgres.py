@@ -16,7 +16,7 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import called
 from tests.survival import Survived
-from waypost.adapters.sql.postgres.engine import MIGRATION_LOCK
+from waypost.stores.sql.postgres.engine import MIGRATION_LOCK
 
 IN_A_ROW = 20
 

@@ -117,6 +117,6 @@ async def _opened(service: Service) -> list[Json]:
 
 
 async def _is(service: Service, notification_id: str, status: str) -> bool:
-    code, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
-    assert code == 200, story
-    return bool(story["notification"]["status"] == status)
+    code, detail = await service.ask("GET", f"/v1/notifications/{notification_id}")
+    assert code == 200, detail
+    return bool(detail["notification"]["status"] == status)

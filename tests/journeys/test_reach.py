@@ -100,9 +100,9 @@ async def _said(service: Service, event: str) -> list[Json]:
 
 
 async def _receipts(service: Service, notification_id: str) -> list[Json]:
-    code, story = await service.ask("GET", f"/v1/notifications/{notification_id}")
-    assert code == 200, story
-    receipts: list[Json] = story["receipts"]
+    code, detail = await service.ask("GET", f"/v1/notifications/{notification_id}")
+    assert code == 200, detail
+    receipts: list[Json] = detail["receipts"]
     return receipts
 
 

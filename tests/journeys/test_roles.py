@@ -18,7 +18,7 @@ from tests.journeys.balance import balance, listed
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.tables import AddRow
-from waypost.adapters.sql.postgres.member_rows import LEASE_S
+from waypost.stores.sql.postgres.member_rows import LEASE_S
 
 pytestmark = pytest.mark.asyncio
 

@@ -83,8 +83,8 @@ async def test_with_the_reserve_used_up_outcomes_are_held_and_nothing_more_is_se
         disk.fill(small_disk)
         status, _ = await service.ask("GET", f"/v1/notifications/{late.id}")
         assert status == 200, "reads go on"
-        stories = await listed(service)
-        assert any(stories[id_]["status"] in OPEN for id_ in in_flight.entries), "the disk was not full"
+        details = await listed(service)
+        assert any(details[id_]["status"] in OPEN for id_ in in_flight.entries), "the disk was not full"
         assert not await service.lab.arrivals(late.id), "it sends what it could not write down"
         await service.lab.heal()
         disk.free(small_disk)

@@ -163,7 +163,7 @@ async def test_each_entry_of_a_redis_stream_is_one_notification(
 async def test_a_topic_is_read_on_by_whoever_comes_after_a_dead_worker(
     tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str
 ) -> None:
-    """Each message is one notification here, too; the longer story is told by ``make faults``."""
+    """Each message is one notification here, too; the longer detail is told by ``make faults``."""
     async with kafka_source_under_test(kafka_bootstrap, kafka_prefix) as under_test:
         sources = {"orders": {"app": "demo", "batch": 20, "kafka": kafka_settings(under_test)}}
         async with running(tmp_path, workers=2, sources=sources) as service:

@@ -35,8 +35,8 @@ async def test_what_is_accepted_after_a_wedge_goes_over_another_connection(tmp_p
 
         await until(another, "another connection takes the place of the wedged one")
         after = [await _told(load) for _ in range(AFTER)]
-        stories = await final_stories(service, load.ledger)
-        ends = {id_: story["status"] for id_, story in stories.items()}
+        details = await final_stories(service, load.ledger)
+        ends = {id_: detail["status"] for id_, detail in details.items()}
         assert {ends[entry.id] for entry in wedged} == {"unknown"}
         assert {ends[entry.id] for entry in after} == {"sent"}
         copies = await service.lab.copies()

@@ -13,7 +13,7 @@ from waypost.bench.latency import Latency, latency
 from waypost.bench.programs import Programs, cpu_s, reached
 from waypost.bench.registry import DEVICES_PER_USER
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running, settled
+from waypost.bench.stack import BenchStack, running, settled
 
 BATCH = 100
 SMALL_BATCH = 10
@@ -64,7 +64,7 @@ def run(programs: Programs, size: Size) -> list[Row]:
         return rows + _sustained(stack, size.warm_up + size.notifications, size)
 
 
-def burst(stack: Stack, first: int, count: int, *, users: int, batch: int = BATCH, known: int = 0) -> Burst:
+def burst(stack: BenchStack, first: int, count: int, *, users: int, batch: int = BATCH, known: int = 0) -> Burst:
     """Submit *count* notifications in batches and wait until all are final; the ledger must balance then.
 
     *first* were submitted before, and *known* were in the store at the start, with two receipts each.
@@ -81,7 +81,7 @@ def burst(stack: Stack, first: int, count: int, *, users: int, batch: int = BATC
     return Burst(count, deliveries, per_s, own * each_us, others * each_us, seen["cpu_s"] * each_us)
 
 
-def steady_rate(stack: Stack, before: int, expected: float) -> float:
+def steady_rate(stack: BenchStack, before: int, expected: float) -> float:
     """Deliveries a second from the first tenth of *expected* to the last, while they happen."""
     points: list[tuple[float, int]] = []
     for share in (0.1, 0.9):
@@ -91,7 +91,7 @@ def steady_rate(stack: Stack, before: int, expected: float) -> float:
     return (ended - started) / (ended_at - started_at)
 
 
-def _sustained(stack: Stack, first: int, size: Size) -> list[Row]:
+def _sustained(stack: BenchStack, first: int, size: Size) -> list[Row]:
     peak = burst(stack, first, size.notifications // 2, users=size.users, batch=SMALL_BATCH)
     first += peak.count
     peak_per_s = peak.per_s / DEVICES_PER_USER

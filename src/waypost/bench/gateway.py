@@ -65,7 +65,7 @@ def _first(pattern: re.Pattern[bytes], body: bytes) -> bytes:
     return found[1] if found else b""
 
 
-class Reception:
+class ReceivedCount:
     """What has come, over all connections."""
 
     def __init__(self) -> None:
@@ -117,10 +117,10 @@ class Reception:
         return b""
 
 
-class Connection(asyncio.Protocol):
+class WaypostConnection(asyncio.Protocol):
     """One of Waypost's connections; one that does not begin as HTTP/2 asks for an OAuth grant."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: ReceivedCount) -> None:
         self._reception = reception
         self._loop = asyncio.get_running_loop()
         self._unread = b""
@@ -223,7 +223,7 @@ def _http1(body: bytes, media: str = "application/octet-stream") -> bytes:
 
 
 async def _serve(pem_file: str) -> None:
-    reception, loop = Reception(), asyncio.get_running_loop()
+    reception, loop = ReceivedCount(), asyncio.get_running_loop()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pem_file)
     tls.set_alpn_protocols(["h2", "http/1.1"])
@@ -232,7 +232,7 @@ async def _serve(pem_file: str) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
             writer.write(_http1(reception.admin(head.split(b" ", 2)[1].decode())))
 
-    pushes = await loop.create_server(lambda: Connection(reception), "127.0.0.1", 0, ssl=tls)
+    pushes = await loop.create_server(lambda: WaypostConnection(reception), "127.0.0.1", 0, ssl=tls)
     orders = await asyncio.start_server(admin, "127.0.0.1", 0)
     port, admin_port = (server.sockets[0].getsockname()[1] for server in (pushes, orders))
     print(json.dumps({"port": port, "admin": admin_port}), flush=True)

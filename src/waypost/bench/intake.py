@@ -8,7 +8,7 @@ from typing import Any
 
 from waypost.bench.programs import Programs
 from waypost.bench.rows import Row, row
-from waypost.bench.stack import Stack, running
+from waypost.bench.stack import BenchStack, running
 
 WORKERS = 2
 ROUNDS = 3
@@ -38,7 +38,7 @@ def run(programs: Programs) -> list[Row]:
     return rows
 
 
-def _measured(stack: Stack, fields: str, batch: int, connections: int, first: int, count: int) -> dict[str, float]:
+def _measured(stack: BenchStack, fields: str, batch: int, connections: int, first: int, count: int) -> dict[str, float]:
     before_s = stack.cpu_s()
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
     fields += f'"scheduled_at":"{tomorrow}"'

@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from waypost.bench.programs import Gateway, Programs, cpu_s, gateway
+from waypost.bench.programs import GatewayProgram, Programs, cpu_s, gateway
 from waypost.bench.rows import Row, row
 from waypost.http2 import COMPILED, Answer, Origin, Pool, PoolSettings, Result, encode_headers
 
@@ -56,7 +56,7 @@ def run(programs: Programs, requests: int) -> list[Row]:
     return rows
 
 
-def _beside(server: Gateway, cert_file: Path, shape: Shape) -> tuple[float, float]:
+def _beside(server: GatewayProgram, cert_file: Path, shape: Shape) -> tuple[float, float]:
     before_s = cpu_s(server.pid)
     own_us = measured(server.port, cert_file, shape)
     return own_us, (cpu_s(server.pid) - before_s) / shape[2] * 1e6

@@ -9,8 +9,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
-from waypost.bench.programs import Gateway
-from waypost.bench.stack import Stack
+from waypost.bench.programs import GatewayProgram
+from waypost.bench.stack import BenchStack
 
 CONNECTIONS = 64
 PAUSE_S = 2.0
@@ -28,7 +28,7 @@ class Latency:
     p99_ms: float
 
 
-def latency(stack: Stack, first: int, *, rate: float, seconds: float, least: int = 1, **wishes: Any) -> Latency:
+def latency(stack: BenchStack, first: int, *, rate: float, seconds: float, least: int = 1, **wishes: Any) -> Latency:
     """Submit *rate* notifications a second, on time whatever the answers do, and wait until all have arrived.
 
     *least* is how many requests there must be, where that is known: the last are not left out however long they take.
@@ -52,7 +52,7 @@ def latency(stack: Stack, first: int, *, rate: float, seconds: float, least: int
     return Latency(count, p50, p95, p99)
 
 
-def _all_of(gateway: Gateway, wanted: Container[int], least: int) -> list[tuple[int, int]]:
+def _all_of(gateway: GatewayProgram, wanted: Container[int], least: int) -> list[tuple[int, int]]:
     """The marks *wanted*, once nothing more of them comes; TimeoutError where fewer than *least* have come."""
     until = time.monotonic() + TIMEOUT_S
     before = -1

@@ -24,7 +24,7 @@ REPEAT_AFTER_S = 0.05
 """What is answered 429 or 503 is asked again, as a caller would."""
 
 
-class Course:
+class LoadPlan:
     """What is to be submitted, and what became of it."""
 
     def __init__(self, address: str, key: str, wishes: dict[str, str]) -> None:
@@ -98,13 +98,13 @@ async def _status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
     return int(head[9:12])
 
 
-async def _run(course: Course, connections: int) -> None:
+async def _run(course: LoadPlan, connections: int) -> None:
     await asyncio.gather(*(course.submit() for _ in range(connections)))
 
 
 if __name__ == "__main__":
     named = dict(each.split("=", 1) for each in sys.argv[3:])
-    course = Course(sys.argv[1], sys.argv[2], named)
+    course = LoadPlan(sys.argv[1], sys.argv[2], named)
     uvloop.run(_run(course, int(named.get("connections", 8))))
     print(json.dumps(course.report()))
     if "marks" in named:

@@ -28,7 +28,7 @@ class Programs:
 
     name: str
     gateway: tuple[str, ...]
-    """Takes a PEM file with certificate and key, and prints its ports (`Gateway`)."""
+    """Takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
     load: tuple[str, ...]
     """Takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
 
@@ -49,7 +49,7 @@ def peak_mib(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
-class Gateway:
+class GatewayProgram:
     """A running gateway and its admin door (waypost.bench.gateway says what it answers)."""
 
     def __init__(self, pid: int, port: int, admin_port: int) -> None:
@@ -94,13 +94,13 @@ class Gateway:
 
 
 @contextmanager
-def gateway(programs: Programs, pem_file: Path) -> Iterator[Gateway]:
+def gateway(programs: Programs, pem_file: Path) -> Iterator[GatewayProgram]:
     """A gateway with the certificate and key of *pem_file*, for as long as the block."""
     process = subprocess.Popen([*programs.gateway, pem_file], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         ports = json.loads(process.stdout.readline())
-        with closing(Gateway(process.pid, ports["port"], ports["admin"])) as server:
+        with closing(GatewayProgram(process.pid, ports["port"], ports["admin"])) as server:
             yield server
     finally:
         process.kill()
@@ -108,7 +108,7 @@ def gateway(programs: Programs, pem_file: Path) -> Iterator[Gateway]:
         process.stdout.close()
 
 
-def reached(server: Gateway, wanted: int, timeout_s: float = 300.0) -> int:
+def reached(server: GatewayProgram, wanted: int, timeout_s: float = 300.0) -> int:
     """Wait until the gateway has taken or refused so many for good; how many it has then.
 
     TimeoutError where nothing comes for so long.

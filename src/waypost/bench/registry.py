@@ -11,9 +11,9 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from waypost.adapters.sql import schema
-from waypost.adapters.sql.engine import Connection
 from waypost.domain.ids import token_hash
+from waypost.stores.sql import schema
+from waypost.stores.sql.engine import Connection
 
 APP = "demo"
 OF_FOUR_USERS = (

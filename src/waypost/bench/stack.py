@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from waypost.bench.programs import Gateway, Load, Programs, cpu_s, gateway, peak_mib
+from waypost.bench.programs import GatewayProgram, Load, Programs, cpu_s, gateway, peak_mib
 from waypost.bench.registry import APP, devices, iphones, register
 from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
@@ -23,11 +23,11 @@ from waypost.lab import credentials
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Stack:
+class BenchStack:
     """A gateway and a serving Waypost in a folder of their own."""
 
     def __init__(
-        self, programs: Programs, gateway: Gateway, base: Base, pid: int, url: str, keys: dict[str, str]
+        self, programs: Programs, gateway: GatewayProgram, base: Base, pid: int, url: str, keys: dict[str, str]
     ) -> None:
         self._programs = programs
         self.gateway = gateway
@@ -72,7 +72,7 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
     stands: Stands = embedded,
     history: Callable[[Path], None] = lambda _: None,
     command: Sequence[str] = ("waypost.cli",),
-) -> Iterator[Stack]:
+) -> Iterator[BenchStack]:
     """Start both, with *users* users in the registry of each app, *vips* with one iPhone, and what *history* adds.
 
     Waypost stands on SQLite, whose file *history* is given, or on what *stands* makes. *command* is the module that is
@@ -94,7 +94,7 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
             register(connection, iphones(vips))
         history(folder / FILE)
         with _serving(folder, command) as (pid, url):
-            yield Stack(programs, other_side, base, pid, url, keys)
+            yield BenchStack(programs, other_side, base, pid, url, keys)
 
 
 def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, ...]) -> dict[str, Any]:
@@ -142,10 +142,10 @@ def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
         process.stdout.close()
 
 
-class Ledger:
+class StoreBalance:
     """What the store says became of everything."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: BenchStack) -> None:
         counted = "SELECT status, count(*) FROM {table} GROUP BY status"
         with connected(stack.base.url, read_only=True) as connection:
             self.notifications = dict(connection.execute(counted.format(table="notification")).fetchall())
@@ -162,7 +162,7 @@ class Ledger:
         return int(self.notifications.get("pending", 0))
 
 
-def until_quiet(stack: Stack, submitted: int, timeout_s: float = 600.0) -> Ledger:
+def until_quiet(stack: BenchStack, submitted: int, timeout_s: float = 600.0) -> StoreBalance:
     """Wait until everything submitted is on the ledger, which may come later, and final."""
     until = time.monotonic() + timeout_s
     seen = -1
@@ -170,14 +170,14 @@ def until_quiet(stack: Stack, submitted: int, timeout_s: float = 600.0) -> Ledge
         total = stack.gateway.total("accepted", "dead", "throttled")
         quiet, seen = total == seen, total
         if quiet:
-            ledger = Ledger(stack)
+            ledger = StoreBalance(stack)
             if not ledger.open and ledger.accepted >= submitted:
                 return ledger
         time.sleep(0.25)  # quiet is that nothing came for so long
-    raise TimeoutError(f"after {timeout_s} s there is still open work: {Ledger(stack).notifications}")
+    raise TimeoutError(f"after {timeout_s} s there is still open work: {StoreBalance(stack).notifications}")
 
 
-def settled(stack: Stack, submitted: int, known: int = 0) -> Ledger:
+def settled(stack: BenchStack, submitted: int, known: int = 0) -> StoreBalance:
     """Wait until everything submitted is final; AssertionError where store and gateway then disagree.
 
     *known* were in the store from the start, finished, with two receipts each.
@@ -187,7 +187,7 @@ def settled(stack: Stack, submitted: int, known: int = 0) -> Ledger:
     return ledger
 
 
-def _balance(stack: Stack, ledger: Ledger, submitted: int, sent_before: int) -> None:
+def _balance(stack: BenchStack, ledger: StoreBalance, submitted: int, sent_before: int) -> None:
     """Nothing lost, nothing twice: each notification is final once, and each receipt is one answer of the gateway."""
     assert ledger.accepted == submitted, (ledger.notifications, submitted)
     counts = stack.gateway.counts()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from waypost.adapters.sql import connection as sqlite
-from waypost.adapters.sql.engine import Connection
-from waypost.adapters.sql.settings import is_postgres
+from waypost.stores.sql import connection as sqlite
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.settings import is_postgres
 
 FILE = "waypost.db"
 
@@ -47,7 +47,7 @@ def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
     """A connection to the store of that URL."""
     connection: Any
     if is_postgres(url):
-        from waypost.adapters.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra
+        from waypost.stores.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra
 
         connection = connect(url, read_only=read_only)
     else:

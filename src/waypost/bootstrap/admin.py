@@ -8,18 +8,18 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from waypost.adapters.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
-from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.engines import engine_of
-from waypost.adapters.sql.settings import is_postgres
-from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap import features
-from waypost.bootstrap.places import log_of
+from waypost.bootstrap.paths import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.pipeline.keys import Record
 from waypost.ports.audit import Ordered
 from waypost.runtime.clock import SystemClock
+from waypost.stores.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
+from waypost.stores.sql.database import prepare
+from waypost.stores.sql.engines import engine_of
+from waypost.stores.sql.settings import is_postgres
+from waypost.stores.sql.store import Store, open_store
 
 
 @asynccontextmanager
@@ -52,7 +52,7 @@ def store_engine(config: Config) -> str:
     """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
     if is_postgres(config.store.url):
         engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
-        from waypost.adapters.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - as above
+        from waypost.stores.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - as above
 
         return f"PostgreSQL {PostgresEngine(config.store).version()}"
     database_path(config.store.url)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from waypost.adapters.apns.channels import Channels, open_channels
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
-from waypost.adapters.fcm.topics import Topics
+from waypost.channels.apns.channels import BroadcastChannels, open_channels
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.topics import TopicMembers
 from waypost.config import Config
 from waypost.domain.channel import APNS
 from waypost.domain.credential import CredentialId
@@ -17,7 +17,7 @@ from waypost.domain.ids import AppId
 from waypost.runtime.clock import SystemClock
 
 
-def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Channels]:
+def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[BroadcastChannels]:
     """The broadcast channels of *app*; ConfigurationError where it has no account at Apple's."""
     settings = config.apps[app].senders.get(APNS)
     if not isinstance(settings, ApnsSettings):
@@ -26,12 +26,12 @@ def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Cha
 
 
 @asynccontextmanager
-async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[Topics]:
+async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[TopicMembers]:
     """The topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
     settings = config.apps[app].senders.get(CHANNEL)
     if not isinstance(settings, FcmSettings):
         raise ConfigurationError(CredentialId(app, CHANNEL).section, "is needed for topics")
-    topics = Topics(app, settings, clock=SystemClock())
+    topics = TopicMembers(app, settings, clock=SystemClock())
     try:
         await topics.start()
         yield topics

@@ -1,4 +1,4 @@
-"""What the keyring of a process holds: the sections of its senders, and the certificates of its doors."""
+"""What the reloader of a process holds: the sections of its senders, and the certificates of its doors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.time import Instant, from_datetime
 from waypost.ports.plugin import Means
 from waypost.ports.sender import Sender
-from waypost.runtime.keyring import Held
+from waypost.runtime.credential_reload import LoadedCredential
 from waypost.runtime.renewal import RenewableSender
 from waypost.runtime.tls import ServerTls, first_end
 
@@ -28,7 +28,7 @@ _TRUST: Final = "ca_file"
 
 
 class Sections:
-    """The apps as the file says now; fulfils ``Held``, so that a changed file is read again."""
+    """The apps as the file says now; fulfils ``LoadedCredential``, so that a changed file is read again."""
 
     name: Final = "configuration"
 
@@ -48,20 +48,20 @@ class Sections:
         return None if app is None else app.expires_on.get(credential.slot)
 
     def made_of(self) -> tuple[object, Sequence[str]]:
-        """See Held."""
+        """See LoadedCredential."""
         return None, self._files
 
     async def reload(self) -> None:
-        """See Held."""
+        """See LoadedCredential."""
         self._apps = (await asyncio.to_thread(self._read)).apps
 
     def ends_at(self) -> Instant | None:
-        """See Held."""
+        """See LoadedCredential."""
         return None
 
 
 class SenderCredential:
-    """The credential of one sender (fulfils ``Held``)."""
+    """The credential of one sender (fulfils ``LoadedCredential``)."""
 
     def __init__(
         self, credential: CredentialId, sections: Sections, make: Callable[[CredentialId, Any], Sender]
@@ -77,11 +77,11 @@ class SenderCredential:
         return self._sections.of(self._credential)
 
     def made_of(self) -> tuple[object, Sequence[str]]:
-        """See Held."""
+        """See LoadedCredential."""
         return self._section, [file for _, file in files_of(self._section)]
 
     async def reload(self) -> None:
-        """See Held."""
+        """See LoadedCredential."""
         section = self._section
         if section is None:
             raise ConfigurationError(self._credential.section, "is gone; it is used until a restart")
@@ -105,9 +105,9 @@ def credentials_of(config: Config, means: Means, sections: Sections) -> dict[Cre
 
 def held_by(
     sections: Sections, credentials: Mapping[CredentialId, SenderCredential], doors: Mapping[str, ServerTls]
-) -> list[Held]:
+) -> list[LoadedCredential]:
     """All of a process, the configuration first: it says what the others are made of."""
-    senders: list[Held] = [sections, *credentials.values()] if credentials else []
+    senders: list[LoadedCredential] = [sections, *credentials.values()] if credentials else []
     return [*senders, *doors.values()]
 
 

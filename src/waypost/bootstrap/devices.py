@@ -1,4 +1,4 @@
-"""Where it is kept who has which device."""
+"""Where the device registry is stored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from waypost.ports.devices import Devices
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from waypost.adapters.cassandra.check import Found
-    from waypost.adapters.cassandra.settings import CassandraSettings
-    from waypost.adapters.sql.store import Store
+    from waypost.stores.cassandra.check import CassandraFindings
+    from waypost.stores.cassandra.settings import CassandraSettings
+    from waypost.stores.sql.store import Store
 
 
 @asynccontextmanager
@@ -24,7 +24,7 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
         yield store.devices
         return
     _need_client()
-    from waypost.adapters.cassandra.devices import CassandraDevices  # noqa: PLC0415 - its client is an optional extra
+    from waypost.stores.cassandra.devices import CassandraDevices  # noqa: PLC0415 - its client is an optional extra
 
     assert config.cassandra is not None, "the configuration was checked when it was read"
     devices = CassandraDevices(config.cassandra, migrates=slot == 0, telemetry=telemetry)
@@ -38,15 +38,15 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
 async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
     """Bring a registry of its own to today's schema; its revisions before and after."""
     _need_client()
-    from waypost.adapters.cassandra.schema import migrate  # noqa: PLC0415 - as above
+    from waypost.stores.cassandra.schema import migrate  # noqa: PLC0415 - as above
 
     return await migrate(settings)
 
 
-async def look_at_devices(settings: CassandraSettings) -> Found:
+async def look_at_devices(settings: CassandraSettings) -> CassandraFindings:
     """What the cluster says of itself; Unavailable where it says nothing."""
     _need_client()
-    from waypost.adapters.cassandra.check import look  # noqa: PLC0415 - as above
+    from waypost.stores.cassandra.check import look  # noqa: PLC0415 - as above
 
     return await look(settings)
 

@@ -15,19 +15,16 @@ from typing import Final
 import uvloop
 from msgspec.structs import replace
 
-from waypost.adapters.fcm.plugin import PLUGIN
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import CHANNEL
 from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
-from waypost.adapters.memory.limiter import MemoryLimiter
-from waypost.adapters.redis.jobs import RedisJobs
-from waypost.adapters.redis.opening import redis_of
-from waypost.adapters.stream.log import log_in
-from waypost.adapters.stream.pool import Pool
-from waypost.adapters.stream.settings import TableSettings
-from waypost.adapters.stream.tokens import ANY, Tokens, tokens_in
-from waypost.adapters.stream.work import LANE, Beside, StreamWork
 from waypost.bootstrap.interpreter import share_the_interpreter
+from waypost.channels.fcm.plugin import PLUGIN
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import CHANNEL
+from waypost.compat.jobs_stream.log import log_in
+from waypost.compat.jobs_stream.pool import ConnectionPool
+from waypost.compat.jobs_stream.settings import TableSettings
+from waypost.compat.jobs_stream.tokens import ANY, TokenLookup, tokens_in
+from waypost.compat.jobs_stream.work import LANE, Beside, StreamWork
 from waypost.config.drop_in import PROFILE, DropIn, drop_in, variable_of
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.credential import CredentialId
@@ -39,12 +36,15 @@ from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.time import SECOND_MS
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.consumer import Consumer
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import NoNotes, PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.ticker import Ticker
+from waypost.stores.memory.limiter import MemoryLimiter
+from waypost.stores.redis.jobs import RedisJobs
+from waypost.stores.redis.opening import redis_of
 from waypost.telemetry import Event, Telemetry
 
 APP: Final = AppId(PROFILE)
@@ -92,7 +92,7 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
     try:
         await sender.start()
         async with AsyncExitStack() as stack:
-            pool = Pool(settings.tables.url, log)
+            pool = ConnectionPool(settings.tables.url, log)
             stack.push_async_callback(pool.close)
             beside = await _beside(pool, settings.tables, stop)
             if beside is None:
@@ -101,10 +101,10 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
             work = StreamWork(jobs, beside, settings.stream, clock, log)
             idle_s = settings.stream.min_idle_ms / SECOND_MS
             tickers: list[Ticker] = [("claim", idle_s, jobs.look_for_silent), ("hold", idle_s / 3, work.say)]
-            crew = _crew(work, beside.tokens, sender, clock, log)
-            circuit = crew.gates.of(LANE)[sender.credential].circuit
+            context = _context(work, beside.tokens, sender, clock, log)
+            circuit = context.gates.of(LANE)[sender.credential].circuit
             work.is_away = lambda: not circuit.is_steady
-            consumer = Consumer(crew, LANE, tickers, lambda: work.rests)
+            consumer = Consumer(context, LANE, tickers, lambda: work.rests)
             jobs.on_arrival = consumer.wake
             await jobs.start()
             await consumer.run(stop, jobs.silence, DRAIN_S)
@@ -114,7 +114,7 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
         log.event(Event.PROCESS_STOPPED)
 
 
-async def _beside(pool: Pool, tables: TableSettings, stop: asyncio.Event) -> Beside | None:
+async def _beside(pool: ConnectionPool, tables: TableSettings, stop: asyncio.Event) -> Beside | None:
     """The tables as they are; a database that is away is waited for, until *stop*."""
     while not stop.is_set():
         try:
@@ -145,11 +145,13 @@ async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> Redi
     )
 
 
-def _crew(work: StreamWork, tokens: Tokens, sender: FcmSender, clock: SystemClock, log: Telemetry) -> Crew:
+def _context(
+    work: StreamWork, tokens: TokenLookup, sender: FcmSender, clock: SystemClock, log: Telemetry
+) -> DeliveryContext:
     rate = RateGate(sender.credential, Rate(PLUGIN.rate), MemoryLimiter(clock), clock, log, parks=False)
     rates = {sender.credential: rate}
     gates = Gates({sender.credential: sender.capabilities}, {LANE: IN_FLIGHT}, BreakerRules(), log, rates, parks=False)
-    return Crew(
+    return DeliveryContext(
         work=work,
         devices=tokens,
         senders={sender.credential: sender},

@@ -23,14 +23,14 @@ from waypost.features.opt_outs import OPT_OUTS
 if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
 
-    from waypost.adapters.sql.added import AddedTable
-    from waypost.adapters.sql.store import Store
     from waypost.config import Config
     from waypost.features.parts import Ground, Parts
     from waypost.ports.devices import Devices
     from waypost.ports.work import Work
-    from waypost.runtime.crew import Crew
-    from waypost.runtime.duties import Chores
+    from waypost.runtime.delivery_context import DeliveryContext
+    from waypost.runtime.duties import DutyContext
+    from waypost.stores.sql.added import AddedTable
+    from waypost.stores.sql.store import Store
 
 FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
 """Whoever adds a feature adds it here."""
@@ -61,16 +61,18 @@ def tags() -> dict[str, str]:
     return {name: text for _, parts in _each() for name, text in parts.tags.items()}
 
 
-def grounds_of(config: Config, store: Store, work: Work, devices: Devices, crew: Crew) -> dict[str, Ground]:
+def grounds_of(
+    config: Config, store: Store, work: Work, devices: Devices, context: DeliveryContext
+) -> dict[str, Ground]:
     """What the parts of each feature stand on."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
-    common = store, work, devices, crew.clock, crew.telemetry, config
+    common = store, work, devices, context.clock, context.telemetry, config
     return {feature.name: Ground(*common, _settings(config, feature)) for feature in FEATURES}
 
 
-def with_features(chores: Chores, grounds: Mapping[str, Ground]) -> Chores:
-    """*chores*, and what features have done beside."""
+def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:
+    """*duty_context*, and what features have done beside."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
     from waypost.pipeline.tail import Reader  # noqa: PLC0415 - as above
@@ -78,7 +80,7 @@ def with_features(chores: Chores, grounds: Mapping[str, Ground]) -> Chores:
 
     each = [(name, parts, grounds[name]) for name, parts in _each()]
     return replace(
-        chores,
+        duty_context,
         readers=[Reader(name, partial(take, on)) for _, parts, on in each for name, take in parts.readers.items()],
         duties=[
             Duty(duty.role, duty.name, duty.every_s, partial(duty.act, on))

@@ -9,11 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from waypost.adapters.mapped.limiter import MappedLimiter
-from waypost.adapters.memory.ahead import TakenAhead
-from waypost.adapters.memory.limiter import MemoryLimiter
-from waypost.adapters.memory.while_away import LocalWhileAway
 from waypost.bootstrap import features
-from waypost.bootstrap.places import run_dir_of
+from waypost.bootstrap.paths import run_dir_of
 from waypost.bootstrap.senders import sections_of
 from waypost.config import Config
 from waypost.config.building import did_you_mean
@@ -22,17 +19,20 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull
 from waypost.domain.limits import Rate, TokenBucket
 from waypost.entrypoints.access import GRPC_ACCESS
-from waypost.entrypoints.limits import Bounds, Endpoint, Network
+from waypost.entrypoints.limits import Bounds, LimitedRoute, Network
 from waypost.entrypoints.rest.app import served_routes
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.rates import RateGate
+from waypost.stores.memory.ahead import TakenAhead
+from waypost.stores.memory.limiter import MemoryLimiter
+from waypost.stores.memory.while_away import LocalWhileAway
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from waypost.adapters.redis.commands import Redis
+    from waypost.stores.redis.commands import Redis
 
 UNDER_WAY_S: Final = 0.5
 """What comes in so long is kept back of a provider's bucket: it counts what arrives, we count what leaves. So what was
@@ -47,7 +47,7 @@ def opened_limiter(config: Config, redis: Redis | None, clock: Clock) -> Iterato
         yield MemoryLimiter(clock)
         return
     if place == "redis":
-        from waypost.adapters.redis.limiter import RedisLimiter  # noqa: PLC0415 - its client is an optional extra
+        from waypost.stores.redis.limiter import RedisLimiter  # noqa: PLC0415 - its client is an optional extra
 
         assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
         yield _patient(config, RedisLimiter(redis, config.redis.prefix), clock)
@@ -101,7 +101,9 @@ def bounds_of(config: Config) -> Bounds:
         user=chosen.user.window,
         address=chosen.address.window,
         failures=chosen.failures.window,
-        endpoints=[Endpoint(_known(name), quota.window) for name, quota in chosen.endpoints.items() if quota.window],
+        endpoints=[
+            LimitedRoute(_known(name), quota.window) for name, quota in chosen.endpoints.items() if quota.window
+        ],
         trusted_proxies=[_network(n, text) for n, text in enumerate(chosen.trusted_proxies)],
         forwarded_header=chosen.forwarded_header,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from waypost.adapters.kafka.promises import INSTEAD as INSTEAD_ON_LOG
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.promises import Promise
+from waypost.stores.kafka.promises import INSTEAD as INSTEAD_ON_LOG
 
 
 def lacks_of(stack: Stack) -> Mapping[Promise, str]:

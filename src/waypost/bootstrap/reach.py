@@ -6,16 +6,16 @@ import asyncio
 
 from msgspec import Struct
 
-from waypost.adapters.cassandra.settings import CassandraSettings
-from waypost.adapters.sql.engines import engine_of
-from waypost.adapters.sql.settings import is_postgres
 from waypost.bootstrap.devices import look_at_devices
-from waypost.bootstrap.places import log_of
+from waypost.bootstrap.paths import log_of
 from waypost.bootstrap.shared import opened_redis
 from waypost.bootstrap.sources import look_at_source
 from waypost.bootstrap.stacks import check_broker
 from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import Unavailable
+from waypost.stores.cassandra.settings import CassandraSettings
+from waypost.stores.sql.engines import engine_of
+from waypost.stores.sql.settings import is_postgres
 
 
 class Reached(Struct, frozen=True):
@@ -49,7 +49,7 @@ async def _reach_source(name: SourceName, source: SourceSettings) -> Reached:
 
 async def _reach_postgres(config: Config) -> Reached:
     engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
-    from waypost.adapters.sql.postgres.check import look  # noqa: PLC0415 - as above
+    from waypost.stores.sql.postgres.check import look  # noqa: PLC0415 - as above
 
     try:
         found = await asyncio.to_thread(look, config.store.url)
@@ -79,7 +79,7 @@ async def _reach_kafka(config: Config) -> Reached:
 async def _reach_redis(config: Config) -> Reached:
     async with opened_redis(config, log_of(config)) as redis:
         assert redis is not None
-        from waypost.adapters.redis.check import look  # noqa: PLC0415 - its client is an optional extra
+        from waypost.stores.redis.check import look  # noqa: PLC0415 - its client is an optional extra
 
         try:
             found = await look(redis)

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from waypost.bootstrap.stacks import Carrier
+from waypost.bootstrap.stacks import StackParts
 from waypost.config import SourceName
 from waypost.domain.credential import CredentialId
 from waypost.entrypoints.rest.api import Readiness
-from waypost.entrypoints.streams.door import StreamDoor
-from waypost.runtime.board import Board, WorkerState
-from waypost.runtime.crew import Crew
+from waypost.entrypoints.streams.stream_intake import StreamIntake
+from waypost.runtime.credential_reload import CredentialReloader
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.gates import Gates
-from waypost.runtime.keyring import Keyring
 from waypost.runtime.supervisor import SILENCE_S
 from waypost.runtime.worker import Worker
+from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 
 
 def readiness_of(
-    carrier: Carrier,
-    crew: Crew,
+    stack_parts: StackParts,
+    context: DeliveryContext,
     worker: Worker,
-    board: Board,
-    streams: Mapping[SourceName, StreamDoor],
-    keyring: Keyring,
+    worker_slots: WorkerSlots,
+    streams: Mapping[SourceName, StreamIntake],
+    reloader: CredentialReloader,
 ) -> Readiness:
-    """What this worker knows of the store and the providers, and what the board says of every worker."""
-    now_s = crew.clock.monotonic()
-    checks = {"store": carrier.fault() or "ok"}
-    for presence in board.present():
+    """What this worker knows of the store and the providers, and what the worker_slots says of every worker."""
+    now_s = context.clock.monotonic()
+    checks = {"store": stack_parts.fault() or "ok"}
+    for presence in worker_slots.present():
         silent = now_s - presence.heartbeat_s > SILENCE_S / 2
         checks[f"worker {presence.slot}"] = "silent" if silent else _WORDS[presence.state]
-    is_ready = all(word == "ok" for word in checks.values()) and carrier.takes_requests()
-    checks |= carrier.says()
+    is_ready = all(word == "ok" for word in checks.values()) and stack_parts.takes_requests()
+    checks |= stack_parts.says()
     if worker.nobody_delivers:
         checks["delivery"] = "no worker: what is accepted waits"
     checks |= {f"source {name}": door.fault or "ok" for name, door in streams.items()}
-    for name, sender in crew.senders.items():
+    for name, sender in context.senders.items():
         health = sender.health()
-        checks[f"provider {name}"] = sending_by(name, crew.gates) if health.ok else health.why or "not ok"
-    checks |= {f"credential {name}": why for name, why in keyring.says().items()}
+        checks[f"provider {name}"] = sending_by(name, context.gates) if health.ok else health.why or "not ok"
+    checks |= {f"credential {name}": why for name, why in reloader.says().items()}
     return Readiness(is_ready, checks)
 
 

@@ -13,17 +13,17 @@ import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
 from waypost.bootstrap.listening import address_of, allow_open_files, listening, reserved
-from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
+from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.config import Config
-from waypost.runtime.board import Board
+from waypost.runtime.instance_lock import ServeLock
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.roles import Role
-from waypost.runtime.single import ServeLock
 from waypost.runtime.supervisor import (
     Supervisor,
     bury_predecessors,
     worker_command,
 )
+from waypost.runtime.worker_slots import WorkerSlots
 from waypost.telemetry import Event
 
 Announce = Callable[[str, str | None], None]
@@ -38,7 +38,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
     run_dir = run_dir_of(config)
     log = log_of(config)
     with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
-        bury_predecessors(run_dir / "board")
+        bury_predecessors(run_dir / "worker_slots")
         allow_open_files()
         listener = listening(config.listen)
         url = f"{'http' if config.rest.tls is None else 'https'}://{address_of(listener)}"
@@ -48,14 +48,14 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
         if config.workers == 1:
             from waypost.bootstrap.worker import work  # noqa: PLC0415 - a supervisor needs nothing of what a worker does
 
-            board = Board(run_dir / "board")
-            uvloop.run(work(config, config_path, 0, board, NoPeers(), listener, lambda: announce(url, grpc)))
+            worker_slots = WorkerSlots(run_dir / "worker_slots")
+            uvloop.run(work(config, config_path, 0, worker_slots, NoPeers(), listener, lambda: announce(url, grpc)))
             return
         supervisor = Supervisor(
             worker_command(config_path),
             config.workers,
             listener,
-            run_dir / "board",
+            run_dir / "worker_slots",
             log,
             on_death=partial(worker_died, metrics_dir(config)),
         )

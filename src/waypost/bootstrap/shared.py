@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from waypost.adapters.sql.store import Store
-from waypost.bootstrap.places import log_of
+from waypost.bootstrap.paths import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, UserId
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.holds import Holds
+from waypost.stores.sql.store import Store
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from waypost.adapters.redis.commands import Redis
-    from waypost.adapters.redis.devices import CachedDevices
+    from waypost.stores.redis.commands import Redis
+    from waypost.stores.redis.devices import CachedDevices
 
 WARM_PAGE = 500
 
@@ -31,7 +31,7 @@ async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Re
         yield None
         return
     try:
-        from waypost.adapters.redis.opening import redis_of  # noqa: PLC0415 - its client is an optional extra
+        from waypost.stores.redis.opening import redis_of  # noqa: PLC0415 - its client is an optional extra
     except ModuleNotFoundError:
         raise ConfigurationError("redis", "its client is not installed: pip install 'waypost[redis]'") from None
     redis = redis_of(config.redis, telemetry)
@@ -51,7 +51,7 @@ def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, D
     """Where dedup keys are held until a request is durable in a log, and where their windows are ended."""
     if config.dedup is None:
         return store.holds, store.dedup
-    from waypost.adapters.redis.holds import ForgetfulDedup, RedisHolds  # noqa: PLC0415 - as above
+    from waypost.stores.redis.holds import ForgetfulDedup, RedisHolds  # noqa: PLC0415 - as above
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     holds = RedisHolds(redis, config.redis.prefix, store.dedup.claimed)
@@ -74,7 +74,7 @@ async def warm_devices(devices: Devices, config: Config, app: str, users: Iterab
 
 
 def _cache(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> CachedDevices:
-    from waypost.adapters.redis.devices import CachedDevices  # noqa: PLC0415 - as above
+    from waypost.stores.redis.devices import CachedDevices  # noqa: PLC0415 - as above
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     return CachedDevices(devices, redis, config.redis, telemetry)

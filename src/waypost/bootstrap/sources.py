@@ -9,7 +9,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope
 from waypost.entrypoints.limits import DoorLimits
-from waypost.entrypoints.streams.door import StreamDoor
+from waypost.entrypoints.streams.stream_intake import StreamIntake
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Source
 from waypost.runtime.roles import Role
@@ -21,7 +21,7 @@ _MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
 
 def stream_doors(
     config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: DoorLimits
-) -> Mapping[SourceName, StreamDoor]:
+) -> Mapping[SourceName, StreamIntake]:
     """A door for each source, where this process takes requests; ConfigurationError where one cannot be."""
     if Role.API not in config.does():
         return {}
@@ -29,7 +29,7 @@ def stream_doors(
     for name, chosen in config.sources.items():
         source = _source(name, chosen, measures=slot == 0)
         caller = Caller(chosen.app, CallerId(chosen.caller or f"source:{name}"), _MAY)
-        doors[name] = StreamDoor(name, source, intake, caller, telemetry, chosen.batch, limits)
+        doors[name] = StreamIntake(name, source, intake, caller, telemetry, chosen.batch, limits)
     return doors
 
 
@@ -41,10 +41,10 @@ async def look_at_source(name: SourceName, chosen: SourceSettings) -> str:
 def _source(name: SourceName, chosen: SourceSettings, *, measures: bool) -> Source:
     try:
         if chosen.redis is not None:
-            from waypost.adapters.redis.source import RedisSource  # noqa: PLC0415 - its client is an optional extra
+            from waypost.stores.redis.source import RedisSource  # noqa: PLC0415 - its client is an optional extra
 
             return RedisSource(chosen.redis, measures=measures)
-        from waypost.adapters.kafka.source import KafkaSource  # noqa: PLC0415 - as above
+        from waypost.stores.kafka.source import KafkaSource  # noqa: PLC0415 - as above
 
         assert chosen.kafka is not None, "the configuration was checked when it was read"
         return KafkaSource(chosen.kafka)

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.sql.settings import is_postgres
-from waypost.adapters.sql.state import StoreState
-from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.views import SqlViews
-from waypost.bootstrap.places import run_dir_of
+from waypost.bootstrap.paths import run_dir_of
 from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
@@ -29,11 +24,16 @@ from waypost.ports.views import Views
 from waypost.ports.work import Work
 from waypost.runtime.identity import RememberedKeys
 from waypost.runtime.roles import Role
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.sql.settings import is_postgres
+from waypost.stores.sql.state import StoreState
+from waypost.stores.sql.store import Store
+from waypost.stores.sql.views import SqlViews
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from waypost.adapters.redis.commands import Redis
-    from waypost.adapters.sql.outbox.relaying import Relay
+    from waypost.stores.redis.commands import Redis
+    from waypost.stores.sql.outbox.relaying import Relay
 
 LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
@@ -42,7 +42,7 @@ DELIVERIES = "delivery.push"
 """The topic of what was routed; every channel there is pushes."""
 
 
-class Carrier(Struct, frozen=True):
+class StackParts(Struct, frozen=True):
     """The parts that differ from stack to stack."""
 
     work: Work
@@ -77,22 +77,22 @@ async def open_carrier(
     peers: Peers,
     clock: Clock,
     telemetry: Telemetry,
-) -> AsyncIterator[Carrier]:
+) -> AsyncIterator[StackParts]:
     """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
     if config.stack is Stack.EMBEDDED:
         carried = _claimed if is_postgres(config.store.url) else _held_in_memory
-        async with carried(config, store, redis, clock, telemetry) as carrier:
-            yield carrier
+        async with carried(config, store, redis, clock, telemetry) as stack_parts:
+            yield stack_parts
         return
     settings = kafka_settings(config)
     try:
-        from waypost.adapters.kafka.log import Behind, open_log  # noqa: PLC0415 - its client is an extra
+        from waypost.stores.kafka.log import LedgerStore, open_log  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
     is_shared = store.database.engine.is_remote
     log = await open_log(
         settings,
-        Behind(
+        LedgerStore(
             store.work,
             store.ledger,
             store.views,
@@ -108,7 +108,7 @@ async def open_carrier(
     keys = RememberedKeys(store.keys, run_dir_of(config) / "identity.json", clock)
     keys.start(telemetry)
     try:
-        yield Carrier(
+        yield StackParts(
             log.work,
             log.views,
             lambda: log.fault,
@@ -127,17 +127,17 @@ async def open_carrier(
 @asynccontextmanager
 async def _held_in_memory(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
-) -> AsyncIterator[Carrier]:
+) -> AsyncIterator[StackParts]:
     """SQLite: who owns a shard remembers what of it is leased."""
-    yield Carrier(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
+    yield StackParts(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
 
 
 @asynccontextmanager
 async def _claimed(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
-) -> AsyncIterator[Carrier]:
+) -> AsyncIterator[StackParts]:
     """PostgreSQL: the store says what is leased, and others may hear of it."""
-    from waypost.adapters.sql.claims.opening import opened_claims  # noqa: PLC0415 - its client is an extra
+    from waypost.stores.sql.claims.opening import opened_claims  # noqa: PLC0415 - its client is an extra
 
     async with AsyncExitStack() as opening:
         outbox = None
@@ -147,7 +147,7 @@ async def _claimed(
         opened = await opening.enter_async_context(opened_claims(store, clock, apart=apart, outbox=outbox))
         views = SqlViews(store.database, clock, leases_are_stored=True)
         pressure = store.database.commits.pressure
-        yield Carrier(opened.work, views, partial(store_fault, store), pressure, opened.routes, opened.listen)
+        yield StackParts(opened.work, views, partial(store_fault, store), pressure, opened.routes, opened.listen)
 
 
 @asynccontextmanager
@@ -155,7 +155,7 @@ async def _outbox(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Relay]:
     """What is written of each part that becomes leasable, and, in a process that relays, published."""
-    from waypost.adapters.sql.outbox.relaying import Relay, Topics  # noqa: PLC0415 - needed where it is asked for
+    from waypost.stores.sql.outbox.relaying import Relay, Topics  # noqa: PLC0415 - needed where it is asked for
 
     async with AsyncExitStack() as topics:
         notifications = deliveries = await topics.enter_async_context(_topic(config, redis, telemetry, NOTIFICATIONS))
@@ -175,13 +175,13 @@ async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topi
     """Where others read *topic*."""
     if config.outbox.to == "kafka":
         try:
-            from waypost.adapters.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
+            from waypost.stores.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
         async with opened_publisher(kafka_settings(config), telemetry, topic) as kafka:
             yield kafka
         return
-    from waypost.adapters.redis.broker import RedisPublisher  # noqa: PLC0415 - its client is an extra
+    from waypost.stores.redis.broker import RedisPublisher  # noqa: PLC0415 - its client is an extra
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     yield RedisPublisher(redis, f"{config.redis.prefix}{topic}:")
@@ -205,7 +205,7 @@ def check_log(config: Config) -> str | None:
         return None
     settings = kafka_settings(config)
     try:
-        from waypost.adapters.kafka.topics import describe  # noqa: PLC0415 - its client is an extra
+        from waypost.stores.kafka.topics import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
     return describe(settings)
@@ -227,7 +227,7 @@ def kafka_settings(config: Config) -> KafkaSettings:
 def check_broker(config: Config) -> str:
     """As check_log, of the Kafka that the outbox is published to: nothing of ours is lost with it."""
     try:
-        from waypost.adapters.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
+        from waypost.stores.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
     return describe(kafka_settings(config), topics_of(config))

@@ -16,22 +16,20 @@ import uvloop
 from msgspec import Struct
 
 from waypost.adapters.prometheus.sink import PrometheusSink
-from waypost.adapters.sql.sharing import SqlOwnership
-from waypost.adapters.sql.store import Store, open_store
 from waypost.bootstrap import features
 from waypost.bootstrap.api import api_of, intake_of
 from waypost.bootstrap.credentials import Sections, credentials_of, held_by
-from waypost.bootstrap.crew import chores_of, crew_of
+from waypost.bootstrap.delivery_context import chores_of, context_of
 from waypost.bootstrap.devices import opened_devices
-from waypost.bootstrap.doors import doors_of, server_tls
+from waypost.bootstrap.intake import doors_of, server_tls
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.limits import bounds_of, for_doors, opened_limiter, rate_gates
-from waypost.bootstrap.places import log_of, metrics_dir, run_dir_of
+from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_doors
-from waypost.bootstrap.stacks import Carrier, open_carrier
+from waypost.bootstrap.stacks import StackParts, open_carrier
 from waypost.bootstrap.tokens import tokens_of
 from waypost.config import Config, Stack
 from waypost.domain.backlog import Backlog
@@ -44,15 +42,17 @@ from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.limiter import Limiter
 from waypost.ports.peers import Peers
 from waypost.ports.plugin import Means
-from waypost.runtime.board import Board
 from waypost.runtime.clock import SystemClock
-from waypost.runtime.hangup import heed_hangups
-from waypost.runtime.keyring import Keyring
+from waypost.runtime.credential_reload import CredentialReloader
+from waypost.runtime.lifecycle import LifecycleGroup
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.reload_signal import heed_hangups
 from waypost.runtime.supervisor import Inheritance, say_why
-from waypost.runtime.together import Together
-from waypost.runtime.worker import Place, Worker
+from waypost.runtime.worker import Worker, WorkerIdentity
+from waypost.runtime.worker_slots import WorkerSlots
+from waypost.stores.sql.sharing import SqlOwnership
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Combined, Event, Telemetry
 
 
@@ -75,16 +75,16 @@ async def _work_under_supervisor(config: Config, config_path: Path | None, given
     outboxes = {slot: socket.socket(fileno=fd) for slot, fd in given.outbox_fds.items()}
     peers = SocketPeers(given.slot, socket.socket(fileno=given.inbox_fd), outboxes)
     peers.start()
-    board = Board(run_dir_of(config) / "board")
+    worker_slots = WorkerSlots(run_dir_of(config) / "worker_slots")
     listener = socket.socket(fileno=given.listen_fd)
-    await work(config, config_path, given.slot, board, peers, listener, lambda: None)
+    await work(config, config_path, given.slot, worker_slots, peers, listener, lambda: None)
 
 
 async def work(
     config: Config,
     config_path: Path | None,
     slot: int,
-    board: Board,
+    worker_slots: WorkerSlots,
     peers: Peers,
     listener: socket.socket,
     on_ready: Callable[[], None],
@@ -103,38 +103,42 @@ async def work(
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = DoorLimits(bounds_of(config), for_doors(config, on.limiter, clock), clock, telemetry)
-        crew = crew_of(config, on.carrier, on.devices, senders, rates, clock, telemetry, PoisonWatch(board, slot))
+        context = context_of(
+            config, on.stack_parts, on.devices, senders, rates, clock, telemetry, PoisonWatch(worker_slots, slot)
+        )
         shared = SqlOwnership(on.store.shards, on.store.work)
-        place = Place(slot, board, on.store.peers or peers, shared, on.carrier.fault, config.does())
-        grounds = features.grounds_of(config, on.store, on.carrier.work, on.devices, crew)
-        chores = features.with_features(chores_of(config, on.store, on.carrier, on.devices, on.dedup), grounds)
+        place = WorkerIdentity(slot, worker_slots, on.store.peers or peers, shared, on.stack_parts.fault, config.does())
+        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, context)
+        duty_context = features.with_features(
+            chores_of(config, on.store, on.stack_parts, on.devices, on.dedup), grounds
+        )
         backlog = Backlog(config.limits.backlog, is_shared=len(config.apps) > 1)
-        worker = Worker(crew, place, chores, backlog)
-        on.carrier.listen(worker.wake)
-        intake = intake_of(config, on.carrier, on.dedup, crew, worker)
+        worker = Worker(context, place, duty_context, backlog)
+        on.stack_parts.listen(worker.wake)
+        intake = intake_of(config, on.stack_parts, on.dedup, context, worker)
         streams = stream_doors(config, intake, slot, telemetry, limits)
         held = held_by(sections, credentials if worker.delivers else {}, doors_tls)
-        keyring = Keyring(held, clock, telemetry, warns=slot == 0)
-        heed_hangups(keyring.hurry)
+        reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)
+        heed_hangups(reloader.hurry)
         tokens = tokens_of(config, clock, telemetry)
         api = api_of(
             config,
             on.store,
-            on.carrier,
-            chores,
-            crew,
+            on.stack_parts,
+            duty_context,
+            context,
             worker,
             tokens=tokens,
             intake=intake,
-            readiness=partial(readiness_of, on.carrier, crew, worker, board, streams, keyring),
+            readiness=partial(readiness_of, on.stack_parts, context, worker, worker_slots, streams, reloader),
             limits=limits,
             metrics=metrics,
             grounds=grounds,
         )
         callers = doors_of(config, api, listener, doors_tls)
-        doors: list[Lifecycle] = [keyring, tokens, api.callers, *callers, *streams.values()]
+        doors: list[Lifecycle] = [reloader, tokens, api.callers, *callers, *streams.values()]
         share_the_interpreter()
-        await worker.run(Together(doors), stop, on_ready, config.drain_timeout_s)
+        await worker.run(LifecycleGroup(doors), stop, on_ready, config.drain_timeout_s)
 
 
 class _Opened(Struct, frozen=True):
@@ -143,7 +147,7 @@ class _Opened(Struct, frozen=True):
     store: Store
     devices: Devices
     dedup: Dedup
-    carrier: Carrier
+    stack_parts: StackParts
     limiter: Limiter
 
 
@@ -165,11 +169,11 @@ async def _opened(
             redis = await stack.enter_async_context(opened_redis(config, telemetry))
             kept = await stack.enter_async_context(opened_devices(config, store, slot, telemetry))
             holds, dedup = keys_of(store, config, redis)
-            carrier = await stack.enter_async_context(
+            stack_parts = await stack.enter_async_context(
                 open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)
             )
             limiter = stack.enter_context(opened_limiter(config, redis, clock))
-            yield _Opened(store, cached(kept, config, redis, telemetry), dedup, carrier, limiter)
+            yield _Opened(store, cached(kept, config, redis, telemetry), dedup, stack_parts, limiter)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import click
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, print_json
 
 
 @click.group(short_help="Manage Apple's broadcast channels.")
 def apns() -> None:
-    """What is Apple's alone. Reads the configuration and speaks to Apple itself, also while Waypost runs.
+    """Manage features that only Apple has. Reads the configuration and speaks to Apple directly; Waypost may be
+    running.
 
     \b
     Examples:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, print_json, short_time, table
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="List who ordered what.")
-@click.option("--act", help="Only these, such as key.made or user.erased.")
-@click.option("--by", help="Only what this caller ordered.")
-@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@click.option("--act", help="Only entries of this kind, such as key.made or user.erased.")
+@click.option("--by", help="Only orders of this caller.")
+@click.option("--limit", default=50, show_default=True, help="The most entries to show.")
 @api_options
 @as_json_option
 def audit(client: Client, as_json: bool, act: str | None, by: str | None, limit: int) -> None:
-    """List administrative orders, newest first.
+    """List audit entries, newest first.
 
     \b
     Examples:

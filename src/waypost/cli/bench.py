@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 NAMES = ("kernel", "intake", "end_to_end")
 
 
-@click.command(short_help="Measure what Waypost costs on this machine.")
+@click.command(short_help="Measure Waypost's speed on this machine.")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[kernel] [intake] [end_to_end]")
-@click.option("--seconds", default=15.0, show_default=True, help="How long end_to_end holds 90 % of the peak.")
+@click.option("--seconds", default=15.0, show_default=True, help="Seconds for which end_to_end holds 90 % of the peak.")
 @as_json_option
 def bench(names: tuple[str, ...], seconds: float, as_json: bool) -> None:
     """Measure the CPU of a request to a provider, of accepting a notification, and of a delivery from REST to receipts.
 
-    All of them, or those that are named; some minutes each. A gateway in a process of its own stands in for the
+    Runs all of them, or the named ones; each takes some minutes. A gateway in a process of its own stands in for the
     providers, a load generator for the callers, and SQLite is in a temporary folder: nothing leaves this machine. CPU
     is that of Waypost's own processes; deliveries a second are what all of them did together on the same cores.
 

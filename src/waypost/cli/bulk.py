@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import click
 
 from waypost.cli.composing import message_options, pair, read_object
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, colored, console, print_json, progress, short_time, table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MEDIA_OF = {".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "ap
 
 @click.group(short_help="Tell many recipients at once.")
 def bulk() -> None:
-    """Tell many recipients at once, follow the job, pause, resume and cancel it.
+    """Send to many recipients at once; follow, pause, resume and cancel the job.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def bulk() -> None:
     """
 
 
-@bulk.command(short_help="Begin a bulk job.")
+@bulk.command(short_help="Start a bulk job.")
 @message_options
 @click.option("--from", "file", type=click.File(), help="Take the rest of the job from this JSON file.")
 @click.option("--to", "recipients", multiple=True, metavar="USER_ID", help="A recipient; may be repeated.")
@@ -43,8 +43,14 @@ def bulk() -> None:
 @click.option("--app-version", "app_versions", multiple=True, help="Of the registry, only this; may be repeated.")
 @click.option("--locale", "locales", multiple=True, help="Of the registry, only this, such as de; may be repeated.")
 @click.option("--seen-after", metavar="TIME", help="Of the registry, only those seen since.")
-@click.option("--variable", "variables", multiple=True, metavar="NAME=VALUE", help="For who has none of their own.")
-@click.option("--rate", type=int, help="Recipients a second at most.")
+@click.option(
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Defaults for recipients without their own value.",
+)
+@click.option("--rate", type=int, help="The most recipients per second.")
 @click.option("--idempotency-key", help="The same key makes the job once.")
 @click.option("--wait", is_flag=True, help="Show its progress until it ends.")
 @api_options
@@ -138,7 +144,7 @@ def show(client: Client, job_id: str, wait: bool, as_json: bool) -> None:
 
 
 @bulk.command("list")
-@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@click.option("--limit", default=50, show_default=True, help="The most entries to show.")
 @api_options
 @as_json_option
 def list_(client: Client, limit: int, as_json: bool) -> None:
@@ -170,7 +176,7 @@ def list_(client: Client, limit: int, as_json: bool) -> None:
 @api_options
 @as_json_option
 def pause(client: Client, job_id: str, as_json: bool) -> None:
-    """Send to nobody more of JOB_ID until it is resumed.
+    """Pause JOB_ID until it is resumed.
 
     \b
     Example:
@@ -198,7 +204,7 @@ def resume(client: Client, job_id: str, as_json: bool) -> None:
 @api_options
 @as_json_option
 def cancel(client: Client, job_id: str, as_json: bool) -> None:
-    """End JOB_ID: whoever has not been sent to is not sent to any more.
+    """Cancel JOB_ID: recipients not sent to yet get nothing.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, console, plain, print_json
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from waypost.domain.limits import Rate
 
 
-class Found(Struct, frozen=True):
+class ConfigFindings(Struct, frozen=True):
     """What a worker would start with; *problems* say why it could not."""
 
     config: str | None
@@ -35,13 +35,13 @@ class Found(Struct, frozen=True):
     problems: list[str]
 
 
-@click.command("check-config", short_help="Say whether the configuration can be used.")
+@click.command("check-config", short_help="Check the configuration.")
 @config_option
-@click.option("--settings", "show_settings", is_flag=True, help="Print every setting, as the reference has them.")
-@click.option("--connect", is_flag=True, help="Also connect to the servers it names, and say what runs there.")
+@click.option("--settings", "show_settings", is_flag=True, help="Print the reference of all settings.")
+@click.option("--connect", is_flag=True, help="Also connect to the servers that it names, and report their versions.")
 @as_json_option
 def check_config(config_path: Path | None, show_settings: bool, connect: bool, as_json: bool) -> None:
-    """Read the configuration as a worker does, try every credential, open the store and see the log; nothing is sent.
+    """Read the configuration as a worker does, check every credential, and open the store and the log. Nothing is sent.
 
     \b
     Examples:
@@ -66,9 +66,9 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
         raise click.ClickException("; ".join(found.problems))
 
 
-def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
+def _look(config: Config, path: Path | None, *, connects: bool) -> ConfigFindings:
     from waypost.bootstrap.credentials import ends_of
-    from waypost.bootstrap.doors import server_tls
+    from waypost.bootstrap.intake import server_tls
     from waypost.bootstrap.promises import lacks_of
     from waypost.bootstrap.senders import http2_kernel
     from waypost.domain.time import isoformat
@@ -83,7 +83,7 @@ def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
     problems = [problem for problem in credentials.values() if problem is not None]
     problems += [server.problem for server in reached if server.problem is not None]
     problems += [f"{name} ended on {ends_on[:10]}" for name, ends_on in ends.items() if ends_on <= now]
-    return Found(
+    return ConfigFindings(
         config=None if path is None else str(path),
         listen=str(config.listen),
         workers=config.workers,
@@ -99,7 +99,7 @@ def _look(config: Config, path: Path | None, *, connects: bool) -> Found:
     )
 
 
-def _print_for_programs(found: Found) -> None:
+def _print_for_programs(found: ConfigFindings) -> None:
     log = {} if found.log is None else {"log": found.log}
     print_json(
         {
@@ -119,7 +119,7 @@ def _print_for_programs(found: Found) -> None:
     )
 
 
-def _print_for_people(found: Found) -> None:
+def _print_for_people(found: ConfigFindings) -> None:
     out = console()
     out.print(f"configuration  {plain(found.config or 'the environment')}")
     out.print(f"listen         {found.listen}, {found.workers} workers")

@@ -11,30 +11,45 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MESSAGE = (
-    click.option("--title", help="The first line."),
-    click.option("--subtitle", help="The second line, where a platform has one."),
+    click.option("--title", help="The title."),
+    click.option("--subtitle", help="The subtitle, on platforms that have one."),
     click.option("--body", help="The text."),
-    click.option("--data", "data", multiple=True, metavar="NAME=VALUE", help="For the app; may be repeated."),
-    click.option("--kind", type=click.Choice(["visible", "silent"]), help="Shown, or only waking the app."),
-    click.option("--urgency", type=click.Choice(["critical", "high", "normal", "low"]), help="How much it matters."),
-    click.option("--link", help="Opened by a tap."),
-    click.option("--image", help="URL of a picture."),
+    click.option("--data", "data", multiple=True, metavar="NAME=VALUE", help="Data for the app; may be repeated."),
+    click.option("--kind", type=click.Choice(["visible", "silent"]), help="Visible, or only waking the app."),
+    click.option("--urgency", type=click.Choice(["critical", "high", "normal", "low"]), help="The urgency."),
+    click.option("--link", help="The URL that a tap opens."),
+    click.option("--image", help="The URL of an image."),
     click.option("--badge", type=int, help="The number on the app's icon."),
-    click.option("--sound", help="Played on arrival."),
-    click.option("--collapse-key", help="A newer one replaces an older one on the device."),
-    click.option("--ttl", type=int, metavar="SECONDS", help="How long it is worth sending; 0 is now or never."),
-    click.option("--retry-policy", help="A policy by name."),
+    click.option("--sound", help="The sound to play."),
+    click.option("--collapse-key", help="On the device, a newer notification replaces an older one with the same key."),
+    click.option(
+        "--ttl", type=int, metavar="SECONDS", help="Seconds for which sending is worthwhile; 0 means one attempt, now."
+    ),
+    click.option("--retry-policy", help="The name of a retry policy."),
 )
 _OPTIONS = (
     click.argument("user_id", required=False),
     *_MESSAGE,
-    click.option("--device", "device_ids", multiple=True, metavar="ID", help="Only this device; may be repeated."),
-    click.option("--scheduled-at", metavar="TIME", help="Not before, such as 2026-01-31T09:00:00Z."),
-    click.option("--idempotency-key", help="The same key is accepted once."),
-    click.option("--dedup-window", type=int, metavar="SECONDS", help="The same content is sent once; 0 is always."),
-    click.option("--type", help="What sort of message it is, in your own words; decides how long it is said once."),
-    click.option("--guarantee", type=click.Choice(["at_least_once", "at_most_once"]), help="What a crash may do."),
-    click.option("--from", "file", type=click.File(), help="Take the rest from this JSON file; - is standard input."),
+    click.option(
+        "--device", "device_ids", multiple=True, metavar="ID", help="Send only to this device; may be repeated."
+    ),
+    click.option("--scheduled-at", metavar="TIME", help="Earliest time of sending, such as 2026-01-31T09:00:00Z."),
+    click.option("--idempotency-key", help="A repeated key is accepted only once."),
+    click.option(
+        "--dedup-window",
+        type=int,
+        metavar="SECONDS",
+        help="Send the same content only once in this time; 0 turns this off.",
+    ),
+    click.option("--type", help="Your own name for the type of message; selects the dedup window."),
+    click.option(
+        "--guarantee",
+        type=click.Choice(["at_least_once", "at_most_once"]),
+        help="What a crash may cause: a repeat, or an unknown outcome.",
+    ),
+    click.option(
+        "--from", "file", type=click.File(), help="Read the other fields from this JSON file; - is standard input."
+    ),
 )
 
 

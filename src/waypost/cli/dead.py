@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, print_json, progress, short_time, table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dead.command("list")
 @_filter_options
-@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@click.option("--limit", default=50, show_default=True, help="The most entries to show.")
 @api_options
 @as_json_option
 def list_(client: Client, as_json: bool, limit: int, **query: str | None) -> None:

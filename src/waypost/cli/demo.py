@@ -47,7 +47,9 @@ class Running(Struct, frozen=True):
 
 
 @click.command(short_help="Start everything here and send one notification to three devices.")
-@click.option("--once", is_flag=True, help="End after the first notification; 0 only if all three devices got it.")
+@click.option(
+    "--once", is_flag=True, help="Exit after the first notification, with 0 only if all three devices got it."
+)
 def demo(once: bool) -> None:
     """Start the provider lab and Waypost, register three devices, send a notification, show how it travelled.
 
@@ -115,9 +117,9 @@ def _travel(running: Running) -> bool:
     out.print("\n[bold]3. Send[/] one notification")
     answer = running.client.send(NOTIFICATION)
     out.print(f"   202 Accepted: durable, its id is {answer['id']}")
-    story = wait_until_final(running.client, answer["id"], FINAL_TIMEOUT_S)
+    detail = wait_until_final(running.client, answer["id"], FINAL_TIMEOUT_S)
     out.print("\n[bold]4. How it travelled[/]")
-    draw(story)
+    draw(detail)
     out.print(
         "\n[bold]5. What the providers saw[/], checked as the real ones check, and decrypted with the devices' keys"
     )
@@ -125,7 +127,7 @@ def _travel(running: Running) -> bool:
     for record in received:
         _print_received(record)
     verdict = running.lab.verify(answer["id"], tokens)
-    arrived = bool(verdict["ok"]) and _readable(received) == set(GATEWAY_OF) and _all_sent(story)
+    arrived = bool(verdict["ok"]) and _readable(received) == set(GATEWAY_OF) and _all_sent(detail)
     out.print(f"   {'each device once, nothing else' if arrived else '[red]not as it should be[/]'}")
     return arrived
 
@@ -159,8 +161,8 @@ def _readable(received: list[dict[str, Any]]) -> set[str]:
     }
 
 
-def _all_sent(story: dict[str, Any]) -> bool:
-    return len(story["receipts"]) == 3 and all(receipt["status"] == "sent" for receipt in story["receipts"])
+def _all_sent(detail: dict[str, Any]) -> bool:
+    return len(detail["receipts"]) == 3 and all(receipt["status"] == "sent" for receipt in detail["receipts"])
 
 
 def _stay(running: Running, children: Children) -> None:

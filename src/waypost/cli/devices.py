@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from waypost.cli.doors import api_options, config_option, read_config
+from waypost.cli.connect import api_options, config_option, read_config
 from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def remove(client: Client, user_id: str, device_id: str, as_json: bool) -> None:
 )
 @as_json_option
 def warm(config_path: Path | None, app: str, users: TextIO, as_json: bool) -> None:
-    """Put the devices of many users into the cache, so that a campaign finds them there.
+    """Load the devices of many users into the cache, so that a campaign finds them there.
 
     Opens the store itself, also while Waypost runs. They stay for the whole time that `redis.devices_ttl_s` says.
 

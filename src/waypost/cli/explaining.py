@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from waypost.cli.composing import composed, notification_options
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, plain, print_json
 
 if TYPE_CHECKING:
     from waypost.client import Client
 
 
-@click.command(short_help="Say what would happen to a notification; sends nothing.")
+@click.command(short_help="Show what would happen to a notification, without sending it.")
 @notification_options
 @api_options
 @as_json_option
 def explain(client: Client, as_json: bool, **fields: Any) -> None:
-    """Say where a notification for USER_ID would go, the bytes each provider would get, their size, and why not.
+    """Show where a notification for USER_ID would go: targets, rendered bytes and sizes, or the reasons why not.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, console, print_json, table
 
 app_option = click.option("--app", required=True, help="The app, as the configuration names it.")
@@ -17,7 +17,8 @@ app_option = click.option("--app", required=True, help="The app, as the configur
 
 @click.group(short_help="Manage the topics of FCM.")
 def fcm() -> None:
-    """What is Google's alone. Reads the configuration and speaks to Google itself, also while Waypost runs.
+    """Manage features that only Google has. Reads the configuration and speaks to Google directly; Waypost may be
+    running.
 
     \b
     Examples:
@@ -27,7 +28,7 @@ def fcm() -> None:
 
 @fcm.group()
 def topics() -> None:
-    """Who hears a topic; a device is named by its registration token, or by fid: and its installation id.
+    """Manage the members of a topic; a device is named by its registration token, or by fid: and its installation id.
 
     \b
     Examples:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from waypost.cli.composing import composed, notification_options
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, print_json
 
 if TYPE_CHECKING:
     from waypost.client import Client
 
 
-@click.command(short_help="Let a notification be new again, before its dedup window ends.")
+@click.command(short_help="Forget a notification's dedup keys, so that it can be sent again.")
 @notification_options
 @api_options
 @as_json_option
 def forget(client: Client, as_json: bool, **fields: Any) -> None:
-    """End the dedup windows of a notification for USER_ID, given as it was sent; the next one like it is sent.
+    """End the dedup windows of a notification for USER_ID, given as it was sent, so that the next one like it is sent.
 
     \b
     Examples:

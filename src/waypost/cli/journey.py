@@ -16,27 +16,27 @@ POLL_S = 0.05
 
 
 def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> dict[str, Any]:
-    """The story of a notification once it is final, or as it stands after *timeout_s*."""
+    """The detail of a notification once it is final, or as it stands after *timeout_s*."""
     deadline = time.monotonic() + timeout_s
     while True:
-        story = client.show(notification_id)
-        if story["notification"]["finished_at"] is not None or time.monotonic() >= deadline:
-            return story
+        detail = client.show(notification_id)
+        if detail["notification"]["finished_at"] is not None or time.monotonic() >= deadline:
+            return detail
         time.sleep(POLL_S)  # the API has no call that waits
 
 
-def draw(story: dict[str, Any]) -> None:
-    """Print the story as a tree; times count from the moment it was accepted."""
-    console().print(tree(story), soft_wrap=False)
+def draw(detail: dict[str, Any]) -> None:
+    """Print the detail as a tree; times count from the moment it was accepted."""
+    console().print(tree(detail), soft_wrap=False)
 
 
-def tree(story: dict[str, Any]) -> Tree:
-    """The story as a tree."""
+def tree(detail: dict[str, Any]) -> Tree:
+    """The detail as a tree."""
     from rich.tree import Tree
 
-    notification, receipts = story["notification"], story["receipts"]
+    notification, receipts = detail["notification"], detail["receipts"]
     start = notification["created_at"]
-    title = story["content"].get("title") or story["content"].get("body") or notification["kind"]
+    title = detail["content"].get("title") or detail["content"].get("body") or notification["kind"]
     top = Tree(f"[bold]{plain(title)}[/]  {notification['id']}  {colored(notification['status'])}")
     whose = f"for {plain(notification['user_id'])}, by {plain(notification['caller'])}"
     top.add(f"accepted  {short_time(start)}  {whose}, lane {notification['lane']}, round {notification['round']}")
@@ -54,7 +54,7 @@ def tree(story: dict[str, Any]) -> Tree:
         why = f" ({plain(notification['reason'])})" if notification["reason"] else ""
         after = elapsed_ms(start, notification["finished_at"])
         top.add(f"{colored(notification['status'])}{why} after {after}")
-    for duplicate in story["duplicates"]:
+    for duplicate in detail["duplicates"]:
         top.add(f"said again: {duplicate}")
     return top
 

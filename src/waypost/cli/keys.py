@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, console, print_json, short_time, table
 from waypost.domain.scope import Scope
 
@@ -50,7 +50,11 @@ def keys() -> None:
 
 @keys.command()
 @click.option("--app", required=True, help="The app it is for, as the configuration names it.")
-@click.option("--caller", required=True, help="Who will use it, without a colon; it stays when the key is replaced.")
+@click.option(
+    "--caller",
+    required=True,
+    help="The name of the caller, without a colon; it stays the same when the key is rotated.",
+)
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="What it may do; repeat it. [all]")
 @click.option("--expires", "lifetime_s", callback=_seconds, help="When it ends, such as 90d or 12h. [never]")
 @config_option
@@ -63,7 +67,7 @@ def create(
     config_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a key and show it, this once.
+    """Create a key and show it once.
 
     \b
     Examples:
@@ -195,7 +199,7 @@ async def _list(config: Config, app: str | None) -> list[ApiKey]:
 @config_option
 @as_json_option
 def revoke(prefix: str, config_path: Path | None, as_json: bool) -> None:
-    """Refuse the key that begins with PREFIX from now on.
+    """Revoke the key that begins with PREFIX.
 
     \b
     Example:

@@ -15,33 +15,33 @@ from waypost.cli.printing import as_json_option
     cls=LazyGroup,
     commands_in={"check": "waypost.cli.lab_check:check"},
     invoke_without_command=True,
-    short_help="Stand in for Apple, Google and the browsers, on this machine.",
+    short_help="Simulate Apple, Google and the browsers' push services on this machine.",
 )
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
     default=Path("lab"),
     show_default=True,
-    help="Where the credentials are kept; made when missing.",
+    help="The folder of the credentials; created if missing.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--apns-port", default=2197, show_default=True, help="0 is any free one, also below.")
+@click.option("--apns-port", default=2197, show_default=True, help="Port 0 picks a free one, also below.")
 @click.option("--fcm-port", default=2198, show_default=True)
 @click.option("--webpush-port", default=2199, show_default=True)
 @click.option("--oauth-port", default=2191, show_default=True)
 @click.option("--admin-port", default=2190, show_default=True)
-@click.option("--faults", type=click.Path(path_type=Path), help="A YAML file of fault rules that hold from the start.")
-@click.option("--lenient", is_flag=True, help="Only refuse what the vendors name an answer for.")
-@click.option("--known-tokens-only", is_flag=True, help="Refuse tokens the lab has not made.")
-@click.option("--journal", is_flag=True, help="Append what is accepted to received.ndjson.")
+@click.option("--faults", type=click.Path(path_type=Path), help="A YAML file of fault rules that apply from the start.")
+@click.option("--lenient", is_flag=True, help="Refuse only what vendors document an answer for.")
+@click.option("--known-tokens-only", is_flag=True, help="Refuse tokens that the lab did not create.")
+@click.option("--journal", is_flag=True, help="Append accepted messages to received.ndjson.")
 @click.option(
     "--fcm-quota",
     "fcm_quota_per_minute",
     default=600_000,
     show_default=True,
-    help="Messages an FCM project may send in a minute.",
+    help="The most messages of an FCM project per minute.",
 )
-@click.option("--apns-sandbox-port", default=0, help="Any free one, unless it is given; also below.")
+@click.option("--apns-sandbox-port", default=0, help="Default: any free port, also below.")
 @click.option("--apns-broadcast-port", default=0)
 @click.option("--apns-channels-port", default=0)
 @click.option("--webpush-http1-port", default=0)
@@ -62,7 +62,7 @@ def lab(
     as_json: bool,
     **others: Any,
 ) -> None:
-    """Run gateways that check what they get as the real ones do, keep it, and fail on demand.
+    """Run gateways that check requests as the real ones do, record them, and fail on demand.
 
     \b
     Examples:

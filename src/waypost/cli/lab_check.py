@@ -11,13 +11,13 @@ from waypost.cli.printing import as_json_option, console, print_json, table
 
 if TYPE_CHECKING:
     from waypost.lab.check.judgement import Result
-    from waypost.lab.check.run import Order, Report
+    from waypost.lab.check.run import CheckOrder, CheckReport
     from waypost.lab.settings import LabSettings
 
 VERDICTS = ("passed", "failed", "not exercised")
 
 
-@click.command(short_help="Put a sender through the cases it must get right, and report.")
+@click.command(short_help="Run a sender through its test cases and report.")
 @click.option("--command", help="Run in a shell for every round of every case; without it you are asked to send.")
 @click.option("--service", help="Run in a shell throughout; it is ready with its first line on standard output.")
 @click.option("--gateway", "gateways", multiple=True, metavar="NAME", help="Only this; may be repeated.")
@@ -63,14 +63,14 @@ def check(  # noqa: PLR0913 - one argument an option
     """
     from waypost.lab.check.cases import GATEWAYS
     from waypost.lab.check.course import Patience
-    from waypost.lab.check.run import Order
+    from waypost.lab.check.run import CheckOrder
     from waypost.lab.settings import LabSettings
 
     if list_cases:
         _print_cases()
         return
     settings = LabSettings(directory=directory, admin_port=0, **ports)
-    order = Order(
+    order = CheckOrder(
         command=command,
         service=service,
         cases=cases,
@@ -90,7 +90,7 @@ def _print_cases() -> None:
     console().print(table(("case", "gateways", "what must come of it"), rows))
 
 
-def _run(settings: LabSettings, order: Order) -> Report:
+def _run(settings: LabSettings, order: CheckOrder) -> CheckReport:
     """Run the check; what it cannot be done for becomes a line for people."""
     from waypost.lab.check.run import chosen, run_check
 
@@ -122,7 +122,7 @@ def _say(result: Result) -> None:
     click.echo(f"{result.case}, {result.gateway}: {result.verdict}{f', {result.why}' * bool(result.why)}", err=True)
 
 
-def _print_report(report: Report, *, as_json: bool) -> None:
+def _print_report(report: CheckReport, *, as_json: bool) -> None:
     counts = {verdict.replace(" ", "_"): report.count(verdict) for verdict in VERDICTS}
     if as_json:
         results = [

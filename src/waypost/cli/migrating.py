@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, console, print_json
 
 
-@click.command(short_help="Bring the store to today's schema.")
+@click.command(short_help="Migrate the store to the current schema.")
 @config_option
 @as_json_option
 def migrate(config_path: Path | None, as_json: bool) -> None:
-    """Bring the store, and a registry of devices beside it, to today's schema.
+    """Migrate the store, and a separate device registry, to the current schema.
 
-    ``serve`` does this by itself; here it is a step of its own.
+    ``serve`` does the same when it starts.
 
     \b
     Example:

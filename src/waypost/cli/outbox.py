@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, print_json, short_time, table
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="List what is published to topics that others read.")
 @click.option("--status", type=click.Choice(["pending", "claimed", "published"]), help="Only those with this status.")
-@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@click.option("--limit", default=50, show_default=True, help="The most entries to show.")
 @api_options
 @as_json_option
 def outbox(client: Client, as_json: bool, status: str | None, limit: int) -> None:

@@ -37,7 +37,7 @@ COLOR_OF = {
     "unanswered": "red",
 }
 
-as_json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+as_json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 PIPE_WIDTH = 1_000

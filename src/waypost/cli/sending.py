@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from waypost.cli.composing import composed, notification_options
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, colored, console, print_json, progress
 
 if TYPE_CHECKING:
@@ -23,11 +23,17 @@ ARRIVED = frozenset({"sent", "partial", "delivered"})
 
 @click.command(short_help="Send a notification, or a file of them.")
 @notification_options
-@click.option("--many", type=click.File(), help="A file with one notification as JSON a line; - is standard input.")
 @click.option(
-    "--wait", is_flag=True, help="Wait until it is final, and show how it travelled; exit 1 if nothing was sent."
+    "--many",
+    type=click.File(),
+    help="Send every notification in this file, one JSON object per line; - is standard input.",
 )
-@click.option("--wait-timeout", "wait_timeout_s", default=60.0, show_default=True, help="Seconds to wait at most.")
+@click.option(
+    "--wait", is_flag=True, help="Wait until it is final and show its journey; exit with 1 if nothing was sent."
+)
+@click.option(
+    "--wait-timeout", "wait_timeout_s", default=60.0, show_default=True, help="The longest time to wait, seconds."
+)
 @api_options
 @as_json_option
 def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float, as_json: bool, **fields: Any) -> None:
@@ -60,9 +66,9 @@ def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float,
 def _wait(client: Client, notification_id: str, timeout_s: float, as_json: bool) -> None:
     from waypost.cli.journey import draw, wait_until_final
 
-    story = wait_until_final(client, notification_id, timeout_s)
-    print_json(story) if as_json else draw(story)
-    notification = story["notification"]
+    detail = wait_until_final(client, notification_id, timeout_s)
+    print_json(detail) if as_json else draw(detail)
+    notification = detail["notification"]
     if notification["finished_at"] is None:
         raise click.ClickException(f"{notification_id} is not final after {timeout_s:g} s")
     if notification["status"] not in ARRIVED:

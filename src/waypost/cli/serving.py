@@ -10,15 +10,17 @@ from typing import NoReturn
 
 import click
 
-from waypost.cli.doors import config_option, read_config
+from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option
 
 
 @click.command(short_help="Accept and deliver notifications.")
 @config_option
-@click.option("--workers", type=click.IntRange(1, 64), help="Processes, instead of what the configuration says.")
-@click.option("--listen", metavar="HOST:PORT", help="Address, instead of what the configuration says; port 0 is any.")
-@click.option("--roles", metavar="ROLE,…", help="What it does, such as api or worker,report; all is the default.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Number of processes; overrides the configuration.")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address to listen on; overrides the configuration. Port 0 picks a free one."
+)
+@click.option("--roles", metavar="ROLE,…", help="Roles of this process, such as api or worker,report. Default: all.")
 @click.option(
     "--profile",
     type=click.Choice(["notifications-service", "simplens"]),
@@ -34,7 +36,7 @@ def serve(
     profile: str | None,
     as_json: bool,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C, then let what is in flight settle.
+    """Serve until SIGTERM or Ctrl-C, then wait for deliveries in flight.
 
     Prints one line once every worker is ready, with the real address; logs go to stderr as JSON.
 

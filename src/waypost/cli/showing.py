@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, print_json
 
 if TYPE_CHECKING:
     from waypost.client import Client
 
 
-@click.command(short_help="Show how a notification travelled.")
+@click.command(short_help="Show the journey of a notification.")
 @click.argument("notification_id")
 @api_options
 @as_json_option
@@ -27,8 +27,8 @@ def show(client: Client, notification_id: str, as_json: bool) -> None:
     """
     from waypost.cli.journey import draw
 
-    story = client.show(notification_id)
+    detail = client.show(notification_id)
     if as_json:
-        print_json(story)
+        print_json(detail)
     else:
-        draw(story)
+        draw(detail)

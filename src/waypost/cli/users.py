@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from waypost.cli.doors import api_options
+from waypost.cli.connect import api_options
 from waypost.cli.printing import as_json_option, console, print_json
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Forget a user.")
 def users() -> None:
-    """Act on everything there is of a user.
+    """Manage users.
 
     \b
     Examples:

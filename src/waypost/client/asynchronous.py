@@ -12,7 +12,7 @@ from typing import BinaryIO, Self
 import aiohttp
 
 from waypost.client import calls
-from waypost.client.calls import Call, Json
+from waypost.client.calls import ClientRequest, Json
 from waypost.client.errors import ClientError, ConnectionLost
 from waypost.client.trust import trust
 
@@ -97,7 +97,7 @@ class AsyncClient:
         return await self._answer(calls.explain(notification))
 
     async def forget(self, notification: Json) -> Json:
-        """Let a submission be new again before its window ends; give it as it was made."""
+        """Forget a submission's dedup keys before its window ends; give it as it was made."""
         return await self._answer(calls.forget(notification))
 
     async def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
@@ -119,7 +119,7 @@ class AsyncClient:
         return await self._answer(calls.bulk_jobs(**query))
 
     async def bulk_recipient(self, job_id: str, user_id: str) -> Json:
-        """Where a job stands with one user."""
+        """The status of one recipient of a job."""
         return await self._answer(calls.bulk_recipient(job_id, user_id))
 
     async def order_bulk(self, job_id: str, order: str) -> Json:
@@ -127,11 +127,11 @@ class AsyncClient:
         return await self._answer(calls.order_bulk(job_id, order))
 
     async def opt_out(self, user_id: str) -> Json:
-        """Leave a user out of bulk sends."""
+        """Opt a user out of bulk sends."""
         return await self._answer(calls.opt_out(user_id))
 
     async def opt_in(self, user_id: str) -> Json:
-        """Let a user have bulk sends again."""
+        """End a user's bulk opt-out."""
         return await self._answer(calls.opt_in(user_id))
 
     async def erase_user(self, user_id: str) -> Json:
@@ -186,7 +186,7 @@ class AsyncClient:
                 return
             query["cursor"] = answer["next"]
 
-    async def _answer(self, call: Call) -> Json:
+    async def _answer(self, call: ClientRequest) -> Json:
         ends_s = time.monotonic() + self._retry_s
         times = 0
         while True:
@@ -199,7 +199,7 @@ class AsyncClient:
                     raise
             await asyncio.sleep(pause_s)
 
-    async def _answer_once(self, call: Call) -> Json:
+    async def _answer_once(self, call: ClientRequest) -> Json:
         if self._session is None:
             raise RuntimeError("use it in an async with block")
         headers = calls.headers(self._api_key, call)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from waypost.client import calls
-from waypost.client.calls import Call, Json
+from waypost.client.calls import ClientRequest, Json
 from waypost.client.errors import ClientError, ConnectionLost
 from waypost.client.trust import trust
 
@@ -75,7 +75,7 @@ class Client:
         return self._answer(calls.explain(notification))
 
     def forget(self, notification: Json) -> Json:
-        """Let a submission be new again before its window ends; give it as it was made."""
+        """Forget a submission's dedup keys before its window ends; give it as it was made."""
         return self._answer(calls.forget(notification))
 
     def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
@@ -95,7 +95,7 @@ class Client:
         return self._answer(calls.bulk_jobs(**query))
 
     def bulk_recipient(self, job_id: str, user_id: str) -> Json:
-        """Where a job stands with one user."""
+        """The status of one recipient of a job."""
         return self._answer(calls.bulk_recipient(job_id, user_id))
 
     def order_bulk(self, job_id: str, order: str) -> Json:
@@ -103,11 +103,11 @@ class Client:
         return self._answer(calls.order_bulk(job_id, order))
 
     def opt_out(self, user_id: str) -> Json:
-        """Leave a user out of bulk sends."""
+        """Opt a user out of bulk sends."""
         return self._answer(calls.opt_out(user_id))
 
     def opt_in(self, user_id: str) -> Json:
-        """Let a user have bulk sends again."""
+        """End a user's bulk opt-out."""
         return self._answer(calls.opt_in(user_id))
 
     def erase_user(self, user_id: str) -> Json:
@@ -161,7 +161,7 @@ class Client:
                 return
             query["cursor"] = answer["next"]
 
-    def _answer(self, call: Call) -> Json:
+    def _answer(self, call: ClientRequest) -> Json:
         ends_s = time.monotonic() + self._retry_s
         times = 0
         while True:
@@ -174,7 +174,7 @@ class Client:
                     raise
             time.sleep(pause_s)
 
-    def _answer_once(self, call: Call) -> Json:
+    def _answer_once(self, call: ClientRequest) -> Json:
         connection = self._connection()
         path = self._parts.path.rstrip("/") + call.path
         try:

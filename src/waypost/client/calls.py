@@ -19,7 +19,7 @@ _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 
 
-class Call(Struct, frozen=True):
+class ClientRequest(Struct, frozen=True):
     """One request."""
 
     method: str
@@ -47,96 +47,96 @@ def check_key(api_key: str | None) -> None:
         raise ValueError("the API key has characters that no key has, such as a line end")
 
 
-def send(notification: Json) -> Call:
+def send(notification: Json) -> ClientRequest:
     """Submit one notification; the fields are those of ``POST /v1/notifications`` in the reference."""
     return _post("/v1/notifications", notification, is_repeatable=_has_key(notification))
 
 
-def send_batch(notifications: Sequence[Json]) -> Call:
+def send_batch(notifications: Sequence[Json]) -> ClientRequest:
     """Submit up to 1,000; each is answered by itself, in order."""
     is_repeatable = all(map(_has_key, notifications))
     return _post("/v1/notifications/batch", {"notifications": list(notifications)}, is_repeatable=is_repeatable)
 
 
-def show(notification_id: str) -> Call:
+def show(notification_id: str) -> ClientRequest:
     """One notification with a receipt for each device."""
-    return Call("GET", f"/v1/notifications/{_part(notification_id)}")
+    return ClientRequest("GET", f"/v1/notifications/{_part(notification_id)}")
 
 
-def history(**query: str | int | None) -> Call:
+def history(**query: str | int | None) -> ClientRequest:
     """A page of notifications, newest first (user_id, status, limit, cursor)."""
-    return Call("GET", "/v1/notifications" + _query(query))
+    return ClientRequest("GET", "/v1/notifications" + _query(query))
 
 
-def cancel(notification_id: str) -> Call:
+def cancel(notification_id: str) -> ClientRequest:
     """Stop what has not been handed over."""
-    return Call("POST", f"/v1/notifications/{_part(notification_id)}/cancel")
+    return ClientRequest("POST", f"/v1/notifications/{_part(notification_id)}/cancel")
 
 
-def replay(notification_id: str, ttl_s: int | None = None) -> Call:
+def replay(notification_id: str, ttl_s: int | None = None) -> ClientRequest:
     """Start a new round for what failed of one notification."""
     return _post(f"/v1/notifications/{_part(notification_id)}/replay", _given(ttl=ttl_s), is_repeatable=False)
 
 
-def explain(notification: Json) -> Call:
+def explain(notification: Json) -> ClientRequest:
     """What would happen to a notification; nothing is sent."""
     return _post("/v1/explain", notification)
 
 
-def forget(notification: Json) -> Call:
-    """Let a submission be new again."""
+def forget(notification: Json) -> ClientRequest:
+    """Forget a submission's dedup keys."""
     return _post("/v1/dedup/forget", notification)
 
 
-def send_bulk(job: Json, idempotency_key: str | None = None) -> Call:
+def send_bulk(job: Json, idempotency_key: str | None = None) -> ClientRequest:
     """Tell many recipients; the fields are those of ``POST /v1/bulk`` in the reference."""
     has_key = idempotency_key is not None
-    return Call("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key, is_repeatable=has_key)
+    return ClientRequest("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key, is_repeatable=has_key)
 
 
-def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> Call:
+def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> ClientRequest:
     """Give a job its list, which starts it: ``application/x-ndjson`` or ``text/csv``."""
-    return Call("PUT", f"/v1/bulk/{_part(job_id)}/recipients", recipients, media, is_repeatable=False)
+    return ClientRequest("PUT", f"/v1/bulk/{_part(job_id)}/recipients", recipients, media, is_repeatable=False)
 
 
-def bulk(job_id: str) -> Call:
+def bulk(job_id: str) -> ClientRequest:
     """How far a job has come."""
-    return Call("GET", f"/v1/bulk/{_part(job_id)}")
+    return ClientRequest("GET", f"/v1/bulk/{_part(job_id)}")
 
 
-def bulk_jobs(**query: str | int | None) -> Call:
+def bulk_jobs(**query: str | int | None) -> ClientRequest:
     """A page of jobs, newest first (limit, cursor)."""
-    return Call("GET", "/v1/bulk" + _query(query))
+    return ClientRequest("GET", "/v1/bulk" + _query(query))
 
 
-def bulk_recipient(job_id: str, user_id: str) -> Call:
-    """Where a job stands with one user."""
-    return Call("GET", f"/v1/bulk/{_part(job_id)}/recipients/{_part(user_id)}")
+def bulk_recipient(job_id: str, user_id: str) -> ClientRequest:
+    """The status of one recipient of a job."""
+    return ClientRequest("GET", f"/v1/bulk/{_part(job_id)}/recipients/{_part(user_id)}")
 
 
-def order_bulk(job_id: str, order: str) -> Call:
+def order_bulk(job_id: str, order: str) -> ClientRequest:
     """``pause``, ``resume`` or ``cancel`` a job."""
-    return Call("POST", f"/v1/bulk/{_part(job_id)}/{_part(order)}")
+    return ClientRequest("POST", f"/v1/bulk/{_part(job_id)}/{_part(order)}")
 
 
-def opt_out(user_id: str) -> Call:
-    """Leave a user out of bulk sends."""
-    return Call("PUT", f"/v1/users/{_part(user_id)}/bulk-opt-out", b"")
+def opt_out(user_id: str) -> ClientRequest:
+    """Opt a user out of bulk sends."""
+    return ClientRequest("PUT", f"/v1/users/{_part(user_id)}/bulk-opt-out", b"")
 
 
-def opt_in(user_id: str) -> Call:
-    """Let a user have bulk sends again."""
-    return Call("DELETE", f"/v1/users/{_part(user_id)}/bulk-opt-out")
+def opt_in(user_id: str) -> ClientRequest:
+    """End a user's bulk opt-out."""
+    return ClientRequest("DELETE", f"/v1/users/{_part(user_id)}/bulk-opt-out")
 
 
-def erase_user(user_id: str) -> Call:
+def erase_user(user_id: str) -> ClientRequest:
     """Forget a user."""
-    return Call("DELETE", f"/v1/users/{_part(user_id)}")
+    return ClientRequest("DELETE", f"/v1/users/{_part(user_id)}")
 
 
-def dead(**query: str | int | None) -> Call:
+def dead(**query: str | int | None) -> ClientRequest:
     """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
-    return Call("GET", "/v1/dead" + _query(query))
+    return ClientRequest("GET", "/v1/dead" + _query(query))
 
 
 def replay_dead(
@@ -144,44 +144,44 @@ def replay_dead(
     filter: Json | None = None,
     cursor: str | None = None,
     ttl_s: int | None = None,
-) -> Call:
+) -> ClientRequest:
     """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
     ids = None if ids is None else list(ids)
     asked = _given(ids=ids, filter=filter, cursor=cursor, ttl=ttl_s)
     return _post("/v1/dead/replay", asked, is_repeatable=False)
 
 
-def audit(**query: str | int | None) -> Call:
+def audit(**query: str | int | None) -> ClientRequest:
     """A page of who ordered what, newest first (act, by, limit, cursor)."""
-    return Call("GET", f"/v1/audit{_query(query)}")
+    return ClientRequest("GET", f"/v1/audit{_query(query)}")
 
 
-def outbox(**query: str | int | None) -> Call:
+def outbox(**query: str | int | None) -> ClientRequest:
     """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
-    return Call("GET", "/v1/outbox" + _query(query))
+    return ClientRequest("GET", "/v1/outbox" + _query(query))
 
 
-def devices(user_id: str, *, inactive: bool = False) -> Call:
+def devices(user_id: str, *, inactive: bool = False) -> ClientRequest:
     """A user's devices."""
-    return Call("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))
+    return ClientRequest("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))
 
 
-def add_device(user_id: str, device_id: str, device: Json) -> Call:
+def add_device(user_id: str, device_id: str, device: Json) -> ClientRequest:
     """Register or refresh a device; the fields are those of ``PUT /v1/devices/…`` in the reference."""
-    return Call("PUT", f"/v1/devices/{_part(user_id)}/{_part(device_id)}", _encode(device))
+    return ClientRequest("PUT", f"/v1/devices/{_part(user_id)}/{_part(device_id)}", _encode(device))
 
 
-def remove_device(user_id: str, device_id: str) -> Call:
+def remove_device(user_id: str, device_id: str) -> ClientRequest:
     """Send nothing more to a device."""
-    return Call("DELETE", f"/v1/devices/{_part(user_id)}/{_part(device_id)}")
+    return ClientRequest("DELETE", f"/v1/devices/{_part(user_id)}/{_part(device_id)}")
 
 
-def ready() -> Call:
+def ready() -> ClientRequest:
     """Whether Waypost can take requests now."""
-    return Call("GET", "/health/ready", is_repeatable=False)
+    return ClientRequest("GET", "/health/ready", is_repeatable=False)
 
 
-def headers(api_key: str | None, call: Call) -> dict[str, str]:
+def headers(api_key: str | None, call: ClientRequest) -> dict[str, str]:
     """What every request carries."""
     common = {"Accept": "application/json", "User-Agent": "waypost-client"}
     if api_key is not None:
@@ -208,7 +208,7 @@ def read(status: int, body: bytes) -> Json:
     raise ApiError(status, problem)
 
 
-def pause_s(call: Call, failed: ClientError, times: int, left_s: float) -> float | None:
+def pause_s(call: ClientRequest, failed: ClientError, times: int, left_s: float) -> float | None:
     """How long to wait before *call*, which failed *times*, is made again; None where it is not, or not in time.
 
     It is where nobody answered, and where the answer says when to come back, of what may be carried out twice.
@@ -230,8 +230,8 @@ def _has_key(notification: Json) -> bool:
     return notification.get("idempotency_key") is not None
 
 
-def _post(path: str, body: Json, *, is_repeatable: bool = True) -> Call:
-    return Call("POST", path, _encode(body), is_repeatable=is_repeatable)
+def _post(path: str, body: Json, *, is_repeatable: bool = True) -> ClientRequest:
+    return ClientRequest("POST", path, _encode(body), is_repeatable=is_repeatable)
 
 
 def _encode(body: Json) -> bytes:

@@ -8,10 +8,10 @@ from typing import Any, Final, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.stream.settings import StreamSettings, TableSettings
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.compat.jobs_stream.settings import StreamSettings, TableSettings
 from waypost.domain.errors import ConfigurationError
+from waypost.stores.redis.settings import RedisSettings
 from waypost.telemetry.events import Level
 
 PROFILE: Final = "notifications-service"

@@ -12,13 +12,13 @@ import msgspec
 import yaml
 
 from waypost.adapters.jwt.settings import misfit
-from waypost.adapters.sql.settings import is_postgres
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
 from waypost.domain.credential import channel_of
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.plugin import SenderPlugin
+from waypost.stores.sql.settings import is_postgres
 
 PREFIX = "WAYPOST_"
 _APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -9,11 +9,7 @@ from typing import Annotated, Any, Literal, NewType
 
 from msgspec import Meta, Struct, field
 
-from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.adapters.jwt.settings import IssuerSettings
-from waypost.adapters.kafka.settings import KafkaSettings, KafkaSourceSettings
-from waypost.adapters.redis.settings import RedisSettings, RedisSourceSettings
-from waypost.adapters.sql.settings import OutboxSettings, SqlSettings
 from waypost.domain.ids import AppId
 from waypost.domain.limits import UNLIMITED, Quota
 from waypost.domain.notification import Lane
@@ -24,6 +20,10 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
+from waypost.stores.cassandra.settings import CassandraSettings
+from waypost.stores.kafka.settings import KafkaSettings, KafkaSourceSettings
+from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
+from waypost.stores.sql.settings import OutboxSettings, SqlSettings
 from waypost.telemetry.events import Level
 
 MAX_WORKERS = 64
@@ -37,7 +37,7 @@ def one_per_core() -> int:
 
 
 class Stack(StrEnum):
-    """Which engines carry the work."""
+    """The engines that store and distribute the work."""
 
     EMBEDDED = "embedded"
     LOG = "log"
@@ -65,15 +65,17 @@ class RateSettings(Struct, frozen=True, kw_only=True):
     """How much one provider is to get by one credential; what is over it waits and spends no attempt."""
 
     capacity: Annotated[int, Meta(ge=1)] | None = None
-    """Notifications that the provider takes at once after a pause; unset is what the plug-in says of its provider."""
+    """Notifications that may be sent to the provider at once after a pause. Default: the plug-in's value for its
+    provider."""
     refill_per_s: Annotated[float, Meta(gt=0)] | None = None
-    """How many more it takes each second; unset as above."""
+    """Notifications that may be sent to the provider per second. Default: the plug-in's value."""
     ramp_s: Annotated[float, Meta(ge=0)] | None = None
-    """How long it takes, after a pause as long, to come from a twentieth of both to the whole; unset as above."""
+    """Seconds of ramp-up, from a twentieth of both limits to the whole, after a pause of the same length. Default:
+    the plug-in's value."""
     unlimited: bool = False
-    """Whether there is no such limit, whatever the plug-in says."""
+    """Removes this limit, including the plug-in's default."""
     per_device: Quota = UNLIMITED
-    """How much one device gets at most, such as `20/min`."""
+    """The most notifications that one device is sent, such as `20/min`."""
 
 
 IssuerName = NewType("IssuerName", str)
@@ -83,9 +85,9 @@ class AppLimits(Struct, frozen=True, kw_only=True):
     """How much an app and its callers may ask for."""
 
     all: Quota = UNLIMITED
-    """Requests of the app, whoever makes them; a batch counts its items."""
+    """Requests of all callers of the app together; each item of a batch counts."""
     callers: dict[CallerName, Quota] = {}
-    """Requests of one caller in place of `limits.caller`."""
+    """Requests of this caller; overrides `limits.caller`."""
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
@@ -95,11 +97,11 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
     A second one of a channel is written as `<channel>/<name>`."""
     expires_on: dict[str, dt.date] = {}
-    """The day (UTC) on which a channel's key ends that does not say so itself; certificates do."""
+    """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
-    """Active devices a user may have, those seen longest ago make room; 0 is no cap."""
+    """Active devices that a user may have. Above it, the device seen longest ago is deactivated; 0 means no cap."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
@@ -114,55 +116,60 @@ class LaneSettings(Struct, frozen=True, kw_only=True):
     """What one lane may use."""
 
     in_flight: Annotated[int, Meta(ge=1)] | None = None
-    """Deliveries of this lane that one credential may have in flight in one worker; unset is its share of what the
+    """The most deliveries of this lane in flight for one credential in one worker. Default: its share of what the
     provider's connections can carry."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """Where refusing begins."""
+class LimitSettings(Struct, frozen=True, kw_only=True):
+    """LimitSettings beyond which requests are refused."""
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
-    """Notifications waiting in one lane from which new ones are refused with 429 `backlog_full`; of several apps, each
-    may have as many waiting as the lane has room left."""
+    """The most notifications waiting in one lane; above it, new ones are refused with 429 `backlog_full`. One app may
+    have at most as many waiting as the lane still has room for."""
     counted_in: Literal["memory", "file", "redis"] | None = None
-    """Where it is counted what was taken of limits, those of providers too: in each process, in a file for those of one
-    machine, or in Redis for those of several; unset, `file` with several workers and `memory` with one."""
+    """Where the use of limits is counted, providers' limits included: in each process (`memory`), for all processes
+    of one machine (`file`), or for several machines (`redis`). Default: `file` with several workers, `memory` with
+    one."""
     when_away: Literal["local", "refuse"] = "local"
-    """While that does not answer: each process counts for itself, or requests are refused and deliveries wait."""
+    """What happens while the counter does not answer: each process counts by itself (`local`), or requests are
+    refused and deliveries wait (`refuse`)."""
     caller: Quota = Quota(50_000)
-    """Requests of one caller, by API key or token of its own; a batch counts its items. Others are unaffected."""
+    """Requests of one caller (API key or service token); each item of a batch counts. Other callers are not
+    affected."""
     user: Quota = Quota(100, 900)
-    """What one end user writes, by a token of their own or under `/api`."""
+    """Writing requests of one end user, by their own token or under `/api`."""
     address: Quota = Quota(1_000, 3_600)
-    """Requests from one address by end users' own tokens or under `/api`."""
+    """Requests of end users from one address, by their own tokens or under `/api`."""
     failures: Quota = Quota(100, 900)
-    """Wrong credentials from one address, after which it is refused unless its credential was verified just before."""
+    """Wrong credentials from one address. Above it, requests from there are refused, unless their credential was
+    verified shortly before."""
     endpoints: dict[EndpointName, Quota] = {}
-    """Requests of one caller or end user to one route, such as `POST /v1/notifications`, or `gRPC SubmitBatch`."""
+    """Requests of one caller or end user to one route, such as `POST /v1/notifications` or `gRPC SubmitBatch`."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks of proxies whose word is taken for where a request comes from."""
+    """Addresses or networks of proxies that are trusted to name the client's address."""
     forwarded_header: Literal["x-forwarded-for", "forwarded"] = "x-forwarded-for"
-    """The header in which they say it; the other is not read."""
+    """The header in which trusted proxies name the client's address; the other one is ignored."""
 
 
-class Retention(Struct, frozen=True, kw_only=True):
-    """How long the past is kept."""
+class RetentionSettings(Struct, frozen=True, kw_only=True):
+    """RetentionSettings of finished work."""
 
     notifications_days: Annotated[int, Meta(ge=1)] = 90
     """Days after which finished notifications and their receipts are deleted."""
     audit_days: Annotated[int, Meta(ge=1)] = 365
-    """Days after which what was ordered is deleted from the record of it."""
+    """Days after which audit entries are deleted."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):
     """A stream of other programs' making: either of the two."""
 
     app: AppId
-    """The app whose users are told."""
+    """The app to whose users the messages go."""
     caller: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    """Who submits: what idempotency keys are apart by; unset, `source:` and the name of the source."""
+    """The caller on whose behalf messages are submitted; idempotency keys are separate for each caller. Default:
+    `source:` and the source's name."""
     batch: Annotated[int, Meta(ge=1, le=5_000)] = 500
-    """Messages that are read, accepted and acknowledged together, at most."""
+    """The most messages that are read, accepted and acknowledged together."""
     redis: RedisSourceSettings | None = None
     """A Redis Stream."""
     kafka: KafkaSourceSettings | None = None
@@ -173,7 +180,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """What is logged."""
 
     level: Level = Level.INFO
-    """The least level that is written; docs/telemetry.md names the level of every event."""
+    """The lowest level that is logged; docs/telemetry.md names the level of every event."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -197,35 +204,35 @@ class Config(Struct, frozen=True, kw_only=True):
     redis: RedisSettings | None = None
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None
-    """Where it is remembered who has which device; unset, the store is read each time."""
+    """Where users' devices are cached. Unset, the store is read each time."""
     devices: Literal["store", "cassandra"] = "store"
-    """Where it is kept who has which device."""
+    """Where the device registry is stored."""
     cassandra: CassandraSettings | None = None
     """The cluster, where it keeps the devices."""
     dedup: Literal["redis"] | None = None
-    """Where the `log` stack holds the keys of requests and their windows; unset, in the store."""
+    """Where the `log` stack keeps dedup keys. Unset, in the store."""
     listen: Listen = Listen("127.0.0.1", 8080)
-    """Where the API answers, host:port; port 0 is any."""
+    """The address of the API, `host:port`; port 0 picks a free one."""
     profile: Literal["simplens"] | None = None
-    """The service whose ways hold where this says nothing."""
+    """A preset of defaults that imitates another service."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
-    """Processes that accept and deliver; with 1 there is no supervisor."""
+    """Processes that accept and deliver. With 1 there is no supervisor process."""
     roles: tuple[Role, ...] = ()
-    """What this process does of what the stack has to be done; unset, all of it."""
+    """The roles of this process. Unset, all of them."""
     sources: dict[SourceName, SourceSettings] = {}
     """Streams from which notifications come, by a name of your own; read by processes with the role `api`."""
     drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
-    """How long a stopping process lets requests and deliveries in flight end, seconds; then connections are cut."""
+    """Seconds that a stopping process waits for requests and deliveries in flight. Then it closes their connections."""
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
-    limits: Limits = Limits()
-    """Where refusing begins."""
+    limits: LimitSettings = LimitSettings()
+    """LimitSettings beyond which requests are refused."""
     rest: RestSettings = RestSettings()
     """How much and how slow a client of the API may be."""
     grpc: GrpcSettings = GrpcSettings()
     """The same API for callers that speak gRPC."""
-    retention: Retention = Retention()
-    """How long the past is kept."""
+    retention: RetentionSettings = RetentionSettings()
+    """RetentionSettings of finished work."""
     log: LogSettings = LogSettings()
     """What is logged."""
     features: dict[str, Any] = {}

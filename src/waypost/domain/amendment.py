@@ -96,7 +96,7 @@ Confirmation = Confirmed | NotConfirmed
 Amended = Withdrawal | Confirmation
 
 
-class Held(Struct, frozen=True):
+class LeasedTargets(Struct, frozen=True):
     """What workers have leased of a notification while it is amended."""
 
     whole: bool = False

@@ -12,7 +12,7 @@ LONGEST_LABEL = 128
 
 
 class Audience(Struct, frozen=True):
-    """Everybody who listens at a provider: it tells them all for one message (a topic, a broadcast channel)."""
+    """An audience at a provider, which distributes one message to all of its members (a topic, a broadcast channel)."""
 
     channel: Channel
     kind: str

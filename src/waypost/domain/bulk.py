@@ -36,7 +36,7 @@ _VARIANT = 0b10 << 62
 
 
 class JobState(StrEnum):
-    """Where a job stands."""
+    """The state of a job."""
 
     UPLOADING = "uploading"  # waits for its list of recipients
     RUNNING = "running"  # recipients are walked, enqueued and sent to
@@ -46,7 +46,7 @@ class JobState(StrEnum):
     FINISHED = "finished"  # every recipient's notification has a final status
 
 
-class Order(StrEnum):
+class JobOrder(StrEnum):
     """What moves a job from outside."""
 
     START = "start"  # its list is complete
@@ -58,19 +58,29 @@ class Order(StrEnum):
 
 _S = JobState
 
-JOB_TRANSITIONS: dict[JobState, dict[Order, JobState]] = {
-    _S.UPLOADING: {Order.START: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
+JOB_TRANSITIONS: dict[JobState, dict[JobOrder, JobState]] = {
+    _S.UPLOADING: {JobOrder.START: _S.RUNNING, JobOrder.CANCEL: _S.CANCELLED},
     _S.RUNNING: {
-        Order.START: _S.RUNNING,
-        Order.PAUSE: _S.PAUSED,
-        Order.RESUME: _S.RUNNING,
-        Order.CANCEL: _S.CANCELLED,
-        Order.FAIL: _S.FAILED,
+        JobOrder.START: _S.RUNNING,
+        JobOrder.PAUSE: _S.PAUSED,
+        JobOrder.RESUME: _S.RUNNING,
+        JobOrder.CANCEL: _S.CANCELLED,
+        JobOrder.FAIL: _S.FAILED,
     },
-    _S.PAUSED: {Order.START: _S.PAUSED, Order.PAUSE: _S.PAUSED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED},
-    _S.FAILED: {Order.START: _S.FAILED, Order.RESUME: _S.RUNNING, Order.CANCEL: _S.CANCELLED, Order.FAIL: _S.FAILED},
-    _S.CANCELLED: {Order.CANCEL: _S.CANCELLED},
-    _S.FINISHED: {Order.START: _S.FINISHED},
+    _S.PAUSED: {
+        JobOrder.START: _S.PAUSED,
+        JobOrder.PAUSE: _S.PAUSED,
+        JobOrder.RESUME: _S.RUNNING,
+        JobOrder.CANCEL: _S.CANCELLED,
+    },
+    _S.FAILED: {
+        JobOrder.START: _S.FAILED,
+        JobOrder.RESUME: _S.RUNNING,
+        JobOrder.CANCEL: _S.CANCELLED,
+        JobOrder.FAIL: _S.FAILED,
+    },
+    _S.CANCELLED: {JobOrder.CANCEL: _S.CANCELLED},
+    _S.FINISHED: {JobOrder.START: _S.FINISHED},
 }
 """What each order makes of each state; what is not here is refused. An order that was carried out may be repeated."""
 
@@ -88,7 +98,7 @@ class RegistryFilter(Struct, frozen=True, omit_defaults=True):
     """Registered or refreshed at or after."""
 
 
-class Job(Struct, frozen=True):
+class BulkJob(Struct, frozen=True):
     """What was asked for; how far it has come is the store's to say."""
 
     id: JobId
@@ -105,7 +115,7 @@ class Job(Struct, frozen=True):
     defaults: dict[str, str] = {}
     """Variables of who has none of their own."""
     rate: int | None = None
-    """Recipients a second at most."""
+    """The most recipients per second."""
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     retry_policy: str | None = None
@@ -189,7 +199,7 @@ def piece_of(notification_id: NotificationId) -> int:
     return ((value >> 64) & 0xFFF) << 10 | (value >> 52) & 0x3FF
 
 
-def notification_for(job: Job, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
+def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
     """What one recipient is told; *variables* None is the content as it stands."""
     return Notification(
         id=recipient_id(job.id, piece, user_id),
@@ -207,7 +217,7 @@ def notification_for(job: Job, piece: int, user_id: UserId, variables: Variables
     )
 
 
-def variables_for(job: Job, own: Variables) -> dict[str, str] | None:
+def variables_for(job: BulkJob, own: Variables) -> dict[str, str] | None:
     """What fills the placeholders for one recipient; None where there are none to fill."""
     given = {**job.defaults, **own}
     return {name: given[name] for name in job.names if name in given} if job.names else None

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.bulk import Job, JobId, Recipient, RegistryFilter
+from waypost.domain.bulk import BulkJob, JobId, Recipient, RegistryFilter
 from waypost.domain.channel import Channel
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import Platform
@@ -44,7 +44,7 @@ Fields = dict[str, Value]
 
 
 class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A notification without its recipient; ``{{name}}`` in its texts and data is filled in for each."""
+    """A notification without a recipient; ``{{name}}`` in its texts and data is replaced for each recipient."""
 
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
@@ -62,7 +62,7 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     thread: Word | None = None
     android_channel: Word | None = None
     collapse_key: Word | None = None
-    ttl: Annotated[Seconds | None, Meta(description="Validity from now on, for every recipient.")] = None
+    ttl: Annotated[Seconds | None, Meta(description="Seconds, from now on, for which sending is worthwhile.")] = None
     overrides: Annotated[
         dict[Channel, dict[str, Any]],
         Meta(extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}}),
@@ -72,7 +72,7 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
 
 class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which registered devices; every field that is given must hold, an empty filter is all devices of the app."""
+    """A filter of registered devices: every given field must match; an empty filter selects all devices of the app."""
 
     platforms: Annotated[
         tuple[
@@ -87,7 +87,7 @@ class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     app_versions: Annotated[tuple[Text, ...], Meta(max_length=50)] = ()
     locales: Annotated[
         tuple[Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$")], ...],
-        Meta(max_length=50, description="A language alone stands for its regions too: de is de-CH as well."),
+        Meta(max_length=50, description="A language alone includes its regions: `de` matches `de-CH`."),
     ] = ()
     seen_after: Annotated[
         Moment | None, Meta(description="Registered or refreshed at or after this time (RFC 3339).")
@@ -102,11 +102,13 @@ class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         Annotated[tuple[Identity | Fields, ...], Meta(min_length=1, max_length=LIST_LIMIT)] | None,
         Meta(description="User ids, or objects with a `user_id` and variables under other names."),
     ] = None
-    upload: Annotated[bool, Meta(description="The list follows: PUT it to the job's `recipients`.")] = False
+    upload: Annotated[
+        bool, Meta(description="True if the list is uploaded afterwards, by PUT to the job's `recipients`.")
+    ] = False
     registry: BulkRegistry | None = None
-    variables: Annotated[dict[str, Value], Meta(description="For who has none of their own.")] = {}
+    variables: Annotated[dict[str, Value], Meta(description="Defaults for recipients without their own value.")] = {}
     rate: Annotated[
-        Annotated[int, Meta(ge=1, le=RATE_LIMIT)] | None, Meta(description="Recipients a second at most.")
+        Annotated[int, Meta(ge=1, le=RATE_LIMIT)] | None, Meta(description="The most recipients per second.")
     ] = None
 
 
@@ -118,7 +120,7 @@ def draft_job(
     defaults: Defaults,
     now: Instant,
     checks: Sequence[ContentCheck] = (),
-) -> Job:
+) -> BulkJob:
     """Make the job that a submission asks for; InvalidRequest carries every fault found."""
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
@@ -131,7 +133,7 @@ def draft_job(
         raise InvalidRequest(tuple(found))
     own = {name: as_text(value) for name, value in asked.variables.items()}
     content = made.content if asked.registry is None else personalised(made.content, own)
-    return Job(
+    return BulkJob(
         id=JobId(new_id),
         app=app,
         caller=caller,
@@ -165,7 +167,7 @@ def _filter(registry: BulkRegistry) -> RegistryFilter:
     return RegistryFilter(registry.platforms, registry.app_versions, registry.locales, seen_after)
 
 
-def recipient_of(given: str | Mapping[str, Any], job: Job, at: str) -> Recipient:
+def recipient_of(given: str | Mapping[str, Any], job: BulkJob, at: str) -> Recipient:
     """A recipient as given; InvalidRequest names what is wrong by *at*. What the job has no use for is dropped."""
     fields = {"user_id": given} if isinstance(given, str) else given
     user_id = fields.get("user_id")

@@ -53,7 +53,7 @@ class CongestionRules(Struct, frozen=True):
         return max(self.quick_s, min(2 * base_s, self.late_after_s / 10), 1.1 * base_s)
 
 
-class Seen(Struct):
+class Observed(Struct):
     """What was seen of a provider during one round; mutable, since it is counted per answer."""
 
     answers: int = 0
@@ -94,7 +94,7 @@ def fresh(rules: CongestionRules) -> Flow:
     return Flow(rules, float(min(rules.start, rules.most)), rules.quick_s)
 
 
-def adjusted(flow: Flow, seen: Seen, now_s: float) -> Flow:
+def adjusted(flow: Flow, seen: Observed, now_s: float) -> Flow:
     """Return the flow after a round in which *seen* was seen. A round should last a round trip at least."""
     if now_s < flow.settled_at_s:
         return flow
@@ -124,7 +124,7 @@ def fallen(flow: Flow, now_s: float) -> Flow:
     return _limited(replace(flow, is_starting=False, settled_at_s=settles_s), flow.limit * flow.rules.fall)
 
 
-def _shortened(flow: Flow, allowed_s: float, took_s: float, seen: Seen, now_s: float) -> Flow:
+def _shortened(flow: Flow, allowed_s: float, took_s: float, seen: Observed, now_s: float) -> Flow:
     """Keep such a part of what is in flight that answers take *allowed_s* once the queue that was seen is gone.
 
     With the least in flight there is none of our own: where *took_s* stays, it is the provider's distance.
@@ -140,7 +140,7 @@ def _shortened(flow: Flow, allowed_s: float, took_s: float, seen: Seen, now_s: f
     return _limited(settled, used * max(allowed_s / took_s, 0.5))
 
 
-def _grown(flow: Flow, seen: Seen, share: float, now_s: float) -> Flow:
+def _grown(flow: Flow, seen: Observed, share: float, now_s: float) -> Flow:
     """Raise a limit that was needed while answers were quick; *share* of the queue that may stand was seen."""
     used = replace(flow, used_at_s=now_s, most_used=0.0)
     if flow.is_starting and share < 0.5:
@@ -148,7 +148,7 @@ def _grown(flow: Flow, seen: Seen, share: float, now_s: float) -> Flow:
     return _limited(replace(used, is_starting=False), flow.limit + max(1.0, math.sqrt(flow.limit) * (1 - share)))
 
 
-def _rested(flow: Flow, seen: Seen, now_s: float) -> Flow:
+def _rested(flow: Flow, seen: Observed, now_s: float) -> Flow:
     """Forget a limit that was not needed for a while: it says nothing any more of the provider (RFC 7661)."""
     most_used = max(flow.most_used, seen.most_used)
     if now_s - flow.used_at_s < _UNUSED_FOR_S:

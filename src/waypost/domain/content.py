@@ -12,14 +12,14 @@ from waypost.domain.words import Words
 
 
 class Kind(Words):
-    """Shown to the user, or waking the app without a trace on the screen."""
+    """Visible to the user, or waking the app silently."""
 
     VISIBLE = "visible"
     SILENT = "silent"
 
 
 class Urgency(Words):
-    """How much a caller wants it now; maps to provider priorities (requirements S1-T1)."""
+    """The urgency that the caller asks for; maps to provider priorities (requirements S1-T1)."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -28,7 +28,7 @@ class Urgency(Words):
 
 
 class ApnsPushType(Words):
-    """What Apple is told a push is (``apns-push-type``), where it is more than ``alert`` or ``background`` by kind."""
+    """Apple's ``apns-push-type``, where it is other than ``alert`` or ``background``."""
 
     ALERT = "alert"
     BACKGROUND = "background"
@@ -61,7 +61,7 @@ class Action(Struct, frozen=True, omit_defaults=True):
 
 
 class Content(Struct, frozen=True, omit_defaults=True):
-    """What is said; stored once, rendered once per channel."""
+    """The content of a notification; stored once, rendered once per channel."""
 
     title: str | None = None
     subtitle: str | None = None

@@ -19,7 +19,7 @@ _canonical = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class ClaimKind(Words):
-    """What a key was made from."""
+    """The origin of a dedup key."""
 
     IDEMPOTENCY = "idempotency"
     CONTENT = "content"

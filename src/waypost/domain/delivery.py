@@ -78,7 +78,7 @@ class Delivery(Struct, frozen=True):
 
 
 class FailureClass(Words):
-    """Whether another attempt could have helped."""
+    """Whether a retry could have helped."""
 
     RETRYABLE = "retryable"
     TERMINAL = "terminal"
@@ -112,7 +112,7 @@ class Receipt(Struct, frozen=True):
     """The condition it waits for, such as ``breaker:demo/apns``."""
     provider_id: str | None = None
     code: str | None = None
-    """The provider's own word of the last attempt."""
+    """The provider's error code of the last attempt."""
     failure_class: FailureClass | None = None
     reason: str | None = None
     dead: bool = False

@@ -22,7 +22,7 @@ UNKNOWN: Final = Platform("unknown")
 
 
 class TokenUse(Words):
-    """What a token of an Apple device is for: each use has tokens of its own."""
+    """The use of an Apple device's token; each use has its own tokens."""
 
     ALERT = "alert"
     """Ordinary notifications, visible and silent."""

@@ -51,7 +51,7 @@ class ErrorCode(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """One thing wrong with a request: where, and why."""
+    """One mistake in a request: where it is, and why it is refused."""
 
     path: str
     """Such as ``data.items[2]``; "" is the request as a whole."""

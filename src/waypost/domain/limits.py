@@ -93,7 +93,7 @@ class Wait(Struct, frozen=True, tag=True):
     wait_ms: int
 
 
-class Level(Struct, frozen=True):
+class Remaining(Struct, frozen=True):
     """What is left of a limit, as of a time."""
 
     left: float
@@ -107,7 +107,7 @@ def capacity(limit: Limit) -> int:
     return limit.size if isinstance(limit, TokenBucket) else limit.limit
 
 
-def take(limit: Limit, level: Level | None, n: int, now_ms: float) -> tuple[Level, Granted | Wait]:
+def take(limit: Limit, level: Remaining | None, n: int, now_ms: float) -> tuple[Remaining, Granted | Wait]:
     """Take *n* if there is as much, and say what is left. Pure; None is a limit that nobody has used.
 
     More than the limit's capacity is a ValueError: it would wait for ever. A clock that goes back refills nothing.
@@ -127,11 +127,11 @@ def take(limit: Limit, level: Level | None, n: int, now_ms: float) -> tuple[Leve
                 left = limit.limit
             wait_ms = at_ms + limit.window_ms - now_ms
     if left < n:
-        return Level(left, at_ms, since_ms), Wait(math.floor(left), math.ceil(wait_ms))
-    return Level(left - n, at_ms, since_ms), Granted(math.floor(left - n))
+        return Remaining(left, at_ms, since_ms), Wait(math.floor(left), math.ceil(wait_ms))
+    return Remaining(left - n, at_ms, since_ms), Granted(math.floor(left - n))
 
 
-def forgettable_at_ms(limit: Limit, level: Level) -> float:
+def forgettable_at_ms(limit: Limit, level: Remaining) -> float:
     """From when on *level* says no more than None does."""
     match limit:
         case TokenBucket():
@@ -141,7 +141,7 @@ def forgettable_at_ms(limit: Limit, level: Level) -> float:
             return level.at_ms + limit.window_ms
 
 
-def _refilled(bucket: TokenBucket, level: Level | None, now_ms: float) -> tuple[float, float, float]:
+def _refilled(bucket: TokenBucket, level: Remaining | None, now_ms: float) -> tuple[float, float, float]:
     """What is left now, as of when, and when the ramp began."""
     ramp_ms = bucket.ramp_s * SECOND_MS
     if level is None or (ramp_ms and now_ms - level.at_ms >= ramp_ms):

@@ -11,7 +11,7 @@ from waypost.domain.words import Words
 
 
 class Lane(Words):
-    """A class of work; lanes never wait for each other."""
+    """A class of work; lanes do not wait for each other."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -22,7 +22,7 @@ class Lane(Words):
 
 
 class Guarantee(Words):
-    """What a crash between sending and recording may do: repeat, or leave it unknown."""
+    """What a crash between sending and recording may cause: a repeat, or an unknown outcome."""
 
     AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"

@@ -41,7 +41,7 @@ class Reach(Words):
     """Everything that is sent with the credential."""
 
 
-class Denied(Struct, frozen=True, tag=True):
+class CredentialRejected(Struct, frozen=True, tag=True):
     """We were refused, not the message: nothing was taken, nothing will be in *reach* until an operator acts."""
 
     code: str
@@ -74,4 +74,9 @@ class Unanswered(Struct, frozen=True, tag=True):
     wait_ms: int | None = None
 
 
-Outcome = Taken | Gone | Refused | Denied | Throttled | Unreachable | Unanswered
+Outcome = Taken | Gone | Refused | CredentialRejected | Throttled | Unreachable | Unanswered
+
+
+def outcome_name(outcome: type[Outcome]) -> str:
+    """Name a kind of outcome as receipts and metrics do."""
+    return "denied" if outcome is CredentialRejected else outcome.__name__.lower()

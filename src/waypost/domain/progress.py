@@ -17,7 +17,7 @@ from waypost.domain.amendment import (
     Confirm,
     Confirmation,
     Confirmed,
-    Held,
+    LeasedTargets,
     NotConfirmed,
     NotOpen,
     TooLate,
@@ -143,7 +143,7 @@ class Progress(Struct, frozen=True):
         ended, moves = self._ended(now, status)
         return Step(self, ended, moves)
 
-    def withdraw(self, why: str | None, held: Held, now: Instant) -> tuple[Step, Withdrawal]:
+    def withdraw(self, why: str | None, held: LeasedTargets, now: Instant) -> tuple[Step, Withdrawal]:
         """Take back what no worker has; what is *held* ends with its present attempt.
 
         *why* None ends what came back of a notification withdrawn before, for the reason given then.
@@ -169,7 +169,7 @@ class Progress(Struct, frozen=True):
         still_held = any(n in in_hand and each.is_open for n, each in after.items())
         return step, TooLate(gone) if still_held else Withdrawn(len(cancelled), gone)
 
-    def confirm(self, order: Confirm, held: Held, now: Instant) -> tuple[Step, Confirmation]:
+    def confirm(self, order: Confirm, held: LeasedTargets, now: Instant) -> tuple[Step, Confirmation]:
         """Note what is known of a target that was handed over; its status goes up only, also after the end.
 
         What waits for it and is not *held* is cancelled, unless it waits for more. All receipts must be loaded.
@@ -257,7 +257,7 @@ class Progress(Struct, frozen=True):
                 receipts[n] = msgspec.structs.replace(receipt, due_at=later(since, patience_ms(wait, status)))
         return ended
 
-    def _in_hand(self, held: Held) -> Collection[int]:
+    def _in_hand(self, held: LeasedTargets) -> Collection[int]:
         """The targets with a worker; where it is leased whole and routed by now, all but those that wait."""
         if not held.whole:
             return held.targets

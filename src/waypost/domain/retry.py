@@ -7,7 +7,7 @@ from typing import Annotated, assert_never
 from msgspec import Meta, Struct
 
 from waypost.domain.content import Urgency
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from waypost.domain.words import Words
 
@@ -108,14 +108,14 @@ class RetryRules(Struct, frozen=True):
     """Which policy an app uses: by error class first, then by urgency, then the default."""
 
     default: RetryPolicy = EXPONENTIAL
-    """The policy where nothing more particular is named."""
+    """The retry policy used when no more specific one applies."""
     by_urgency: dict[Urgency, RetryPolicy] = {}
-    """A policy for an urgency."""
+    """The retry policy for one urgency."""
     by_class: dict[ErrorClass, RetryPolicy] = {}
-    """A policy for a class of errors, before that for the urgency."""
+    """The retry policy for one class of errors; it takes precedence over `by_urgency`."""
 
     throttle_counts_as_retry: bool = False
-    """Whether it spends a retry that a limit of a provider (`rates`) lets a delivery wait."""
+    """Whether waiting for a provider's limit (`rates`) uses up one of a delivery's retries."""
 
     def choose(self, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
         """The policy for one failure."""
@@ -133,7 +133,7 @@ def classify(outcome: Outcome) -> ErrorClass | None:
             return None
         case Gone() | Refused():
             return ErrorClass.TERMINAL
-        case Denied():
+        case CredentialRejected():
             return ErrorClass.CREDENTIAL
         case Throttled():
             return ErrorClass.RATE_LIMIT

@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Scope(StrEnum):
-    """One right; a route takes one of them."""
+    """A permission; each route needs one."""
 
     SEND = "send"
     """Send to oneself: worth something to an end user's token alone."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt, starts_before
 from waypost.domain.notification import Guarantee
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import Exhausted, RetryPolicy
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant, later
@@ -120,17 +120,17 @@ def decide(
             return Forget(code, now if since is None else since, letter)
         case Refused(code, why):
             return Dead(code, why, FailureClass.TERMINAL, letter)
-        case Denied() | Unreachable() if rest is not None:
+        case CredentialRejected() | Unreachable() if rest is not None:
             return _rested(outcome, delivery, rest, now)
         case Unanswered(code) if delivery.guarantee is Guarantee.AT_MOST_ONCE:
             return Unsure(code)
         case Throttled():
             return _throttled(outcome, delivery, max(policy.delay_ms(delivery.throttles, jitter), rest_ms), now, rest)
-        case Denied(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
+        case CredentialRejected(code, why) | Unreachable(code, why) | Unanswered(code, why) if _out_of_retries(
             delivery, policy, now
         ):
             return Dead(code, why, FailureClass.RETRYABLE, letter)
-        case Denied(code, why) | Unreachable(code, why):
+        case CredentialRejected(code, why) | Unreachable(code, why):
             own = policy.delay_ms(delivery.retries_made, jitter)
             return again_or_expired(delivery, _due_at(delivery, now, own, _hint_ms(outcome)), code, why)
         case Unanswered(code, why, wait_ms):
@@ -157,12 +157,12 @@ def _throttled(outcome: Throttled, delivery: Delivery, own_ms: int, now: Instant
     return again_or_expired(delivery, due_at, outcome.code, "throttled by the provider", spends_attempt=False)
 
 
-def _hint_ms(outcome: Denied | Unreachable) -> int:
+def _hint_ms(outcome: CredentialRejected | Unreachable) -> int:
     """How long the provider wants to be left alone; a refusal says nothing of that."""
     return outcome.wait_ms or 0 if isinstance(outcome, Unreachable) else 0
 
 
-def _rested(outcome: Denied | Unreachable, delivery: Delivery, rest: Rest, now: Instant) -> Settlement:
+def _rested(outcome: CredentialRejected | Unreachable, delivery: Delivery, rest: Rest, now: Instant) -> Settlement:
     """Try again after the next probe; what ends before that waits under the condition, for it may end sooner."""
     due_at = later(now, max(rest.wait_ms, _hint_ms(outcome)))
     if due_at >= delivery.message.expires_at:

@@ -8,7 +8,7 @@ from waypost.domain.words import Words
 
 
 class DeliveryStatus(Words):
-    """Where one delivery stands."""
+    """The status of one delivery."""
 
     PENDING = "pending"  # to be sent, waiting for a retry, or parked
     SENT = "sent"  # the provider took it
@@ -22,7 +22,7 @@ class DeliveryStatus(Words):
 
 
 class NotificationStatus(Words):
-    """Where a notification stands, derived from its deliveries."""
+    """The status of a notification, derived from its deliveries."""
 
     SCHEDULED = "scheduled"  # waits for its time
     PENDING = "pending"  # accepted, not yet routed

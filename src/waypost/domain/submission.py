@@ -43,7 +43,7 @@ IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\
 
 
 class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
-    """A button: its id comes back to the app when it is pressed."""
+    """A button; its id is passed to the app when it is pressed."""
 
     id: Word
     title: Word
@@ -52,7 +52,7 @@ class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
-    """An address at a provider that fans out by itself."""
+    """An audience that the provider itself distributes to."""
 
     channel: Annotated[Text, Meta(examples=["fcm"])]
     kind: Annotated[Text, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
@@ -63,49 +63,56 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """The body of ``POST /v1/notifications``."""
 
     user_id: Annotated[
-        Identity | None, Meta(description="Whom to tell; left out where `to` says it.", examples=["user-1"])
+        Identity | None, Meta(description="The recipient; omitted if `to` is given.", examples=["user-1"])
     ] = None
-    to: Annotated[
-        SubmittedBroadcast | None, Meta(description="Everybody who listens at a provider, in place of a user.")
-    ] = None
-    device_ids: Annotated[tuple[Identity, ...], Meta(max_length=50, description="Only these devices of the user.")] = ()
+    to: Annotated[SubmittedBroadcast | None, Meta(description="An audience at a provider, in place of a user.")] = None
+    device_ids: Annotated[
+        tuple[Identity, ...], Meta(max_length=50, description="Restricts delivery to these devices of the user.")
+    ] = ()
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     title: Annotated[Line | None, Meta(examples=["Your parcel is here"])] = None
     subtitle: Line | None = None
     body: Annotated[str | None, Meta(examples=["Left at the front door."])] = None
-    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    data: Annotated[dict[str, Any], Meta(description="Any JSON object, passed to the app.")] = {}
     image: Link | None = None
     icon: Link | None = None
-    link: Annotated[Link | None, Meta(description="Opened by a tap.")] = None
+    link: Annotated[Link | None, Meta(description="The URL that a tap opens.")] = None
     actions: Annotated[tuple[SubmittedAction, ...], Meta(max_length=8)] = ()
     sound: Word | None = None
     badge: Badge | None = None
     category: Word | None = None
     thread: Annotated[Word | None, Meta(description="Groups notifications on the device.")] = None
     android_channel: Word | None = None
-    collapse_key: Annotated[Word | None, Meta(description="A newer one replaces an older one on the device.")] = None
-    ttl: Annotated[Seconds | None, Meta(description="Validity; 0 is now or never.")] = None
-    scheduled_at: Annotated[Moment | None, Meta(description="Not before this time (RFC 3339).")] = None
+    collapse_key: Annotated[
+        Word | None, Meta(description="On the device, a newer notification replaces an older one with the same key.")
+    ] = None
+    ttl: Annotated[
+        Seconds | None, Meta(description="Seconds for which sending is worthwhile; 0 means one attempt, now.")
+    ] = None
+    scheduled_at: Annotated[Moment | None, Meta(description="The earliest time of sending (RFC 3339).")] = None
     idempotency_key: IdempotencyKey | None = None
     dedup_window: Annotated[
-        Seconds | None, Meta(description="In this time the same content is not sent twice; 0 is off.")
+        Seconds | None, Meta(description="Seconds within which the same content is not sent again; 0 turns this off.")
     ] = None
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     overrides: Annotated[
         dict[Channel, dict[str, Any]],
         Meta(
-            description="Provider fields, passed through.",
+            description="Provider-specific fields, passed through unchanged.",
             extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}},
         ),
     ] = {}
     push_type: Annotated[
         ApnsPushType | None,
-        Meta(description="For Apple devices alone: anything but an ordinary notification, such as a live activity."),
+        Meta(
+            description="For Apple devices only: the push type, if it is not an ordinary notification (such as a "
+            "live activity)."
+        ),
     ] = None
     retry_policy: Text | None = None
     type: Annotated[
-        TypeName | None, Meta(description="What sort of message it is, in your own words.", examples=["promotion"])
+        TypeName | None, Meta(description="Your own name for the type of message.", examples=["promotion"])
     ] = None
 
 
@@ -113,9 +120,9 @@ class Defaults(Struct, frozen=True):
     """What an app gives where a caller is silent."""
 
     ttl_s: Seconds = 86_400
-    """How long a notification is worth sending, seconds."""
+    """Seconds for which sending a notification is worthwhile."""
     dedup_window_s: Seconds = 86_400
-    """For how long the same content is not sent to the same user twice, seconds; 0 is off."""
+    """Seconds within which the same content is not sent to the same user again; 0 turns this off."""
     dedup_windows_s: dict[NotificationType, Seconds] = {}
     """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
 

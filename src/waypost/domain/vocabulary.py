@@ -15,7 +15,7 @@ from waypost.domain.words import Words
 
 
 class Vocabulary(Words):
-    """Whose words."""
+    """An API whose status words can be asked for."""
 
     S0 = "s0"  # the notifications service on a Redis stream: the status of its log
     S1 = "s1"  # the routing system behind POST /v1/notify

@@ -10,7 +10,7 @@ from waypost.domain.errors import ErrorCode, Forbidden, NotFound, WaypostError
 from waypost.domain.ids import UserId
 from waypost.domain.scope import Scope
 from waypost.pipeline.intake import Caller
-from waypost.ports.views import Story
+from waypost.ports.views import NotificationDetail
 
 
 class Access(Struct, frozen=True):
@@ -40,11 +40,11 @@ def admit(caller: Caller, access: Access) -> None:
         raise WaypostError("an end user's token does not reach this", ErrorCode.FORBIDDEN)
 
 
-def reached(caller: Caller, story: Story | None) -> Story:
-    """*story*, where the caller reaches it; NotFound where there is none, or it is somebody else's than the user's."""
-    if story is None or caller.user not in (None, story.record.notification.user_id):
+def reached(caller: Caller, detail: NotificationDetail | None) -> NotificationDetail:
+    """*detail*, where the caller reaches it; NotFound where there is none, or it is somebody else's than the user's."""
+    if detail is None or caller.user not in (None, detail.record.notification.user_id):
         raise NotFound("no such notification")
-    return story
+    return detail
 
 
 def own(caller: Caller, user: UserId) -> UserId:

@@ -15,7 +15,7 @@ from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline.intake import Caller
 from waypost.ports.clock import Clock
 from waypost.ports.keys import Keys
-from waypost.ports.tokens import Tokens
+from waypost.ports.tokens import TokenVerifier
 from waypost.runtime.ticker import every
 from waypost.telemetry import Telemetry
 
@@ -35,7 +35,7 @@ class Authenticator:
     def __init__(
         self,
         keys: Keys,
-        tokens: Tokens,
+        tokens: TokenVerifier,
         apps: Mapping[AppId, object],
         clock: Clock,
         cache_s: float,

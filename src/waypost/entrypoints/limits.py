@@ -42,7 +42,7 @@ class RateLimited(Unavailable):
         super().__init__(f"over the limit of the {policy}: {self.quota} in {self.window_s} s", retry_after_s=after_s)
 
 
-class Endpoint(Struct, frozen=True):
+class LimitedRoute(Struct, frozen=True):
     """A route with a limit of its own."""
 
     name: str
@@ -65,7 +65,7 @@ class Bounds(Struct, frozen=True):
     user: FixedWindow | None = None
     address: FixedWindow | None = None
     failures: FixedWindow | None = None
-    endpoints: Sequence[Endpoint] = ()
+    endpoints: Sequence[LimitedRoute] = ()
     trusted_proxies: Sequence[Network] = ()
     forwarded_header: str = "x-forwarded-for"
 

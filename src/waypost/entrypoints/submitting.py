@@ -30,15 +30,13 @@ _SCHEDULED, _PENDING = NotificationStatus.SCHEDULED, NotificationStatus.PENDING
 
 
 class Submitted(Struct, frozen=True, omit_defaults=True):
-    """An accepted notification, or the one that said the same before."""
+    """An accepted notification, or the earlier one that it duplicates."""
 
-    id: Annotated[
-        Id, Meta(description="Of the notification that is (or was) delivered; the first one's id if repeated.")
-    ]
+    id: Annotated[Id, Meta(description="The notification's id; for a duplicate, the id of the first one.")]
     status: NotificationStatus
-    content_hash: Annotated[Hash, Meta(description="Over title, body and data, the content that dedup compares.")]
-    deduplicated: Annotated[bool, Meta(description="True: said before, nothing new was accepted.")]
-    record_id: Annotated[Id | None, Meta(description="The small record that a content duplicate leaves.")] = None
+    content_hash: Annotated[Hash, Meta(description="A hash of title, body and data, the content that dedup compares.")]
+    deduplicated: Annotated[bool, Meta(description="True for a duplicate: nothing new was accepted.")]
+    record_id: Annotated[Id | None, Meta(description="The id of the record that a content duplicate leaves.")] = None
 
 
 class InProgressElsewhere(WaypostError):

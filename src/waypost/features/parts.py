@@ -8,8 +8,6 @@ from typing import Any
 from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
-from waypost.adapters.sql.added import AddedTable
-from waypost.adapters.sql.store import Store
 from waypost.config import Config
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
@@ -18,6 +16,8 @@ from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.ports.work import Work
 from waypost.runtime.roles import Role
+from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.store import Store
 from waypost.telemetry import Telemetry
 
 

@@ -7,7 +7,7 @@ from .abandoned import Abandoned, must_have_been
 from .answer_head import HeadReader, MalformedAnswer
 from .control import GoAway
 from .frames import END_STREAM, PROTOCOL_ERROR, ConnectionFault
-from .opening import RECEIVE_WINDOW, Limits, opening
+from .opening import RECEIVE_WINDOW, ConnectionLimits, opening
 from .outbound import Outbound
 from .reader import FrameReader
 from .results import Answer, Lost, Result, Unknown
@@ -26,7 +26,7 @@ class Connection:
     provably took nothing of it. `lost` gives back all that are left.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.streams: dict[int, Stream] = {}
         self.ended: list[Stream] = []
         self.refused: list[Stream] = []

@@ -1,4 +1,4 @@
-"""Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
+"""RequestDeadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
 
 They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile
 before it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S`
@@ -18,7 +18,7 @@ BEAT_S: Final = 0.25
 LONGEST_GAP_S: Final = 0.5
 
 
-class Deadlines:
+class RequestDeadlines:
     """The requests that have not ended, by the tick in which they must have.
 
     Ticks are of running time: the loop's clock without what was lost in gaps.

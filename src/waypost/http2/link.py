@@ -5,8 +5,8 @@ from typing import Final, Protocol, cast
 
 from .alerts import alert_of
 from .connection import Connection
-from .opening import Limits
-from .record import Record
+from .opening import ConnectionLimits
+from .record import FrameAccount
 from .stream import Stream
 
 # Above this much unsent output a connection takes no more requests: the server does not read.
@@ -30,7 +30,7 @@ class LinkOwner(Protocol):
 class Link(asyncio.Protocol):
     """Drives a `Connection` over a transport; output is written once per turn of the loop."""
 
-    def __init__(self, owner: LinkOwner, limits: Limits, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, owner: LinkOwner, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop) -> None:
         self.connection = Connection(limits)
         self.leaving = False
         self.answered = False
@@ -45,7 +45,7 @@ class Link(asyncio.Protocol):
         self.leave_reason = ""
         self.alert = ""  # by which the server ended the connection
         self.resting = False
-        self.record = Record()
+        self.record = FrameAccount()
         self.gone = asyncio.Event()
         self._owner = owner
         self._loop = loop

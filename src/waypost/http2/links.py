@@ -10,7 +10,7 @@ from .events import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayRec
 from .frames import error_name
 from .keeper import Keeper
 from .link import Link
-from .opening import Limits
+from .opening import ConnectionLimits
 from .requests import Requests
 from .results import Answer
 from .settings import Origin, PoolSettings
@@ -54,7 +54,7 @@ class Links:
         self._on_event = on_event
         self._jitter = jitter
         self._sockets = sockets
-        limits = Limits(
+        limits = ConnectionLimits(
             settings.initial_stream_limit,
             settings.max_streams,
             settings.max_response_bytes,

@@ -10,7 +10,7 @@ RECEIVE_WINDOW: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """The bounds of one connection; `first_streams` holds until the server's SETTINGS came."""
 
     first_streams: int
@@ -19,7 +19,7 @@ class Limits:
     max_header_list_bytes: int
 
 
-def opening(limits: Limits) -> bytes:
+def opening(limits: ConnectionLimits) -> bytes:
     """Preface, SETTINGS, and the connection's window."""
     values = [
         (frames.HEADER_TABLE_SIZE, 0),

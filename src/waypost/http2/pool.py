@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from .connection import Connection
-from .deadlines import Deadlines
+from .deadlines import RequestDeadlines
 from .dial import dial
 from .events import PoolEvent
 from .links import Dial, Links
@@ -44,7 +44,7 @@ class Pool:
             # Each connection may have a successor while it ends.
             sockets = Sockets(2 * settings.max_connections)
         self._links = Links(origin, settings, self._loop, self, on_event, jitter, sockets, dial)
-        self._deadlines = Deadlines(self._loop, self._deadline_passed)
+        self._deadlines = RequestDeadlines(self._loop, self._deadline_passed)
         # Ordered, and any of them can be taken out at once.
         self._queue: OrderedDict[Stream, None] = OrderedDict()
         self._closed = ""

@@ -12,7 +12,7 @@ _REST_S: Final = 0.05
 _LONGEST_REST_S: Final = 1.0
 
 
-class Record:
+class FrameAccount:
     """Counts what a connection owes; an answer clears the account."""
 
     def __init__(self) -> None:

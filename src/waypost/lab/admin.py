@@ -11,7 +11,7 @@ from waypost.lab.apns_identity import EnvironmentReason, Providers, SigningKey
 from waypost.lab.client_certificates import issue
 from waypost.lab.counterparts import FurtherGateway
 from waypost.lab.credentials import pem
-from waypost.lab.faults import Faults, Rule, parse_rules
+from waypost.lab.faults import FaultRule, Faults, parse_rules
 from waypost.lab.jose import from_base64url
 from waypost.lab.oauth import OAuthGateway
 from waypost.lab.pace import Queue
@@ -21,7 +21,7 @@ from waypost.lab.records import Records
 from waypost.lab.screen import screen
 from waypost.lab.settings import LabSettings, LabUrls
 from waypost.lab.subscriptions import Transport, described
-from waypost.lab.tokens import Platform, Tokens
+from waypost.lab.tokens import KnownTokens, Platform
 from waypost.lab.verification import Expectation, verify
 from waypost.lab.webpush import WebPushGateway
 
@@ -71,13 +71,13 @@ class Controls(Protocol):
     faults: Faults
     queues: dict[str, Queue]
     records: Records
-    tokens: Tokens
+    tokens: KnownTokens
     oauth: OAuthGateway
     providers: Providers
     webpush: WebPushGateway
     further: dict[str, FurtherGateway]
 
-    async def script(self, rules: list[Rule]) -> None:
+    async def script(self, rules: list[FaultRule]) -> None:
         """Put fault rules in force."""
 
 

@@ -11,15 +11,15 @@ from waypost.lab import apns_payload
 from waypost.lab.apns_identity import (
     CANONICAL_UUID,
     Asking,
-    Check,
+    IdentityCheck,
     Providers,
     bind,
     echoed_id,
     refused,
     tables,
 )
-from waypost.lab.exchange import Answer, Refusal, Request, Verdict
-from waypost.lab.tokens import Tokens
+from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
+from waypost.lab.tokens import KnownTokens
 
 _FAR_FUTURE_S = 10 * 365 * 86400
 _DEVICE_PATH = "/3/device/"
@@ -46,7 +46,7 @@ _NAMED_IN_CERTIFICATES = ("voip", "complication")
 class Push(Asking, kw_only=True):
     """One push on its way through the checks."""
 
-    tokens: Tokens
+    tokens: KnownTokens
     token: str
     push_type: str
     payload: Any = None
@@ -110,36 +110,38 @@ def _token_of_topic(push: Push) -> bool:
     return device is None or device.topic in (None, push.topic)
 
 
-LINE: tuple[Check[Push], ...] = (
-    Check(lambda p: not p.request.repeated, 400, "DuplicateHeaders"),
-    Check(lambda p: p.request.path.startswith(_DEVICE_PATH), 404, "BadPath"),
-    Check(lambda p: p.request.method == "POST", 405, "MethodNotAllowed"),
-    Check(lambda p: bool(p.token), 400, "MissingDeviceToken"),
+LINE: tuple[IdentityCheck[Push], ...] = (
+    IdentityCheck(lambda p: not p.request.repeated, 400, "DuplicateHeaders"),
+    IdentityCheck(lambda p: p.request.path.startswith(_DEVICE_PATH), 404, "BadPath"),
+    IdentityCheck(lambda p: p.request.method == "POST", 405, "MethodNotAllowed"),
+    IdentityCheck(lambda p: bool(p.token), 400, "MissingDeviceToken"),
 )
-CONTENT: tuple[Check[Push], ...] = (
-    Check(_id_is_canonical, 400, "BadMessageId"),
-    Check(_has_topic, 400, "MissingTopic"),
-    Check(lambda p: bool(_TOPIC_FORM.match(p.topic)), 400, "BadTopic"),
-    Check(lambda p: p.header("apns-push-type") is not None, 400, "InvalidPushType", strict=True),
-    Check(lambda p: p.push_type in TOPIC_SUFFIXES, 400, "InvalidPushType"),
-    Check(_topic_fits_type, 400, "InvalidPushType"),
-    Check(lambda p: p.certificate is None or p.push_type != "location", 403, "MissingProviderToken", strict=True),
-    Check(_topic_allowed, 400, "TopicDisallowed"),
-    Check(lambda p: len((p.header("apns-collapse-id") or "").encode("latin-1")) <= 64, 400, "BadCollapseId"),
-    Check(_expiration_is_epoch, 400, "BadExpirationDate"),
-    Check(_expiration_is_seconds, 400, "BadExpirationDate", strict=True),
-    Check(lambda p: p.header("apns-priority") in (None, "1", "5", "10"), 400, "BadPriority"),
-    Check(_background_is_priority_5, 400, "BadPriority"),
-    Check(lambda p: bool(p.request.body), 400, "PayloadEmpty"),
-    Check(_payload_fits, 413, "PayloadTooLarge"),
-    Check(lambda p: p.header("content-encoding") is None, 400, "BadRequestPayload", strict=True),
-    Check(_payload_is_json, 400, "BadRequestPayload", strict=True),
-    Check(lambda p: apns_payload.aps_is_sound(p.payload, p.push_type), 400, "BadRequestPayload", strict=True),
-    Check(lambda p: apns_payload.fits_type(p.payload, p.push_type), 400, "InvalidPushType", strict=True),
-    Check(lambda p: p.tokens.good("ios", p.token), 400, "BadDeviceToken"),
-    Check(_token_of_environment, 400, "BadDeviceToken"),
-    Check(_token_of_topic, 400, "DeviceTokenNotForTopic"),
-    Check(lambda p: p.token not in p.tokens.deaths, 410, "Unregistered"),
+CONTENT: tuple[IdentityCheck[Push], ...] = (
+    IdentityCheck(_id_is_canonical, 400, "BadMessageId"),
+    IdentityCheck(_has_topic, 400, "MissingTopic"),
+    IdentityCheck(lambda p: bool(_TOPIC_FORM.match(p.topic)), 400, "BadTopic"),
+    IdentityCheck(lambda p: p.header("apns-push-type") is not None, 400, "InvalidPushType", strict=True),
+    IdentityCheck(lambda p: p.push_type in TOPIC_SUFFIXES, 400, "InvalidPushType"),
+    IdentityCheck(_topic_fits_type, 400, "InvalidPushType"),
+    IdentityCheck(
+        lambda p: p.certificate is None or p.push_type != "location", 403, "MissingProviderToken", strict=True
+    ),
+    IdentityCheck(_topic_allowed, 400, "TopicDisallowed"),
+    IdentityCheck(lambda p: len((p.header("apns-collapse-id") or "").encode("latin-1")) <= 64, 400, "BadCollapseId"),
+    IdentityCheck(_expiration_is_epoch, 400, "BadExpirationDate"),
+    IdentityCheck(_expiration_is_seconds, 400, "BadExpirationDate", strict=True),
+    IdentityCheck(lambda p: p.header("apns-priority") in (None, "1", "5", "10"), 400, "BadPriority"),
+    IdentityCheck(_background_is_priority_5, 400, "BadPriority"),
+    IdentityCheck(lambda p: bool(p.request.body), 400, "PayloadEmpty"),
+    IdentityCheck(_payload_fits, 413, "PayloadTooLarge"),
+    IdentityCheck(lambda p: p.header("content-encoding") is None, 400, "BadRequestPayload", strict=True),
+    IdentityCheck(_payload_is_json, 400, "BadRequestPayload", strict=True),
+    IdentityCheck(lambda p: apns_payload.aps_is_sound(p.payload, p.push_type), 400, "BadRequestPayload", strict=True),
+    IdentityCheck(lambda p: apns_payload.fits_type(p.payload, p.push_type), 400, "InvalidPushType", strict=True),
+    IdentityCheck(lambda p: p.tokens.good("ios", p.token), 400, "BadDeviceToken"),
+    IdentityCheck(_token_of_environment, 400, "BadDeviceToken"),
+    IdentityCheck(_token_of_topic, 400, "DeviceTokenNotForTopic"),
+    IdentityCheck(lambda p: p.token not in p.tokens.deaths, 410, "Unregistered"),
 )
 """Apple does not document the order of its checks; this one asks who before what, and what before to whom."""
 
@@ -147,11 +149,11 @@ CONTENT: tuple[Check[Push], ...] = (
 class ApnsGateway:
     """Apple's host for one environment."""
 
-    tokens: Tokens
+    tokens: KnownTokens
     environment: str
 
     def __init__(
-        self, name: str, providers: Providers, tokens: Tokens, *, environment: str, strict: bool,
+        self, name: str, providers: Providers, tokens: KnownTokens, *, environment: str, strict: bool,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self.name, self.providers, self.tokens, self.environment = name, providers, tokens, environment
@@ -174,13 +176,13 @@ class ApnsGateway:
             if not check.holds(push):
                 return self._refused(push, check)
         bind(push)
-        answer = Answer(200, self._ids(request))
+        answer = GatewayAnswer(200, self._ids(request))
         return Verdict(
             answer=answer, accepted=True, token=push.token, push_type=push.push_type,
             notification_id=apns_payload.notification_id(push.payload),
         )  # fmt: skip
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """Apple's JSON."""
         return refused(refusal, request, "apns-id", gone_at_ms)
 
@@ -190,7 +192,7 @@ class ApnsGateway:
             return (*ids, ("apns-unique-id", str(uuid.uuid4())))
         return ids
 
-    def _refused(self, push: Push, check: Check[Push]) -> Verdict:
+    def _refused(self, push: Push, check: IdentityCheck[Push]) -> Verdict:
         gone_at_ms = self.tokens.deaths.get(push.token) if check.status == 410 else None
         answer = self.refuse(Refusal(check.status, check.reason), push.request, gone_at_ms=gone_at_ms)
         return Verdict(

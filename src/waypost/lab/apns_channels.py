@@ -11,14 +11,14 @@ import msgspec
 from waypost.lab.apns_identity import (
     CANONICAL_UUID,
     Asking,
-    Check,
+    IdentityCheck,
     Providers,
     bind,
     echoed_id,
     refused,
     tables,
 )
-from waypost.lab.exchange import Answer, Refusal, Request, Verdict
+from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
 
 _PATH = re.compile(r"/1/apps/([^/?]+)/(channels|all-channels)\Z")
 _POLICIES = (0, 1)
@@ -30,7 +30,7 @@ class Channel(msgspec.Struct, frozen=True):
     policy: int
 
 
-class Channels:
+class ChannelTable:
     """The channels of every app, by bundle id and channel id; environments have their own."""
 
     def __init__(self, *, limit: int, enabled: tuple[str, ...] | None) -> None:
@@ -49,7 +49,7 @@ class Channels:
 class ChannelRequest(Asking, kw_only=True):
     """One request about channels on its way through the checks; its topic is the path's bundle id."""
 
-    channels: Channels
+    channels: ChannelTable
     kind: str
     body: Any = None
 
@@ -99,25 +99,25 @@ def _body(asked: ChannelRequest, key: str) -> Any:
     return asked.body.get(key) if asked.creates else None
 
 
-LINE: tuple[Check[ChannelRequest], ...] = (
-    Check(lambda a: not a.request.repeated, 400, "DuplicateHeaders"),
-    Check(lambda a: "?" not in a.request.path, 400, "BadRequestParams"),
-    Check(lambda a: bool(a.kind), 404, "BadPath"),
-    Check(_method_fits, 404, "BadPath"),
+LINE: tuple[IdentityCheck[ChannelRequest], ...] = (
+    IdentityCheck(lambda a: not a.request.repeated, 400, "DuplicateHeaders"),
+    IdentityCheck(lambda a: "?" not in a.request.path, 400, "BadRequestParams"),
+    IdentityCheck(lambda a: bool(a.kind), 404, "BadPath"),
+    IdentityCheck(_method_fits, 404, "BadPath"),
 )
-CONTENT: tuple[Check[ChannelRequest], ...] = (
-    Check(request_id_is_canonical, 400, "BadMessageId"),
-    Check(lambda a: a.topic in a.topics, 403, "TopicMismatch"),
-    Check(lambda a: a.channels.enabled(a.topic), 400, "FeatureNotEnabled"),
-    Check(lambda a: not a.names_channel or bool(a.channel_id), 400, "MissingChannelId"),
-    Check(lambda a: not a.names_channel or is_channel_id(a.channel_id), 400, "BadChannelId"),
-    Check(lambda a: not a.names_channel or a.channel_id in a.channels.of(a.topic), 400, "ChannelNotRegistered"),
-    Check(lambda a: not a.creates or bool(a.request.body), 400, "PayloadEmpty"),
-    Check(_body_is_json, 400, "BadRequestPayload"),
-    Check(lambda a: not a.creates or "push-type" in a.body, 400, "MissingPushType"),
-    Check(lambda a: _body(a, "push-type") in (None, "LiveActivity"), 400, "InvalidPushType"),
-    Check(lambda a: not a.creates or _body(a, "message-storage-policy") in _POLICIES, 400, "BadRequestPayload"),
-    Check(
+CONTENT: tuple[IdentityCheck[ChannelRequest], ...] = (
+    IdentityCheck(request_id_is_canonical, 400, "BadMessageId"),
+    IdentityCheck(lambda a: a.topic in a.topics, 403, "TopicMismatch"),
+    IdentityCheck(lambda a: a.channels.enabled(a.topic), 400, "FeatureNotEnabled"),
+    IdentityCheck(lambda a: not a.names_channel or bool(a.channel_id), 400, "MissingChannelId"),
+    IdentityCheck(lambda a: not a.names_channel or is_channel_id(a.channel_id), 400, "BadChannelId"),
+    IdentityCheck(lambda a: not a.names_channel or a.channel_id in a.channels.of(a.topic), 400, "ChannelNotRegistered"),
+    IdentityCheck(lambda a: not a.creates or bool(a.request.body), 400, "PayloadEmpty"),
+    IdentityCheck(_body_is_json, 400, "BadRequestPayload"),
+    IdentityCheck(lambda a: not a.creates or "push-type" in a.body, 400, "MissingPushType"),
+    IdentityCheck(lambda a: _body(a, "push-type") in (None, "LiveActivity"), 400, "InvalidPushType"),
+    IdentityCheck(lambda a: not a.creates or _body(a, "message-storage-policy") in _POLICIES, 400, "BadRequestPayload"),
+    IdentityCheck(
         lambda a: not a.creates or len(a.channels.of(a.topic)) < a.channels.limit, 400, "CannotCreateChannelConfig"
     ),
 )  # fmt: skip
@@ -129,7 +129,13 @@ class ChannelsGateway:
     name = "apns_channels"
 
     def __init__(
-        self, providers: Providers, channels: Channels, *, environment: str, strict: bool, clock: Callable[[], float]
+        self,
+        providers: Providers,
+        channels: ChannelTable,
+        *,
+        environment: str,
+        strict: bool,
+        clock: Callable[[], float],
     ) -> None:
         self._providers, self._channels, self._environment, self._clock = providers, channels, environment, clock
         self._by_token, self._by_certificate = tables(LINE, CONTENT, strict=strict)
@@ -152,23 +158,23 @@ class ChannelsGateway:
         bind(asked)
         return Verdict(answer=self._done(asked), accepted=True, token=asked.channel_id, push_type="channel")
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """Apple's JSON; there is no dead token here."""
         return refused(refusal, request, "apns-request-id")
 
-    def _done(self, asked: ChannelRequest) -> Answer:
+    def _done(self, asked: ChannelRequest) -> GatewayAnswer:
         ids = (("apns-request-id", echoed_id(asked.request, "apns-request-id")),)
         known = self._channels.of(asked.topic)
         if asked.kind == "all-channels":
-            return Answer(
+            return GatewayAnswer(
                 200, (*ids, ("content-type", "application/json")), msgspec.json.encode({"channels": [*known]})
             )
         if asked.creates:
             made = base64.b64encode(secrets.token_bytes(16)).decode()
             known[made] = Channel(asked.body["message-storage-policy"])
-            return Answer(201, (*ids, ("apns-channel-id", made)))
+            return GatewayAnswer(201, (*ids, ("apns-channel-id", made)))
         if asked.request.method == "DELETE":
             del known[asked.channel_id]
-            return Answer(204, ids)
+            return GatewayAnswer(204, ids)
         shown = {"message-storage-policy": known[asked.channel_id].policy, "push-type": "LiveActivity"}
-        return Answer(200, (*ids, ("content-type", "application/json")), msgspec.json.encode(shown))
+        return GatewayAnswer(200, (*ids, ("content-type", "application/json")), msgspec.json.encode(shown))

@@ -9,7 +9,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.lab.client_certificates import ClientCertificate, read_certificate
-from waypost.lab.exchange import Answer, ProviderSession, Refusal, Request
+from waypost.lab.exchange import GatewayAnswer, ProviderSession, Refusal, Request
 from waypost.lab.jose import Jwt, es256_holds, parse_jwt
 
 STREAMS_BEFORE_TOKEN, STREAMS = 1, 1000
@@ -92,7 +92,7 @@ A_contra = TypeVar("A_contra", contravariant=True)
 A = TypeVar("A", bound="Asking")
 
 
-class Check(msgspec.Struct, Generic[A_contra], frozen=True):
+class IdentityCheck(msgspec.Struct, Generic[A_contra], frozen=True):
     """One row of Apple's table: when *holds* is false the request is refused with *status* and *reason*."""
 
     holds: Callable[[A_contra], bool]
@@ -150,31 +150,31 @@ def _certificate_of_environment(asking: Asking) -> bool:
     return asking.certificate is not None and asking.environment in asking.certificate.environments
 
 
-BY_TOKEN: tuple[Check[Asking], ...] = (
-    Check(_has_provider_token, 403, "MissingProviderToken"),
-    Check(_provider_token_is_signed, 403, "InvalidProviderToken"),
-    Check(lambda a: a.now - _HOUR_S <= _issued_at(a), 403, "ExpiredProviderToken"),
-    Check(lambda a: _issued_at(a) <= a.now + _HOUR_S, 403, "InvalidProviderToken"),
-    Check(_same_team, 403, "InvalidProviderToken"),
-    Check(_same_key, 403, "UnrelatedKeyIdInToken"),
-    Check(lambda a: not _wrong_environment(a, "BadEnvironmentKeyInToken"), 403, "BadEnvironmentKeyInToken"),
-    Check(lambda a: not _wrong_environment(a, "BadEnvironmentKeyIdInToken"), 403, "BadEnvironmentKeyIdInToken"),
-    Check(_not_refreshed_too_soon, 429, "TooManyProviderTokenUpdates"),
+BY_TOKEN: tuple[IdentityCheck[Asking], ...] = (
+    IdentityCheck(_has_provider_token, 403, "MissingProviderToken"),
+    IdentityCheck(_provider_token_is_signed, 403, "InvalidProviderToken"),
+    IdentityCheck(lambda a: a.now - _HOUR_S <= _issued_at(a), 403, "ExpiredProviderToken"),
+    IdentityCheck(lambda a: _issued_at(a) <= a.now + _HOUR_S, 403, "InvalidProviderToken"),
+    IdentityCheck(_same_team, 403, "InvalidProviderToken"),
+    IdentityCheck(_same_key, 403, "UnrelatedKeyIdInToken"),
+    IdentityCheck(lambda a: not _wrong_environment(a, "BadEnvironmentKeyInToken"), 403, "BadEnvironmentKeyInToken"),
+    IdentityCheck(lambda a: not _wrong_environment(a, "BadEnvironmentKeyIdInToken"), 403, "BadEnvironmentKeyIdInToken"),
+    IdentityCheck(_not_refreshed_too_soon, 429, "TooManyProviderTokenUpdates"),
 )
-BY_CERTIFICATE: tuple[Check[Asking], ...] = (
-    Check(_certificate_is_apples, 403, "BadCertificate"),
-    Check(_certificate_of_environment, 403, "BadCertificateEnvironment"),
+BY_CERTIFICATE: tuple[IdentityCheck[Asking], ...] = (
+    IdentityCheck(_certificate_is_apples, 403, "BadCertificate"),
+    IdentityCheck(_certificate_of_environment, 403, "BadCertificateEnvironment"),
 )
 """With a certificate the `authorization` header is ignored."""
 
 
-Table = tuple[Check[A], ...]
+Table = tuple[IdentityCheck[A], ...]
 
 
 def tables(line: Table[A], content: Table[A], *, strict: bool) -> tuple[Table[A], Table[A]]:
     """A host's checks in order, for a sender with a provider token and for one with a certificate."""
-    by_token: list[Check[A]] = [*line, *BY_TOKEN, *content]
-    by_certificate: list[Check[A]] = [*line, *BY_CERTIFICATE, *content]
+    by_token: list[IdentityCheck[A]] = [*line, *BY_TOKEN, *content]
+    by_certificate: list[IdentityCheck[A]] = [*line, *BY_CERTIFICATE, *content]
     return (
         tuple(check for check in by_token if strict or not check.strict),
         tuple(check for check in by_certificate if strict or not check.strict),
@@ -193,13 +193,13 @@ def bind(asking: Asking) -> None:
         connection.session = ProviderSession(asking.jwt_text, key.key_id, key.team_id, _issued_at(asking), asking.now)
 
 
-def refused(refusal: Refusal, request: Request, id_header: str, gone_at_ms: int | None = None) -> Answer:
+def refused(refusal: Refusal, request: Request, id_header: str, gone_at_ms: int | None = None) -> GatewayAnswer:
     """Apple's JSON: a reason, and for 410 the milliseconds since which the token is dead; a good id is echoed."""
     body: dict[str, object] = {"reason": refusal.reason}
     if gone_at_ms is not None:
         body["timestamp"] = gone_at_ms
     headers = (("content-type", "application/json"), (id_header, echoed_id(request, id_header)))
-    return Answer(refusal.status, headers, msgspec.json.encode(body))
+    return GatewayAnswer(refusal.status, headers, msgspec.json.encode(body))
 
 
 def echoed_id(request: Request, header: str) -> str:

@@ -33,7 +33,7 @@ class FurtherGateway(Gateway, Protocol):
         """Make a device. Raises ValueError for what cannot be asked for."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class GatewayContext(msgspec.Struct, frozen=True):
     """What a gateway is given of its lab."""
 
     directory: Path
@@ -48,7 +48,7 @@ class Counterpart(msgspec.Struct, frozen=True):
 
     name: str
     """Also the name of its address, and of `where` in fault rules."""
-    build: Callable[[Place], FurtherGateway]
+    build: Callable[[GatewayContext], FurtherGateway]
 
 
 @cache

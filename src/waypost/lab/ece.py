@@ -18,7 +18,7 @@ class Undecryptable(msgspec.Struct, frozen=True):
     why: str
 
 
-class Opened(msgspec.Struct, frozen=True):
+class Decrypted(msgspec.Struct, frozen=True):
     """A decrypted message and the sender's one-time public key (65 bytes, uncompressed)."""
 
     plaintext: bytes
@@ -27,7 +27,7 @@ class Opened(msgspec.Struct, frozen=True):
 
 def open_message(
     body: bytes, private_key: ec.EllipticCurvePrivateKey, public_key: bytes, auth_secret: bytes
-) -> Opened | Undecryptable:
+) -> Decrypted | Undecryptable:
     """Decrypt one aes128gcm message with the browser's keys, checking each rule of RFC 8291 section 4."""
     if len(body) < HEADER_BYTES + 1 + _TAG_BYTES:
         return Undecryptable("shorter than the header and one empty record")
@@ -51,7 +51,7 @@ def open_message(
     plaintext = padded.rstrip(b"\0")
     if plaintext[-1:] != b"\x02":
         return Undecryptable("the last record does not end in delimiter 0x02")
-    return Opened(plaintext[:-1], sender_key)
+    return Decrypted(plaintext[:-1], sender_key)
 
 
 def content_keys(

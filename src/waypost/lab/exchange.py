@@ -20,7 +20,7 @@ class ProviderSession(msgspec.Struct):
     """When the token came first on this connection."""
 
 
-class Connection(msgspec.Struct, kw_only=True):
+class ClientConnection(msgspec.Struct, kw_only=True):
     """What is known of one client connection."""
 
     number: int
@@ -53,7 +53,7 @@ class Request(msgspec.Struct, kw_only=True):
     repeated: tuple[str, ...] = ()
     """Names that came more than once (`headers` has the last value)."""
     body: bytes
-    connection: Connection
+    connection: ClientConnection
     given_up: bool = False
     """Its stream was reset before it was answered."""
 
@@ -63,7 +63,7 @@ class Request(msgspec.Struct, kw_only=True):
         return not self.given_up and self.connection.closed_at is None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class GatewayAnswer(msgspec.Struct, frozen=True):
     """What goes back: a status, headers beside `:status`, a body."""
 
     status: int
@@ -74,7 +74,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, kw_only=True):
     """A gateway's judgement of one request, with what the record needs."""
 
-    answer: Answer
+    answer: GatewayAnswer
     accepted: bool = False
     reason: str = ""
     """The gateway's own word for a refusal, empty when accepted."""
@@ -106,5 +106,5 @@ class Gateway(Protocol):
     def judge(self, request: Request) -> Verdict:
         """Accept or refuse *request* as the real service would."""
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """Phrase *refusal* of *request* in this gateway's error format; *gone_at_ms* is when the token died."""

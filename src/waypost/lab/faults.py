@@ -49,7 +49,7 @@ class AnswerFault(_Part, frozen=True):
     """Judge and record the request first, as a service that fails after it has taken the message."""
 
 
-class Gone(_Part, frozen=True):
+class GoneFault(_Part, frozen=True):
     """Answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
 
     at_ms: int | None = None
@@ -117,7 +117,7 @@ class ErrorBudget(_Part, frozen=True):
     """A `BadDeviceToken` weighs more than other errors."""
 
 
-class Pace(_Part, frozen=True):
+class PaceFault(_Part, frozen=True):
     """Work off so many requests a second, one queue for the whole gateway; the others wait, however long."""
 
     per_s: float
@@ -136,7 +136,7 @@ class Do(_Part, frozen=True):
 
     latency_ms: int | None = None
     answer: AnswerFault | None = None
-    gone: Gone | None = None
+    gone: GoneFault | None = None
     goaway: Goaway | None = None
     rst: Rst | None = None
     black_hole: BlackHole | None = None
@@ -145,7 +145,7 @@ class Do(_Part, frozen=True):
     settings: SettingsChange | None = None
     slow_reader: SlowReader | None = None
     error_budget: ErrorBudget | None = None
-    pace: Pace | None = None
+    pace: PaceFault | None = None
     refuse_connections: Literal[True] | None = None
     tls_fail: Literal[True] | None = None
 
@@ -159,7 +159,7 @@ class Do(_Part, frozen=True):
         return not (self.latency_ms or self.settings or self.slow_reader or self.error_budget or self.pace)
 
 
-class Rule(_Part, frozen=True):
+class FaultRule(_Part, frozen=True):
     """One line of the script. A rule without `where` holds for every gateway."""
 
     do: Do
@@ -176,7 +176,7 @@ class Rule(_Part, frozen=True):
 
 
 class _Armed(msgspec.Struct):
-    rule: Rule
+    rule: FaultRule
     seen: int = 0
     met: int = 0
 
@@ -190,7 +190,7 @@ class Faults:
         self._chance = random.Random(20)  # noqa: S311 - a repeatable script, not a secret
 
     @property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[FaultRule]:
         """The rules as they were given."""
         return [armed.rule for armed in self._armed]
 
@@ -198,7 +198,7 @@ class Faults:
         """How often each rule has acted."""
         return [armed.met for armed in self._armed]
 
-    def replace(self, rules: list[Rule]) -> None:
+    def replace(self, rules: list[FaultRule]) -> None:
         """Put *rules* in force, with all their counts at zero."""
         self._armed = [_Armed(rule) for rule in rules]
         self._requests = {
@@ -224,7 +224,7 @@ class Faults:
                     break
         return chosen
 
-    def pace(self, gateway: str) -> Pace | None:
+    def pace(self, gateway: str) -> PaceFault | None:
         """At which *gateway* works requests off."""
         return next((a.rule.do.pace for a in self._requests.get(gateway, ()) if a.rule.do.pace), None)
 
@@ -258,15 +258,15 @@ class Faults:
         return True
 
 
-def parse_rules(document: Any) -> list[Rule]:
+def parse_rules(document: Any) -> list[FaultRule]:
     """Check a decoded JSON or YAML list. Raises ValueError (msgspec's names the path) for what is wrong."""
-    rules = msgspec.convert(document or [], type=list[Rule])
+    rules = msgspec.convert(document or [], type=list[FaultRule])
     paced = [name for rule in rules if rule.do.pace for name in ([rule.where] if rule.where else gateway_names())]
     if len(paced) > len(set(paced)):
         raise ValueError("a gateway has one queue, and so one pace")
     return rules
 
 
-def read_rules(path: Path) -> list[Rule]:
+def read_rules(path: Path) -> list[FaultRule]:
     """Read a YAML file of rules."""
     return parse_rules(yaml.safe_load(path.read_text(encoding="utf-8")))

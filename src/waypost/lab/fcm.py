@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal, Request, Verdict
+from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.fcm_message import FieldViolation, message_violations, normalized, payload_bytes
-from waypost.lab.fcm_quota import Quota
+from waypost.lab.fcm_quota import FcmQuota
 from waypost.lab.fcm_topics import TopicSubscriptions
 from waypost.lab.google_errors import BAD_REQUEST, envelope, fcm_error, html, quota_exceeded
 from waypost.lab.oauth import OAuthGateway
-from waypost.lab.tokens import Tokens
+from waypost.lab.tokens import KnownTokens
 
 STREAMS = 100
 _PATH = re.compile(r"/v1/projects/([^/]+)/messages:send\Z")
@@ -41,7 +41,7 @@ class Send(msgspec.Struct):
         return target if isinstance(target, str) else ""
 
 
-class Check(msgspec.Struct, frozen=True):
+class FcmCheck(msgspec.Struct, frozen=True):
     """One row: when *holds* is false the answer is *status*; *code* is FCM's errorCode, empty for none."""
 
     holds: Callable[[Send], bool]
@@ -102,27 +102,27 @@ def _fits(send: Send) -> bool:
 
 
 CHECKS = (
-    Check(lambda s: bool(s.request.headers.get(":authority")), 400, "-html", "Bad Request"),
-    Check(lambda s: _PATH.match(s.request.path) is not None, 404, "-html", "Not Found"),
-    Check(lambda s: s.request.method == "POST", 404, "-html", "Not Found"),
-    Check(
+    FcmCheck(lambda s: bool(s.request.headers.get(":authority")), 400, "-html", "Bad Request"),
+    FcmCheck(lambda s: _PATH.match(s.request.path) is not None, 404, "-html", "Not Found"),
+    FcmCheck(lambda s: s.request.method == "POST", 404, "-html", "Not Found"),
+    FcmCheck(
         _authorized, 401, "",
         "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
         "authentication credential.",
     ),
-    Check(_own_project, 403, "", "Permission 'cloudmessaging.messages.create' denied on resource."),
-    Check(lambda s: s.gateway.quota.take(), 429, "-quota", "QUOTA_EXCEEDED"),
-    Check(
+    FcmCheck(_own_project, 403, "", "Permission 'cloudmessaging.messages.create' denied on resource."),
+    FcmCheck(lambda s: s.gateway.quota.take(), 429, "-quota", "QUOTA_EXCEEDED"),
+    FcmCheck(
         lambda s: s.request.headers.get("content-type", "").startswith("application/json"),
         400, "", "Invalid content type.", strict=True,
     ),
-    Check(_is_json_object, 400, "", "Invalid JSON payload received."),
-    Check(_has_no_violations, 400, "-fields", ""),
-    Check(_fits, 400, "", "Android message is too big"),
-    Check(_token_is_alive, 404, "UNREGISTERED", "Requested entity was not found."),
-    Check(_token_is_good, 400, "INVALID_ARGUMENT", _INVALID_TOKEN),
-    Check(_installation_is_known, 404, "UNREGISTERED", "Requested entity was not found."),
-    Check(_of_this_project, 403, "SENDER_ID_MISMATCH", "SenderId mismatch"),
+    FcmCheck(_is_json_object, 400, "", "Invalid JSON payload received."),
+    FcmCheck(_has_no_violations, 400, "-fields", ""),
+    FcmCheck(_fits, 400, "", "Android message is too big"),
+    FcmCheck(_token_is_alive, 404, "UNREGISTERED", "Requested entity was not found."),
+    FcmCheck(_token_is_good, 400, "INVALID_ARGUMENT", _INVALID_TOKEN),
+    FcmCheck(_installation_is_known, 404, "UNREGISTERED", "Requested entity was not found."),
+    FcmCheck(_of_this_project, 403, "SENDER_ID_MISMATCH", "SenderId mismatch"),
 )  # fmt: skip
 """`-html` is answered by Google's front end, `-fields` names the fields, `-quota` the wait; an empty code means no
 FcmError detail."""
@@ -131,17 +131,17 @@ FcmError detail."""
 class FcmGateway:
     """fcm.googleapis.com, and iid.googleapis.com beside it."""
 
-    quota: Quota
+    quota: FcmQuota
 
     name = "fcm"
 
     def __init__(
-        self, project_id: str, oauth: OAuthGateway, tokens: Tokens, *, strict: bool, quota_per_minute: int,
+        self, project_id: str, oauth: OAuthGateway, tokens: KnownTokens, *, strict: bool, quota_per_minute: int,
         clock: Callable[[], float], project_number: str = "",
     ) -> None:  # fmt: skip
         self.project_number = project_number
         self.project_id, self.oauth, self.tokens, self.strict = project_id, oauth, tokens, strict
-        self.quota = Quota(quota_per_minute, clock)
+        self.quota = FcmQuota(quota_per_minute, clock)
         self._topics = TopicSubscriptions(project_id, oauth, tokens, clock)
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
 
@@ -161,15 +161,17 @@ class FcmGateway:
         dry = send.body.get("validate_only") is True
         message_id = "fake_message_id" if dry else f"0:{secrets.randbits(50):016d}%{secrets.token_hex(8)}"
         body = msgspec.json.encode({"name": f"projects/{self.project_id}/messages/{message_id}"})
-        return self._verdict(send, Answer(200, (JSON_CONTENT,), body), accepted=not dry, reason="validate_only" * dry)
+        return self._verdict(
+            send, GatewayAnswer(200, (JSON_CONTENT,), body), accepted=not dry, reason="validate_only" * dry
+        )
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """Google's envelope; *reason* is FCM's errorCode, empty for none. A dead token is always UNREGISTERED."""
         if gone_at_ms is not None:
             refusal = Refusal(404, "UNREGISTERED", "Requested entity was not found.")
         return fcm_error(refusal)
 
-    def _refusal(self, send: Send, check: Check) -> Answer:
+    def _refusal(self, send: Send, check: FcmCheck) -> GatewayAnswer:
         if check.code == "-html":
             return html(check.status, check.text)
         if check.code == "-quota":
@@ -180,7 +182,7 @@ class FcmGateway:
         text = "; ".join(violation.description for violation in send.violations)
         return envelope(400, "INVALID_ARGUMENT", text, [{"@type": BAD_REQUEST, "fieldViolations": violations}])
 
-    def _verdict(self, send: Send, answer: Answer, *, accepted: bool = False, reason: str = "") -> Verdict:
+    def _verdict(self, send: Send, answer: GatewayAnswer, *, accepted: bool = False, reason: str = "") -> Verdict:
         data = send.message.get("data")
         notification_id = data.get("waypost_id") if isinstance(data, dict) else None
         return Verdict(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 _MINUTE_S = 60.0
 
 
-class Quota:
+class FcmQuota:
     """Counts every message but those it refused itself."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:

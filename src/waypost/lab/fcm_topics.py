@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal, Request, Verdict
+from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.google_errors import fcm_error, html
 from waypost.lab.oauth import OAuthGateway
-from waypost.lab.tokens import Tokens
+from waypost.lab.tokens import KnownTokens
 
 MAX_TOPICS, MAX_IN_BATCH = 2000, 1000
 _TOPIC = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}\Z")
@@ -23,12 +23,12 @@ _UNAUTHENTICATED = "Request had invalid authentication credentials. Expected OAu
 class TopicSubscriptions:
     """The subscriptions of every installation, and the two APIs that change them."""
 
-    def __init__(self, project_id: str, oauth: OAuthGateway, tokens: Tokens, clock: Callable[[], float]) -> None:
+    def __init__(self, project_id: str, oauth: OAuthGateway, tokens: KnownTokens, clock: Callable[[], float]) -> None:
         self._project_id, self._oauth, self._tokens, self._clock = project_id, oauth, tokens, clock
         self._since: dict[str, dict[str, float]] = {}
 
     def judge(self, request: Request) -> Verdict:
-        """Answer a request that is no message. What succeeds is no push, and so is not recorded."""
+        """GatewayAnswer a request that is no message. What succeeds is no push, and so is not recorded."""
         path, _, query = request.path.partition("?")
         if batch := _BATCH.match(path):
             return self._verdict(self._change_batch(request, adds=batch[1] == "Add"))
@@ -46,7 +46,7 @@ class TopicSubscriptions:
         name = resource[3] or dict(urllib.parse.parse_qsl(query)).get("topic_name", "")
         return self._verdict(self._change(request.method, target, urllib.parse.unquote(name), named=bool(resource[3])))
 
-    def _change(self, method: str, target: str, topic: str, *, named: bool) -> Answer:
+    def _change(self, method: str, target: str, topic: str, *, named: bool) -> GatewayAnswer:
         """Carry out one call on the collection, or on a member when *named*."""
         topics = self._since.setdefault(target, {})
         if method == "GET" and not named:
@@ -68,23 +68,23 @@ class TopicSubscriptions:
             topics[topic] = self._clock()
         return _ok(self._shown(target, topic), 201 if method == "POST" else 200)
 
-    def _change_batch(self, request: Request, *, adds: bool) -> Answer:
+    def _change_batch(self, request: Request, *, adds: bool) -> GatewayAnswer:
         """Instance ID's batchAdd and batchRemove: one result for each token, in order."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         own = request.headers.get("access_token_auth") == "true"
         if not own or scheme != "Bearer" or not self._oauth.valid(token):
-            return Answer(401, (JSON_CONTENT,), b'{"error":"Unauthorized"}')
+            return GatewayAnswer(401, (JSON_CONTENT,), b'{"error":"Unauthorized"}')
         if request.method != "POST":
-            return Answer(405, (JSON_CONTENT,), b'{"error":"MethodNotAllowed"}')
+            return GatewayAnswer(405, (JSON_CONTENT,), b'{"error":"MethodNotAllowed"}')
         try:
             body = msgspec.json.decode(request.body, type=dict[str, Any])
         except msgspec.MsgspecError:
-            return Answer(400, (JSON_CONTENT,), b'{"error":"InvalidJson"}')
+            return GatewayAnswer(400, (JSON_CONTENT,), b'{"error":"InvalidJson"}')
         topic, tokens = str(body.get("to", "")).removeprefix("/topics/"), body.get("registration_tokens")
         if not _TOPIC.match(topic) or not str(body.get("to")).startswith("/topics/"):
-            return Answer(400, (JSON_CONTENT,), b'{"error":"InvalidTopicName"}')
+            return GatewayAnswer(400, (JSON_CONTENT,), b'{"error":"InvalidTopicName"}')
         if not isinstance(tokens, list) or not 1 <= len(tokens) <= MAX_IN_BATCH:
-            return Answer(400, (JSON_CONTENT,), b'{"error":"InvalidTokens"}')
+            return GatewayAnswer(400, (JSON_CONTENT,), b'{"error":"InvalidTokens"}')
         return _ok({"results": [self._change_one(str(each), topic, adds=adds) for each in tokens]})
 
     def _change_one(self, token: str, topic: str, *, adds: bool) -> dict[str, str]:
@@ -110,10 +110,10 @@ class TopicSubscriptions:
         name = f"projects/{self._project_id}/registrations/{target}/topicSubscriptions/{topic}"
         return {"name": name, "topicName": topic, "createTime": made}
 
-    def _verdict(self, answer: Answer) -> Verdict:
+    def _verdict(self, answer: GatewayAnswer) -> Verdict:
         refused = answer.status >= 400
         return Verdict(answer=answer, keep=refused, reason=f"topics {answer.status}" if refused else "")
 
 
-def _ok(body: dict[str, Any], status: int = 200) -> Answer:
-    return Answer(status, (JSON_CONTENT,), msgspec.json.encode(body))
+def _ok(body: dict[str, Any], status: int = 200) -> GatewayAnswer:
+    return GatewayAnswer(status, (JSON_CONTENT,), msgspec.json.encode(body))

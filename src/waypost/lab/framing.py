@@ -5,7 +5,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.settings import SettingCodes, Settings
 
-from waypost.lab.exchange import Connection, Request
+from waypost.lab.exchange import ClientConnection, Request
 from waypost.lab.faults import SettingsChange
 
 _CONNECTION_HEADERS = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"))
@@ -27,7 +27,7 @@ class WireRules(msgspec.Struct, frozen=True):
     max_age_s: float | None = None
 
 
-class Incoming(msgspec.Struct):
+class IncomingRequest(msgspec.Struct):
     """A request whose body is still arriving, or that waits for its answer."""
 
     headers: list[tuple[bytes, bytes]]
@@ -35,7 +35,7 @@ class Incoming(msgspec.Struct):
     ended: bool = False
     _request: Request | None = None
 
-    def as_request(self, connection: Connection) -> Request:
+    def as_request(self, connection: ClientConnection) -> Request:
         """Read it, now that it is complete."""
         self._request = read_request(self.headers, bytes(self.body), connection)
         return self._request
@@ -82,7 +82,7 @@ def setting_values(change: SettingsChange) -> dict[SettingCodes | int, int]:
     return {code: value for code, value in values.items() if value is not None}
 
 
-def read_request(raw: list[tuple[bytes, bytes]], body: bytes, connection: Connection) -> Request:
+def read_request(raw: list[tuple[bytes, bytes]], body: bytes, connection: ClientConnection) -> Request:
     """Turn a header block and a body into a request, noting headers that came more than once."""
     headers: dict[str, str] = {}
     repeated: list[str] = []

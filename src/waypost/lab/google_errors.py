@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal
+from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal
 
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -33,14 +33,14 @@ STATUS_OF_HTTP = {
 """The canonical status beside each HTTP status (captured answers say NOT_FOUND, not UNREGISTERED, for 404)."""
 
 
-def fcm_error(refusal: Refusal) -> Answer:
+def fcm_error(refusal: Refusal) -> GatewayAnswer:
     """The envelope for *refusal*, whose reason is FCM's errorCode, empty for none."""
     status = STATUS_OF_CODE.get(refusal.reason) or STATUS_OF_HTTP.get(refusal.status, "UNKNOWN")
     details = [{"@type": FCM_ERROR, "errorCode": refusal.reason}] if refusal.reason else []
     return envelope(refusal.status, status, refusal.detail or refusal.reason, details)
 
 
-def quota_exceeded(retry_after_s: int) -> Answer:
+def quota_exceeded(retry_after_s: int) -> GatewayAnswer:
     """429 with the wait in `Retry-After`, and the quota that is used up."""
     text = "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per minute'."
     violation = {"subject": "project", "description": text}
@@ -49,18 +49,18 @@ def quota_exceeded(retry_after_s: int) -> Answer:
         {"@type": QUOTA_FAILURE, "violations": [violation]},
     ]
     answer = envelope(429, "RESOURCE_EXHAUSTED", text, details)
-    return Answer(429, (*answer.headers, ("retry-after", str(retry_after_s))), answer.body)
+    return GatewayAnswer(429, (*answer.headers, ("retry-after", str(retry_after_s))), answer.body)
 
 
-def envelope(code: int, status: str, text: str, details: list[dict[str, Any]]) -> Answer:
+def envelope(code: int, status: str, text: str, details: list[dict[str, Any]]) -> GatewayAnswer:
     """The error body of every Google API; `details` is left out when there are none."""
     error: dict[str, Any] = {"code": code, "message": text, "status": status}
     if details:
         error["details"] = details
-    return Answer(code, (JSON_CONTENT,), msgspec.json.encode({"error": error}))
+    return GatewayAnswer(code, (JSON_CONTENT,), msgspec.json.encode({"error": error}))
 
 
-def html(status: int, text: str) -> Answer:
+def html(status: int, text: str) -> GatewayAnswer:
     """An answer of Google's front end, which speaks HTML."""
     body = f"<!DOCTYPE html>\n<html lang=en>\n<title>Error {status} ({text})!!1</title>\n<p><b>{status}.</b> {text}\n"
-    return Answer(status, (("content-type", "text/html; charset=UTF-8"),), body.encode())
+    return GatewayAnswer(status, (("content-type", "text/html; charset=UTF-8"),), body.encode())

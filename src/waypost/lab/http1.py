@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from waypost.lab.exchange import Connection, Request
+from waypost.lab.exchange import ClientConnection, Request
 from waypost.lab.faults import BlackHole, SlowReader
 from waypost.lab.reception import Reception
 
@@ -17,7 +17,7 @@ class Http1Service:
 
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
-        self._connections: dict[asyncio.BaseProtocol, Connection] = {}
+        self._connections: dict[asyncio.BaseProtocol, ClientConnection] = {}
         self._server = web.Server(self._serve, access_log=None)
 
     def protocol(self, scheme: str) -> asyncio.Protocol:

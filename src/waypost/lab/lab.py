@@ -10,23 +10,23 @@ from waypost.lab import credentials, fcm, webpush
 from waypost.lab.admin import Admin
 from waypost.lab.apns import ApnsGateway
 from waypost.lab.apns_broadcast import BroadcastGateway
-from waypost.lab.apns_channels import Channels, ChannelsGateway
+from waypost.lab.apns_channels import ChannelsGateway, ChannelTable
 from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
 from waypost.lab.client_certificates import CLIENT_CA
-from waypost.lab.counterparts import FurtherGateway, Place, counterparts, gateway_names
+from waypost.lab.counterparts import FurtherGateway, GatewayContext, counterparts, gateway_names
 from waypost.lab.exchange import Gateway
-from waypost.lab.faults import Faults, Rule, read_rules
+from waypost.lab.faults import FaultRule, Faults, read_rules
 from waypost.lab.fcm import FcmGateway
 from waypost.lab.framing import WireRules
 from waypost.lab.listeners import Listener
 from waypost.lab.metadata import MetadataGateway
-from waypost.lab.oauth import TOKEN_PATH, OAuthGateway, ServiceAccount
+from waypost.lab.oauth import TOKEN_PATH, KnownServiceAccount, OAuthGateway
 from waypost.lab.pace import Queue
 from waypost.lab.reception import Reception
 from waypost.lab.records import Records
 from waypost.lab.settings import LabSettings, LabUrls
 from waypost.lab.subscriptions import Subscriptions
-from waypost.lab.tokens import Tokens
+from waypost.lab.tokens import KnownTokens
 from waypost.lab.webpush import WebPushGateway
 
 _DUAL, _HTTP2, _HTTP1, _PLAIN = ["h2", "http/1.1"], ["h2"], ["http/1.1"], list[str]()
@@ -47,7 +47,7 @@ class Lab:
     def __init__(self, settings: LabSettings) -> None:
         self.settings = settings
         self.faults = Faults()
-        self.tokens = Tokens(accept_any=settings.accept_any_token)
+        self.tokens = KnownTokens(accept_any=settings.accept_any_token)
         self.queues = {name: Queue() for name in gateway_names()}
         self._listeners: dict[str, Listener] = {}
         self._flusher: asyncio.Task[None] | None = None
@@ -66,7 +66,7 @@ class Lab:
 
     def _make_gateways(self, made: credentials.Credentials) -> None:
         settings, strict, clock = self.settings, self.settings.strict, self.settings.clock
-        account = ServiceAccount(made.service_account_email, made.service_account_key)
+        account = KnownServiceAccount(made.service_account_email, made.service_account_key)
         self.oauth = OAuthGateway(account, lifetime_s=settings.access_token_lifetime_s, clock=clock)
         self._metadata = MetadataGateway(self.oauth, project_id=settings.project_id, email=account.email)
         key = SigningKey(settings.key_id, settings.team_id, made.apns_key, settings.topics)
@@ -75,7 +75,7 @@ class Lab:
             name: ApnsGateway(name, self.providers, self.tokens, environment=environment, strict=strict, clock=clock)
             for name, environment in (("apns", settings.environment), ("apns_sandbox", "sandbox"))
         }
-        channels = Channels(limit=settings.channel_limit, enabled=settings.broadcast_topics)
+        channels = ChannelTable(limit=settings.channel_limit, enabled=settings.broadcast_topics)
         environment = settings.environment
         self._channels = ChannelsGateway(self.providers, channels, environment=environment, strict=strict, clock=clock)
         self._broadcast = BroadcastGateway(
@@ -89,7 +89,7 @@ class Lab:
         self.webpush = WebPushGateway(
             subscriptions, self.tokens.deaths, strict=strict, max_ttl_s=settings.webpush_max_ttl_s, clock=clock
         )
-        place = Place(settings.directory, self.tokens.deaths, strict, clock)
+        place = GatewayContext(settings.directory, self.tokens.deaths, strict, clock)
         self.further = {each.name: each.build(place) for each in counterparts()}
 
     async def _open_gateways(self) -> LabUrls:
@@ -146,13 +146,13 @@ class Lab:
         for listener in self._listeners.values():
             listener.disconnect()
 
-    async def script(self, rules: list[Rule]) -> None:
+    async def script(self, rules: list[FaultRule]) -> None:
         """Put fault rules in force, closing and opening ports as they say."""
         self._follow(rules)
         for listener in self._listeners.values():
             await listener.follow_script()
 
-    def _follow(self, rules: list[Rule]) -> None:
+    def _follow(self, rules: list[FaultRule]) -> None:
         self.faults.replace(rules)
         for name, queue in self.queues.items():
             queue.follow(self.faults.pace(name))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from waypost.lab.exchange import Answer, Refusal, Request, Verdict
+from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.oauth import SCOPES, OAuthGateway
 
 _FLAVOR = ("metadata-flavor", "Google")
@@ -30,7 +30,7 @@ class MetadataGateway:
         return ""
 
     def judge(self, request: Request) -> Verdict:
-        """Answer what is asked in Google's flavour; anything else could be a browser that was led here."""
+        """GatewayAnswer what is asked in Google's flavour; anything else could be a browser that was led here."""
         path = request.path.partition("?")[0]
         if request.method != "GET":
             return self._refused(Refusal(405, "Method Not Allowed"), request)
@@ -38,16 +38,18 @@ class MetadataGateway:
             return self._refused(Refusal(403, "Missing Metadata-Flavor:Google header."), request)
         if path == _ACCOUNT + "token":
             headers = (("content-type", "application/json"), _FLAVOR)
-            return Verdict(answer=Answer(200, headers, msgspec.json.encode(self._oauth.issue())), accepted=True)
+            return Verdict(answer=GatewayAnswer(200, headers, msgspec.json.encode(self._oauth.issue())), accepted=True)
         if path not in self._texts:
             return self._refused(Refusal(404, "Not Found"), request)
         headers = (("content-type", "application/text"), _FLAVOR)
-        return Verdict(answer=Answer(200, headers, self._texts[path]().encode()), accepted=True, keep=False)
+        return Verdict(answer=GatewayAnswer(200, headers, self._texts[path]().encode()), accepted=True, keep=False)
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """HTML, as Google's front ends."""
         headers = (("content-type", "text/html; charset=UTF-8"), _FLAVOR)
-        return Answer(refusal.status, headers, f"<title>Error {refusal.status}</title>{refusal.reason}\n".encode())
+        return GatewayAnswer(
+            refusal.status, headers, f"<title>Error {refusal.status}</title>{refusal.reason}\n".encode()
+        )
 
     def _refused(self, refusal: Refusal, request: Request) -> Verdict:
         return Verdict(answer=self.refuse(refusal, request), reason=refusal.reason)

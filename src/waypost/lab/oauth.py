@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal, Request, Verdict
+from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.jose import Jwt, parse_jwt, rs256_holds
 
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -18,18 +18,18 @@ TOKEN_PATH = "/token"
 _HOUR_S, _SKEW_S = 3600, 60
 _SHORT_LIVED = (
     "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "
-    "Check your iat and exp values in the JWT claim."
+    "GrantCheck your iat and exp values in the JWT claim."
 )
 
 
-class ServiceAccount(msgspec.Struct, frozen=True):
+class KnownServiceAccount(msgspec.Struct, frozen=True):
     """Who may ask for tokens."""
 
     email: str
     public_key: rsa.RSAPublicKey
 
 
-class Grant(msgspec.Struct):
+class GrantRequest(msgspec.Struct):
     """One token request on its way through the checks."""
 
     request: Request
@@ -43,21 +43,21 @@ class Grant(msgspec.Struct):
         return self.jwt.claims.get(name) if self.jwt else None
 
 
-class Check(msgspec.Struct, frozen=True):
+class GrantCheck(msgspec.Struct, frozen=True):
     """One row: when *holds* is false the answer is *status* with OAuth *error* and *description*."""
 
-    holds: Callable[[Grant], bool]
+    holds: Callable[[GrantRequest], bool]
     status: int
     error: str
     description: str
 
 
-def _assertion_parses(grant: Grant) -> bool:
+def _assertion_parses(grant: GrantRequest) -> bool:
     grant.jwt = parse_jwt(grant.form.get("assertion", ""))
     return grant.jwt is not None
 
 
-def _times_are_near(grant: Grant) -> bool:
+def _times_are_near(grant: GrantRequest) -> bool:
     issued, expires = grant.claim("iat"), grant.claim("exp")
     if not isinstance(issued, int) or not isinstance(expires, int):
         return False
@@ -65,26 +65,26 @@ def _times_are_near(grant: Grant) -> bool:
 
 
 CHECKS = (
-    Check(lambda g: g.request.path.partition("?")[0] == TOKEN_PATH, 404, "not_found", "Not Found"),
-    Check(lambda g: g.request.method == "POST", 405, "invalid_request", "Method must be POST."),
-    Check(
+    GrantCheck(lambda g: g.request.path.partition("?")[0] == TOKEN_PATH, 404, "not_found", "Not Found"),
+    GrantCheck(lambda g: g.request.method == "POST", 405, "invalid_request", "Method must be POST."),
+    GrantCheck(
         lambda g: g.request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"),
         400, "invalid_request", "Required parameter is missing: grant_type",
     ),
-    Check(lambda g: g.form.get("grant_type") == GRANT_TYPE, 400, "unsupported_grant_type", "Invalid grant_type"),
-    Check(_assertion_parses, 400, "invalid_grant", "Bad Request"),
-    Check(
+    GrantCheck(lambda g: g.form.get("grant_type") == GRANT_TYPE, 400, "unsupported_grant_type", "Invalid grant_type"),
+    GrantCheck(_assertion_parses, 400, "invalid_grant", "Bad Request"),
+    GrantCheck(
         lambda g: g.claim("iss") == g.endpoint.account.email,
         400, "invalid_grant", "Invalid grant: account not found",
     ),
-    Check(
+    GrantCheck(
         lambda g: g.jwt is not None and rs256_holds(g.jwt, g.endpoint.account.public_key),
         400, "invalid_grant", "Invalid JWT Signature.",
     ),
-    Check(lambda g: g.claim("aud") == g.endpoint.url, 400, "invalid_grant", "Invalid JWT: Failed audience check."),
-    Check(_times_are_near, 400, "invalid_grant", _SHORT_LIVED),
-    Check(lambda g: bool(g.claim("scope")), 400, "invalid_scope", "Empty or missing scope not allowed."),
-    Check(
+    GrantCheck(lambda g: g.claim("aud") == g.endpoint.url, 400, "invalid_grant", "Invalid JWT: Failed audience check."),
+    GrantCheck(_times_are_near, 400, "invalid_grant", _SHORT_LIVED),
+    GrantCheck(lambda g: bool(g.claim("scope")), 400, "invalid_scope", "Empty or missing scope not allowed."),
+    GrantCheck(
         lambda g: bool(SCOPES & set(str(g.claim("scope")).split())),
         400, "invalid_scope", "Invalid OAuth scope or ID token audience provided.",
     ),
@@ -95,10 +95,10 @@ class OAuthGateway:
     """oauth2.googleapis.com."""
 
     name = "oauth"
-    account: ServiceAccount
+    account: KnownServiceAccount
     url: str
 
-    def __init__(self, account: ServiceAccount, *, lifetime_s: int, clock: Callable[[], float]) -> None:
+    def __init__(self, account: KnownServiceAccount, *, lifetime_s: int, clock: Callable[[], float]) -> None:
         self.account, self.url = account, ""
         self._lifetime_s, self._clock = lifetime_s, clock
         self._expiries: dict[str, float] = {}
@@ -120,12 +120,12 @@ class OAuthGateway:
     def judge(self, request: Request) -> Verdict:
         """Run the table and issue a token."""
         form = dict(urllib.parse.parse_qsl(request.body.decode("latin-1")))
-        grant = Grant(request, form, self, self._clock())
+        grant = GrantRequest(request, form, self, self._clock())
         for check in CHECKS:
             if not check.holds(grant):
                 answer = self.refuse(Refusal(check.status, check.error, check.description), request)
                 return Verdict(answer=answer, reason=check.error)
-        return Verdict(answer=Answer(200, (JSON_CONTENT,), msgspec.json.encode(self.issue())), accepted=True)
+        return Verdict(answer=GatewayAnswer(200, (JSON_CONTENT,), msgspec.json.encode(self.issue())), accepted=True)
 
     def issue(self) -> dict[str, object]:
         """Make an access token, and say it as Google does."""
@@ -135,7 +135,7 @@ class OAuthGateway:
         self._expiries[token] = now + self._lifetime_s
         return {"access_token": token, "expires_in": self._lifetime_s, "token_type": "Bearer"}
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """RFC 6749 section 5.2 with Google's texts."""
         body = {"error": refusal.reason or "internal_failure", "error_description": refusal.detail}
-        return Answer(refusal.status, (JSON_CONTENT,), msgspec.json.encode(body))
+        return GatewayAnswer(refusal.status, (JSON_CONTENT,), msgspec.json.encode(body))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from waypost.lab.faults import Pace
+from waypost.lab.faults import PaceFault
 
 _TICK_S = 0.002
 """Turns that come sooner after each other share a timer."""
@@ -39,7 +39,7 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        self._pace: Pace | None = None
+        self._pace: PaceFault | None = None
         self._waiting: deque[Callable[[], bool]] = deque()
         self._next_s = 0.0
         self._first_s = 0.0
@@ -55,7 +55,7 @@ class Queue:
         """Count from nothing."""
         self._state = QueueState(most_waiting=len(self._waiting))
 
-    def follow(self, pace: Pace | None) -> None:
+    def follow(self, pace: PaceFault | None) -> None:
         """Go on at this pace; None ends the queue, and so takes all that waits."""
         if self._timer is not None:
             self._timer.cancel()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from waypost.lab.exchange import Answer, Refusal
+from waypost.lab.exchange import GatewayAnswer, Refusal
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -55,12 +55,12 @@ _CHROME_VAPID = (
 _WINDOWS = {"ttl_zero": "Ttl value conflicts with X-WNS-Cache-Policy", "gone": "The channel has expired"}
 
 
-class PushService(msgspec.Struct, frozen=True):
+class ServiceProfile(msgspec.Struct, frozen=True):
     """One service's manners."""
 
     path: str
     """What stands before the subscription's id in an endpoint."""
-    refuse: Callable[[Refusal], Answer]
+    refuse: Callable[[Refusal], GatewayAnswer]
     taken: Callable[[str, int], Headers]
     """The headers of a 201, given the origin and the TTL in seconds that is kept."""
     takes_zero_ttl: bool = True
@@ -91,11 +91,11 @@ def _windows_taken(origin: str, ttl_s: int) -> Headers:
     return (*wns, *_located(origin, ttl_s))
 
 
-def _rfc(refusal: Refusal) -> Answer:
-    return Answer(refusal.status, _TEXT, refusal.reason.encode())
+def _rfc(refusal: Refusal) -> GatewayAnswer:
+    return GatewayAnswer(refusal.status, _TEXT, refusal.reason.encode())
 
 
-def _mozilla(refusal: Refusal) -> Answer:
+def _mozilla(refusal: Refusal) -> GatewayAnswer:
     status, errno = refusal.status, _MOZILLA_ERRNO_OF_STATUS.get(refusal.status, 999)
     if refusal.reason.startswith("vapid"):
         status, errno = 401, 109
@@ -103,43 +103,43 @@ def _mozilla(refusal: Refusal) -> Answer:
         status, errno = _MOZILLA[refusal.reason]
     body = {"code": status, "errno": errno, "error": refusal.reason, "message": refusal.reason.replace("_", " ")}
     more = {410: (("cache-control", "max-age=86400"),), 503: (("retry-after", "120"),)}.get(status, ())
-    return Answer(status, (*_JSON, *more), msgspec.json.encode(body))
+    return GatewayAnswer(status, (*_JSON, *more), msgspec.json.encode(body))
 
 
-def _apple(refusal: Refusal) -> Answer:
+def _apple(refusal: Refusal) -> GatewayAnswer:
     default = _APPLE_REASON_OF_STATUS.get(refusal.status, "BadWebPushRequest")
     status, reason = _APPLE.get(refusal.reason, (refusal.status, default))
     if refusal.reason.startswith("vapid") and refusal.reason not in _APPLE:
         status, reason = 403, "BadJwtToken"
     if refusal.reason[:1].isupper():  # a script's own word
         reason = refusal.reason
-    return Answer(status, _JSON, msgspec.json.encode({"reason": reason}))
+    return GatewayAnswer(status, _JSON, msgspec.json.encode({"reason": reason}))
 
 
-def _chrome(refusal: Refusal) -> Answer:
+def _chrome(refusal: Refusal) -> GatewayAnswer:
     if refusal.reason == "vapid_legacy":
-        return Answer(400, _HTML, b"<HTML><HEAD><TITLE>UnauthorizedRegistration</TITLE></HEAD></HTML>\n")
+        return GatewayAnswer(400, _HTML, b"<HTML><HEAD><TITLE>UnauthorizedRegistration</TITLE></HEAD></HTML>\n")
     if refusal.reason in _CHROME:
         status, text = _CHROME[refusal.reason]
-        return Answer(status, _TEXT, text)
+        return GatewayAnswer(status, _TEXT, text)
     if refusal.reason.startswith("vapid"):
-        return Answer(403, _TEXT, _CHROME_VAPID)
+        return GatewayAnswer(403, _TEXT, _CHROME_VAPID)
     return _rfc(refusal)
 
 
-def _windows(refusal: Refusal) -> Answer:
+def _windows(refusal: Refusal) -> GatewayAnswer:
     """An empty body; the reason is in headers alone. Throttling is 406, and so is every fault of identity 400."""
     status = 400 if refusal.reason.startswith("vapid") else 406 if refusal.status == 429 else refusal.status
     wns = "channelthrottled" if status == 406 else "dropped"
     description = _WINDOWS.get(refusal.reason, refusal.reason)
     headers = (("x-wns-status", wns), ("x-wns-notificationstatus", wns), ("x-wns-error-description", description))
-    return Answer(status, headers)
+    return GatewayAnswer(status, headers)
 
 
 SERVICES = {
-    "rfc": PushService("/push/", _rfc, _located, receipts=True),
-    "mozilla": PushService("/wpush/v2/", _mozilla, _located, wants_subject=False),
-    "chrome": PushService("/fcm/send/", _chrome, _located),
-    "apple": PushService("/", _apple, _apple_taken, takes_zero_ttl=False),
-    "windows": PushService("/w/?token=", _windows, _windows_taken, takes_zero_ttl=False),
+    "rfc": ServiceProfile("/push/", _rfc, _located, receipts=True),
+    "mozilla": ServiceProfile("/wpush/v2/", _mozilla, _located, wants_subject=False),
+    "chrome": ServiceProfile("/fcm/send/", _chrome, _located),
+    "apple": ServiceProfile("/", _apple, _apple_taken, takes_zero_ttl=False),
+    "windows": ServiceProfile("/w/?token=", _windows, _windows_taken, takes_zero_ttl=False),
 }

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from waypost.lab import declarative
-from waypost.lab.records import Record, Records
+from waypost.lab.records import Records, RequestRecord
 
 _HIDDEN = ("authorization",)
 _SHOWN_CONNECTIONS = 1000
@@ -45,7 +45,7 @@ def summary(records: Records) -> dict[str, dict[str, int]]:
     return records.copies
 
 
-def _shown(record: Record, records: Records) -> dict[str, Any]:
+def _shown(record: RequestRecord, records: Records) -> dict[str, Any]:
     shown = msgspec.structs.asdict(record)
     content = records.content(record.seq)
     if content is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from waypost.lab.exchange import Answer, Connection, Gateway, Refusal, Request, Verdict
+from waypost.lab.exchange import ClientConnection, Gateway, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.faults import (
     AnswerFault,
     BlackHole,
@@ -15,7 +15,7 @@ from waypost.lab.faults import (
     ErrorBudget,
     Faults,
     Goaway,
-    Pace,
+    PaceFault,
     Rst,
     SettingsChange,
     SlowReader,
@@ -41,7 +41,7 @@ class Turn:
 class Reply(msgspec.Struct, frozen=True):
     """What the wire is to do with one request: an answer after *delay_s*, or *instead* of it something else."""
 
-    answer: Answer | None = None
+    answer: GatewayAnswer | None = None
     instead: Instead | None = None
     delay_s: float = 0.0
     first: tuple[SettingsChange | SlowReader, ...] = ()
@@ -69,13 +69,13 @@ class Reception:
         self.gateway, self.faults, self.records, self.clock, self._queue = gateway, faults, records, clock, queue
         self._needs_length = needs_length
 
-    def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> Connection:
+    def connect(self, protocol: str, *, scheme: str = "https", certificate: bytes | None = None) -> ClientConnection:
         """Register a connection whose TLS handshake is done."""
         return self.records.open_connection(
             self.gateway.name, protocol, self.clock(), scheme=scheme, certificate=certificate
         )
 
-    def disconnect(self, connection: Connection) -> None:
+    def disconnect(self, connection: ClientConnection) -> None:
         """Note that a connection has ended."""
         connection.closed_at = self.clock()
 
@@ -83,7 +83,7 @@ class Reception:
         """Decide what becomes of *request*; with *scripted* off the fault script is not consulted."""
         request.connection.requests += 1
         if self._needs_length and request.body and "content-length" not in request.headers:
-            answer = Answer(411)
+            answer = GatewayAnswer(411)
             self._record(request, Verdict(answer=answer, reason="length_required"))
             return Reply(answer)
         if not scripted or not self.faults.meets_any(self.gateway.name):
@@ -104,7 +104,7 @@ class Reception:
         ends = budget is not None and reply.answer is not None and _charge(request.connection, reply.answer, budget)
         return msgspec.structs.replace(reply, delay_s=delay_s, ends=ends)
 
-    def _enqueue(self, request: Request, token: str, actions: list[Do], pace: Pace) -> Reply:
+    def _enqueue(self, request: Request, token: str, actions: list[Do], pace: PaceFault) -> Reply:
         """Have a request wait for its turn, if it is one to wait: a front end refuses what is wrong at once."""
         verdict = None if actions[-1].decides else self.gateway.judge(request)
         if verdict is not None and verdict.answer.status >= 400:
@@ -150,7 +150,7 @@ class Reception:
             return Reply(instead=instead)
         return None
 
-    def _scripted_answer(self, request: Request, token: str, fault: AnswerFault) -> Answer:
+    def _scripted_answer(self, request: Request, token: str, fault: AnswerFault) -> GatewayAnswer:
         answer = self.gateway.refuse(Refusal(fault.status, fault.reason), request)
         headers = dict(answer.headers)
         body = answer.body
@@ -165,12 +165,12 @@ class Reception:
         taken = self.gateway.judge(request) if fault.accept else None
         if fault.fields:
             body = _overlaid(taken.answer.body if taken is not None and taken.accepted else body, fault.fields)
-        answer = Answer(fault.status, tuple(headers.items()), body)
+        answer = GatewayAnswer(fault.status, tuple(headers.items()), body)
         verdict = taken or Verdict(answer=answer, reason=fault.reason or f"scripted {fault.status}", token=token)
         self._record(request, verdict, status=fault.status)
         return answer
 
-    def _judge(self, request: Request, verdict: Verdict | None = None) -> Answer:
+    def _judge(self, request: Request, verdict: Verdict | None = None) -> GatewayAnswer:
         verdict = verdict or self.gateway.judge(request)
         self._record(request, verdict)
         return verdict.answer
@@ -196,7 +196,7 @@ def _merged(below: Any, above: Any) -> Any:
     return below | {name: _merged(below.get(name), value) for name, value in above.items()}
 
 
-def _charge(connection: Connection, answer: Answer, budget: ErrorBudget) -> bool:
+def _charge(connection: ClientConnection, answer: GatewayAnswer, budget: ErrorBudget) -> bool:
     """Count *answer* against the connection's budget; true when the connection has used it up."""
     if answer.status < 400:
         if budget.lower_after is not None and connection.errors >= budget.lower_after:

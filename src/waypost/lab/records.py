@@ -9,12 +9,12 @@ from typing import BinaryIO
 import msgspec
 
 from waypost.lab.counterparts import gateway_names
-from waypost.lab.exchange import Connection, Request, Verdict
+from waypost.lab.exchange import ClientConnection, Request, Verdict
 
 _MAX_CONNECTIONS = 10_000
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class RequestRecord(msgspec.Struct, frozen=True, gc=False):
     """One judged request, without its bytes."""
 
     seq: int
@@ -29,7 +29,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     accepted: bool
 
 
-class Content(msgspec.Struct, frozen=True, gc=False):
+class RequestBody(msgspec.Struct, frozen=True, gc=False):
     """The bytes of one of the latest requests."""
 
     seq: int
@@ -58,15 +58,15 @@ class Records:
         self._max_records, self._max_bodies = max_records, max_bodies
         self._journal: BinaryIO | None = journal.open("ab") if journal else None
         self._connection_numbers = 0
-        self.connections: dict[int, Connection] = {}
+        self.connections: dict[int, ClientConnection] = {}
         self.arrived: asyncio.Event | None = None
         """Set by every request, for whoever waits for one."""
         self.reset()
 
     def reset(self) -> None:
         """Forget everything that arrived; open connections stay known."""
-        self._ring: list[Record] = []
-        self._contents: list[Content] = []
+        self._ring: list[RequestRecord] = []
+        self._contents: list[RequestBody] = []
         self._names: dict[str, str] = {}
         self.seq = 0
         self.evicted = 0
@@ -76,10 +76,10 @@ class Records:
 
     def open_connection(
         self, gateway: str, protocol: str, now: float, *, scheme: str = "https", certificate: bytes | None = None
-    ) -> Connection:
+    ) -> ClientConnection:
         """Give a new connection its number."""
         self._connection_numbers += 1
-        connection = Connection(
+        connection = ClientConnection(
             number=self._connection_numbers, gateway=gateway, protocol=protocol, opened_at=now, scheme=scheme,
             certificate=certificate,
         )  # fmt: skip
@@ -91,7 +91,7 @@ class Records:
         self.counts[gateway].connections_opened += 1
         return connection
 
-    def violation(self, connection: Connection, name: str) -> None:
+    def violation(self, connection: ClientConnection, name: str) -> None:
         """Count a breach of protocol that is not a request of its own."""
         connection.violations[name] += 1
         self.counts[connection.gateway].violations[name] += 1
@@ -112,11 +112,11 @@ class Records:
         else:
             counts.refused += 1
             counts.reasons[verdict.reason] += 1
-        record = Record(
+        record = RequestRecord(
             self.seq, now, connection.gateway, connection.number, token, notification_id, verdict.push_type,
             answer_status, verdict.reason, verdict.accepted,
         )  # fmt: skip
-        content = Content(self.seq, request.path, request.headers, request.body, verdict.plaintext)
+        content = RequestBody(self.seq, request.path, request.headers, request.body, verdict.plaintext)
         self.seq += 1
         self._store(record, content)
         if self.arrived is not None:
@@ -124,7 +124,7 @@ class Records:
         if self._journal and verdict.accepted:
             self._journal.write(msgspec.json.encode(record) + b"\n")
 
-    def _store(self, record: Record, content: Content) -> None:
+    def _store(self, record: RequestRecord, content: RequestBody) -> None:
         if len(self._contents) < self._max_bodies:
             self._contents.append(content)
         elif self._max_bodies:
@@ -137,7 +137,7 @@ class Records:
         self.evicted += 1
         self._forget(oldest)
 
-    def _forget(self, record: Record) -> None:
+    def _forget(self, record: RequestRecord) -> None:
         """Take an evicted record out of the copy counts, so that these stay bounded too."""
         if not record.accepted or not record.notification_id:
             return
@@ -150,12 +150,12 @@ class Records:
         if len(self._names) > 2 * self._max_records:
             self._names = {}
 
-    def since(self, after: int) -> Iterator[Record]:
+    def since(self, after: int) -> Iterator[RequestRecord]:
         """Yield what is still remembered with a sequence number above *after*, in order of arrival."""
         for seq in range(max(after + 1, self.seq - len(self._ring)), self.seq):
             yield self._ring[seq % self._max_records]
 
-    def content(self, seq: int) -> Content | None:
+    def content(self, seq: int) -> RequestBody | None:
         """The bytes of request *seq*, when they are still kept."""
         if not self._contents:
             return None

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from waypost.lab.records import Content, Records
+from waypost.lab.records import Records, RequestBody
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShownNotification(msgspec.Struct, frozen=True):
     """One notification on the screen."""
 
     notification_id: str
@@ -22,9 +22,9 @@ class Shown(msgspec.Struct, frozen=True):
     """The name of its place, None where nothing can replace it."""
 
 
-def screen(records: Records, token: str) -> list[Shown]:
+def screen(records: Records, token: str) -> list[ShownNotification]:
     """What is on the screen of the device with *token*, the oldest first; of what is kept with its bytes."""
-    places: dict[str | int, Shown] = {}
+    places: dict[str | int, ShownNotification] = {}
     for record in records.since(-1):
         content = records.content(record.seq) if record.accepted and record.token == token else None
         read = _READ.get(record.gateway)
@@ -35,7 +35,7 @@ def screen(records: Records, token: str) -> list[Shown]:
             continue  # it only wakes the app
         key = record.seq if place is None else place
         places.pop(key, None)
-        places[key] = Shown(record.notification_id, text.get("title"), text.get("body"), place)
+        places[key] = ShownNotification(record.notification_id, text.get("title"), text.get("body"), place)
     return list(places.values())
 
 
@@ -43,24 +43,24 @@ Reading = tuple[dict[str, Any], str | None]
 """Title and body, and the name of the place."""
 
 
-def _of_apns(content: Content) -> Reading:
+def _of_apns(content: RequestBody) -> Reading:
     alert = msgspec.json.decode(content.body or b"{}").get("aps", {}).get("alert", {})
     return {"body": alert} if isinstance(alert, str) else alert, content.headers.get("apns-collapse-id")
 
 
-def _of_fcm(content: Content) -> Reading:
+def _of_fcm(content: RequestBody) -> Reading:
     message = msgspec.json.decode(content.body)["message"]
     of_android = message.get("android", {}).get("notification", {})
     return message.get("notification", {}) | of_android, of_android.get("tag")
 
 
-def _of_webpush(content: Content) -> Reading:
+def _of_webpush(content: RequestBody) -> Reading:
     said = msgspec.json.decode(content.plaintext or b"{}")
     said = said.get("notification", said)
     return said, said.get("tag")
 
 
-_READ: dict[str, Callable[[Content], Reading]] = {
+_READ: dict[str, Callable[[RequestBody], Reading]] = {
     "apns": _of_apns,
     "apns_sandbox": _of_apns,
     "fcm": _of_fcm,

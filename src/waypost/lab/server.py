@@ -21,9 +21,9 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 
 from waypost.lab.departure import LAST_POSSIBLE_STREAM, Departure, debug_data, goaway
-from waypost.lab.exchange import Answer
+from waypost.lab.exchange import GatewayAnswer
 from waypost.lab.faults import BlackHole, Goaway, Rst, SettingsChange, SlowReader
-from waypost.lab.framing import Incoming, LenientHttp2, WireRules, malformed, setting_values
+from waypost.lab.framing import IncomingRequest, LenientHttp2, WireRules, malformed, setting_values
 from waypost.lab.lifetime import Lifetime
 from waypost.lab.reception import Drop, Reception, Reply
 
@@ -38,7 +38,7 @@ class Http2Connection(asyncio.Protocol):
     def __init__(self, reception: Reception, rules: WireRules) -> None:
         self._reception, self._rules = reception, rules
         self._loop = asyncio.get_running_loop()
-        self._open: dict[int, Incoming] = {}
+        self._open: dict[int, IncomingRequest] = {}
         self._unsent: dict[int, bytes] = {}
         self._departure = Departure()
         self._limit = self._acknowledged_limit = rules.max_streams
@@ -157,7 +157,7 @@ class Http2Connection(asyncio.Protocol):
             self._violation(why)
             self._h2.reset_stream(stream_id, ErrorCodes.PROTOCOL_ERROR)
             return
-        self._open[stream_id] = Incoming(headers, bytearray())
+        self._open[stream_id] = IncomingRequest(headers, bytearray())
         self._connection.peak_streams = max(self._connection.peak_streams, len(self._open))
 
     def _complete(self, stream_id: int) -> None:
@@ -223,7 +223,7 @@ class Http2Connection(asyncio.Protocol):
             case _ as never:
                 assert_never(never)
 
-    def _answer(self, stream_id: int, answer: Answer) -> None:
+    def _answer(self, stream_id: int, answer: GatewayAnswer) -> None:
         del self._open[stream_id]
         headers = [(b":status", str(answer.status).encode())]
         headers += [(name.encode(), value.encode()) for name, value in answer.headers]

@@ -15,7 +15,7 @@ _FID_FORM = re.compile(r"[c-f][A-Za-z0-9_-]{21}\Z")
 _ANDROID_FORM = re.compile(r"[A-Za-z0-9_:%.-]{20,4096}\Z")
 
 
-class Device(msgspec.Struct, frozen=True, gc=False):
+class LabDevice(msgspec.Struct, frozen=True, gc=False):
     """A token made by the lab."""
 
     platform: Platform
@@ -23,19 +23,19 @@ class Device(msgspec.Struct, frozen=True, gc=False):
     environment: str | None = None
 
 
-class Tokens:
+class KnownTokens:
     """Known tokens and deaths; a death counts whatever else is said of the token."""
 
     def __init__(self, *, accept_any: bool) -> None:
         self.accept_any = accept_any
-        self.devices: dict[str, Device] = {}
+        self.devices: dict[str, LabDevice] = {}
         self.deaths: dict[str, int] = {}
         """Token to the UNIX milliseconds of its death."""
 
     def make(self, platform: Platform, count: int, *, topic: str | None, environment: str | None) -> list[str]:
         """Make tokens as the platform's do look."""
         made = [_MAKERS[platform]() for _ in range(count)]
-        device = Device(platform, topic, environment)
+        device = LabDevice(platform, topic, environment)
         self.devices.update((token, device) for token in made)
         return made
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from waypost.lab import ece
-from waypost.lab.counterparts import Counterpart, Made, Place
-from waypost.lab.exchange import JSON_CONTENT, Answer, Refusal, Request, Verdict
+from waypost.lab.counterparts import Counterpart, GatewayContext, Made
+from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.records import notification_id_in
 from waypost.lab.subscriptions import Subscription, Subscriptions, described, private_key
 from waypost.lab.vapid import read_vapid
@@ -27,7 +27,7 @@ class _Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Off: one of before the keys, whose messages are what was posted."""
 
 
-class Message(msgspec.Struct):
+class UnifiedPushRequest(msgspec.Struct):
     """One request on its way through the checks."""
 
     request: Request
@@ -47,22 +47,22 @@ class Message(msgspec.Struct):
         return self.device is not None and self.device.service == "open"
 
 
-class Check(msgspec.Struct, frozen=True):
+class UnifiedPushCheck(msgspec.Struct, frozen=True):
     """One row: when *holds* is false the message is refused."""
 
-    holds: Callable[[Message], bool]
+    holds: Callable[[UnifiedPushRequest], bool]
     status: int
     reason: str
     strict: bool = False
 
 
-def _is_for_unifiedpush(message: Message) -> bool:
+def _is_for_unifiedpush(message: UnifiedPushRequest) -> bool:
     """Without a sign of it ntfy would show the bytes as text."""
     query = parse_qs(urlsplit(message.request.path).query)
     return query.get("up") == ["1"] or message.encoding == "aes128gcm"
 
 
-def _vapid_holds(message: Message) -> bool:
+def _vapid_holds(message: UnifiedPushRequest) -> bool:
     header = message.request.headers.get("authorization")
     if header is None:
         return True
@@ -71,11 +71,11 @@ def _vapid_holds(message: Message) -> bool:
     return vapid is not None and vapid.audience == origin and message.now < vapid.expires_at
 
 
-def _suits_the_keys(message: Message) -> bool:
+def _suits_the_keys(message: UnifiedPushRequest) -> bool:
     return message.encoding == (None if message.is_open else "aes128gcm")
 
 
-def _decrypts(message: Message) -> bool:
+def _decrypts(message: UnifiedPushRequest) -> bool:
     device, body = message.device, message.request.body
     if device is None or message.is_open:
         message.plaintext = body
@@ -88,15 +88,15 @@ def _decrypts(message: Message) -> bool:
 
 
 CHECKS = (
-    Check(lambda m: m.request.method == "POST", 405, "method not allowed"),
-    Check(lambda m: m.device is not None and m.device.id not in m.gateway.deaths, 404, "page not found"),
-    Check(_is_for_unifiedpush, 400, "not a UnifiedPush message", strict=True),
-    Check(_vapid_holds, 403, "forbidden"),
-    Check(lambda m: (m.request.headers.get("ttl") or "").isdecimal(), 400, "TTL missing", strict=True),
-    Check(lambda m: len(m.request.body) > 0, 400, "message is empty"),
-    Check(lambda m: len(m.request.body) <= _MAX_BODY_BYTES, 413, "message too large"),
-    Check(_suits_the_keys, 400, "the device cannot read this encoding", strict=True),
-    Check(_decrypts, 400, "the device cannot decrypt this", strict=True),
+    UnifiedPushCheck(lambda m: m.request.method == "POST", 405, "method not allowed"),
+    UnifiedPushCheck(lambda m: m.device is not None and m.device.id not in m.gateway.deaths, 404, "page not found"),
+    UnifiedPushCheck(_is_for_unifiedpush, 400, "not a UnifiedPush message", strict=True),
+    UnifiedPushCheck(_vapid_holds, 403, "forbidden"),
+    UnifiedPushCheck(lambda m: (m.request.headers.get("ttl") or "").isdecimal(), 400, "TTL missing", strict=True),
+    UnifiedPushCheck(lambda m: len(m.request.body) > 0, 400, "message is empty"),
+    UnifiedPushCheck(lambda m: len(m.request.body) <= _MAX_BODY_BYTES, 413, "message too large"),
+    UnifiedPushCheck(_suits_the_keys, 400, "the device cannot read this encoding", strict=True),
+    UnifiedPushCheck(_decrypts, 400, "the device cannot decrypt this", strict=True),
 )
 """A real server cannot decrypt; the app drops what it cannot read. Here that is refused, to be seen."""
 
@@ -106,7 +106,7 @@ class UnifiedPushGateway:
 
     name = "unifiedpush"
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: GatewayContext) -> None:
         self.origin = ""
         self.deaths: dict[str, int] = place.deaths
         self._devices = Subscriptions(place.directory / "unifiedpush.ndjson")
@@ -129,27 +129,29 @@ class UnifiedPushGateway:
         token = self.token_of(request)
         device = self._devices.get(token)
         if request.method == "GET" and device is not None:
-            return Verdict(answer=Answer(200, (JSON_CONTENT,), _DISCOVERY), keep=False)
-        message = Message(request, self, self._clock(), device)
+            return Verdict(answer=GatewayAnswer(200, (JSON_CONTENT,), _DISCOVERY), keep=False)
+        message = UnifiedPushRequest(request, self, self._clock(), device)
         for check in self._checks:
             if not check.holds(message):
                 answer = self.refuse(Refusal(check.status, check.reason), request)
                 return _verdict(message, token, answer, reason=check.reason)
         return _verdict(message, token, _taken(token, int(message.now)), accepted=True)
 
-    def refuse(self, refusal: Refusal, _request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, _request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """As ntfy writes it; one that does not know a device says 404, whenever it died."""
         status = refusal.status if gone_at_ms is None else 404
         said = {"code": _NTFY_CODES.get(status, status * 100), "http": status, "error": refusal.reason}
-        return Answer(status, (JSON_CONTENT,), msgspec.json.encode(said))
+        return GatewayAnswer(status, (JSON_CONTENT,), msgspec.json.encode(said))
 
 
-def _taken(token: str, now_s: int) -> Answer:
+def _taken(token: str, now_s: int) -> GatewayAnswer:
     said = {"id": secrets.token_urlsafe(9), "time": now_s, "event": "message", "topic": f"up{token}"}
-    return Answer(200, (JSON_CONTENT,), msgspec.json.encode(said))
+    return GatewayAnswer(200, (JSON_CONTENT,), msgspec.json.encode(said))
 
 
-def _verdict(message: Message, token: str, answer: Answer, *, accepted: bool = False, reason: str = "") -> Verdict:
+def _verdict(
+    message: UnifiedPushRequest, token: str, answer: GatewayAnswer, *, accepted: bool = False, reason: str = ""
+) -> Verdict:
     return Verdict(
         answer=answer, accepted=accepted, reason=reason, token=token, plaintext=message.plaintext,
         notification_id=notification_id_in(message.plaintext),

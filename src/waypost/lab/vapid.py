@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from waypost.lab.jose import es256_holds, from_base64url, parse_jwt
 
 
-class Vapid(msgspec.Struct, frozen=True):
+class VapidIdentity(msgspec.Struct, frozen=True):
     """A sender's verified identity."""
 
     public_key: bytes
@@ -36,7 +36,7 @@ def public_key(text: str) -> tuple[bytes, ec.EllipticCurvePublicKey] | None:
     return (point, key) if len(point) == 65 else None
 
 
-def read_vapid(header: str) -> Vapid | None:
+def read_vapid(header: str) -> VapidIdentity | None:
     """Parse and verify RFC 8292 section 3."""
     given = parameters(header)
     jwt, public = parse_jwt(given.get("t", "")), public_key(given.get("k", ""))
@@ -45,4 +45,4 @@ def read_vapid(header: str) -> Vapid | None:
     expires_at = jwt.claims.get("exp")
     if not isinstance(expires_at, int) or not es256_holds(jwt, public[1]):
         return None
-    return Vapid(public[0], str(jwt.claims.get("aud")), expires_at, jwt.claims.get("sub", ""))
+    return VapidIdentity(public[0], str(jwt.claims.get("aud")), expires_at, jwt.claims.get("sub", ""))

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import msgspec
 
 from waypost.lab import ece
-from waypost.lab.exchange import Answer, Refusal, Request, Verdict
-from waypost.lab.push_services import SERVICES, PushService, subscription_id
+from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
+from waypost.lab.push_services import SERVICES, ServiceProfile, subscription_id
 from waypost.lab.records import notification_id_in
 from waypost.lab.subscriptions import Subscription, Subscriptions, Transport, private_key
-from waypost.lab.vapid import Vapid, parameters, public_key, read_vapid
+from waypost.lab.vapid import VapidIdentity, parameters, public_key, read_vapid
 
 STREAMS = 100
 _MAX_BODY_BYTES = 4096
@@ -23,36 +23,36 @@ _TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}\Z")
 _SUBJECT = re.compile(r"(?:mailto:[^:\s@]+@(?!localhost)[^\s@]+|https://\S+)\Z")
 
 
-class Delivery(msgspec.Struct):
+class WebPushRequest(msgspec.Struct):
     """One request on its way through the checks."""
 
     request: Request
     gateway: "WebPushGateway"
     now: float
     subscription: Subscription | None
-    vapid: Vapid | None = None
-    opened: ece.Opened | None = None
+    vapid: VapidIdentity | None = None
+    opened: ece.Decrypted | None = None
 
     def header(self, name: str) -> str | None:
         """The value of a header, None when it was not sent."""
         return self.request.headers.get(name)
 
     @property
-    def service(self) -> PushService:
+    def service(self) -> ServiceProfile:
         """Whose subscription it is for."""
         return SERVICES[self.subscription.service if self.subscription else "rfc"]
 
 
-class Check(msgspec.Struct, frozen=True):
+class WebPushCheck(msgspec.Struct, frozen=True):
     """One row: when *holds* is false the message is refused; `push_services` gives each service's own words."""
 
-    holds: Callable[[Delivery], bool]
+    holds: Callable[[WebPushRequest], bool]
     status: int
     reason: str
     strict: bool = False
 
 
-def _vapid_holds(delivery: Delivery) -> bool:
+def _vapid_holds(delivery: WebPushRequest) -> bool:
     header = delivery.header("authorization")
     if header is None:
         return True
@@ -60,33 +60,33 @@ def _vapid_holds(delivery: Delivery) -> bool:
     return delivery.vapid is not None
 
 
-def _vapid_key_is_point(delivery: Delivery) -> bool:
+def _vapid_key_is_point(delivery: WebPushRequest) -> bool:
     """A header of another form altogether is not judged here."""
     key = parameters(delivery.header("authorization") or "").get("k")
     return key is None or public_key(key) is not None
 
 
-def _audience_is_origin(delivery: Delivery) -> bool:
+def _audience_is_origin(delivery: WebPushRequest) -> bool:
     origin = f"{delivery.request.connection.scheme}://{delivery.header(':authority')}"
     return delivery.vapid is None or delivery.vapid.audience == origin
 
 
-def _not_expired(delivery: Delivery) -> bool:
+def _not_expired(delivery: WebPushRequest) -> bool:
     return delivery.vapid is None or delivery.now < delivery.vapid.expires_at
 
 
-def _expires_within_a_day(delivery: Delivery) -> bool:
+def _expires_within_a_day(delivery: WebPushRequest) -> bool:
     return delivery.vapid is None or delivery.vapid.expires_at <= delivery.now + _DAY_S + 60
 
 
-def _subject_is_contact(delivery: Delivery) -> bool:
+def _subject_is_contact(delivery: WebPushRequest) -> bool:
     vapid = delivery.vapid
     if vapid is None or (not vapid.subject and not delivery.service.wants_subject):
         return True
     return bool(_SUBJECT.match(str(vapid.subject)))
 
 
-def _not_refreshed_within_an_hour(delivery: Delivery) -> bool:
+def _not_refreshed_within_an_hour(delivery: WebPushRequest) -> bool:
     """Apple: "don't refresh more than once per hour"; judged by what a connection shows."""
     before = delivery.request.connection.vapid
     if before is None or delivery.service is not SERVICES["apple"] or before[0] == delivery.header("authorization"):
@@ -94,14 +94,14 @@ def _not_refreshed_within_an_hour(delivery: Delivery) -> bool:
     return delivery.now - before[1] >= _HOUR_S
 
 
-def _sender_is_the_subscribed(delivery: Delivery) -> bool:
+def _sender_is_the_subscribed(delivery: WebPushRequest) -> bool:
     subscription, vapid = delivery.subscription, delivery.vapid
     if subscription is None or subscription.vapid_key is None:
         return True
     return vapid is not None and vapid.public_key == subscription.vapid_key
 
 
-def _decrypts(delivery: Delivery) -> bool:
+def _decrypts(delivery: WebPushRequest) -> bool:
     subscription, body = delivery.subscription, delivery.request.body
     if subscription is None or not body:
         return True
@@ -112,12 +112,12 @@ def _decrypts(delivery: Delivery) -> bool:
     return True
 
 
-def _one_time_key_is_not_identity(delivery: Delivery) -> bool:
+def _one_time_key_is_not_identity(delivery: WebPushRequest) -> bool:
     opened, vapid = delivery.opened, delivery.vapid
     return opened is None or vapid is None or opened.sender_key != vapid.public_key
 
 
-def _ttl_suits_service(delivery: Delivery) -> bool:
+def _ttl_suits_service(delivery: WebPushRequest) -> bool:
     """Windows takes 0 from a sender that also says not to keep it."""
     is_windows = delivery.subscription is not None and delivery.subscription.service == "windows"
     if is_windows and delivery.header("x-wns-cache-policy") == "no-cache":
@@ -125,39 +125,41 @@ def _ttl_suits_service(delivery: Delivery) -> bool:
     return delivery.service.takes_zero_ttl or _ttl_s(delivery) > 0
 
 
-def _ttl_s(delivery: Delivery) -> int:
+def _ttl_s(delivery: WebPushRequest) -> int:
     """The TTL asked for; what no one can count is 2^31 (RFC 8030 section 5.2)."""
     text = delivery.header("ttl") or "0"
     return min(int(text[:12]), 2**31) if len(text) <= 12 else 2**31
 
 
-def _alive(delivery: Delivery) -> bool:
+def _alive(delivery: WebPushRequest) -> bool:
     return delivery.subscription is None or delivery.subscription.id not in delivery.gateway.deaths
 
 
 CHECKS = (
-    Check(lambda d: d.request.method == "POST", 405, "method_not_allowed"),
-    Check(lambda d: d.subscription is not None, 404, "unknown_subscription"),
-    Check(_alive, 410, "gone"),
-    Check(lambda d: d.header("authorization") is not None, 401, "vapid_missing", strict=True),
-    Check(lambda d: not (d.header("authorization") or "").startswith("key="), 403, "vapid_legacy"),
-    Check(_vapid_key_is_point, 403, "vapid_key_invalid"),
-    Check(_vapid_holds, 403, "vapid_invalid"),
-    Check(_audience_is_origin, 403, "vapid_audience"),
-    Check(_not_expired, 403, "vapid_expired"),
-    Check(_expires_within_a_day, 403, "vapid_expires_late"),
-    Check(_subject_is_contact, 403, "vapid_subject", strict=True),
-    Check(_sender_is_the_subscribed, 403, "vapid_key_mismatch"),
-    Check(lambda d: (d.header("ttl") or "").isdecimal(), 400, "ttl_missing"),
-    Check(_ttl_suits_service, 400, "ttl_zero"),
-    Check(lambda d: "urgency" not in d.request.repeated, 400, "urgency_invalid"),
-    Check(lambda d: d.header("urgency") is None or d.header("urgency") in _URGENCIES, 400, "urgency_invalid"),
-    Check(lambda d: d.header("topic") is None or bool(_TOPIC.match(d.header("topic") or "")), 400, "topic_invalid"),
-    Check(lambda d: len(d.request.body) <= _MAX_BODY_BYTES, 413, "too_large"),
-    Check(lambda d: not d.request.body or d.header("content-encoding") == "aes128gcm", 400, "encoding_invalid"),
-    Check(_decrypts, 400, "undecryptable", strict=True),
-    Check(_one_time_key_is_not_identity, 400, "key_reused"),
-    Check(_not_refreshed_within_an_hour, 403, "vapid_refreshed", strict=True),
+    WebPushCheck(lambda d: d.request.method == "POST", 405, "method_not_allowed"),
+    WebPushCheck(lambda d: d.subscription is not None, 404, "unknown_subscription"),
+    WebPushCheck(_alive, 410, "gone"),
+    WebPushCheck(lambda d: d.header("authorization") is not None, 401, "vapid_missing", strict=True),
+    WebPushCheck(lambda d: not (d.header("authorization") or "").startswith("key="), 403, "vapid_legacy"),
+    WebPushCheck(_vapid_key_is_point, 403, "vapid_key_invalid"),
+    WebPushCheck(_vapid_holds, 403, "vapid_invalid"),
+    WebPushCheck(_audience_is_origin, 403, "vapid_audience"),
+    WebPushCheck(_not_expired, 403, "vapid_expired"),
+    WebPushCheck(_expires_within_a_day, 403, "vapid_expires_late"),
+    WebPushCheck(_subject_is_contact, 403, "vapid_subject", strict=True),
+    WebPushCheck(_sender_is_the_subscribed, 403, "vapid_key_mismatch"),
+    WebPushCheck(lambda d: (d.header("ttl") or "").isdecimal(), 400, "ttl_missing"),
+    WebPushCheck(_ttl_suits_service, 400, "ttl_zero"),
+    WebPushCheck(lambda d: "urgency" not in d.request.repeated, 400, "urgency_invalid"),
+    WebPushCheck(lambda d: d.header("urgency") is None or d.header("urgency") in _URGENCIES, 400, "urgency_invalid"),
+    WebPushCheck(
+        lambda d: d.header("topic") is None or bool(_TOPIC.match(d.header("topic") or "")), 400, "topic_invalid"
+    ),
+    WebPushCheck(lambda d: len(d.request.body) <= _MAX_BODY_BYTES, 413, "too_large"),
+    WebPushCheck(lambda d: not d.request.body or d.header("content-encoding") == "aes128gcm", 400, "encoding_invalid"),
+    WebPushCheck(_decrypts, 400, "undecryptable", strict=True),
+    WebPushCheck(_one_time_key_is_not_identity, 400, "key_reused"),
+    WebPushCheck(_not_refreshed_within_an_hour, 403, "vapid_refreshed", strict=True),
 )
 """A real service cannot decrypt; the browser drops what it cannot read. Here that is refused, to be seen."""
 
@@ -175,7 +177,7 @@ class WebPushGateway:
         self.deaths, self.subscriptions = deaths, subscriptions
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
         self._max_ttl_s, self._clock = max_ttl_s, clock
-        self._verified: dict[str, Vapid] = {}
+        self._verified: dict[str, VapidIdentity] = {}
         self._receipts: dict[str, str] = {}
 
     def subscribe(self, *, service: str, vapid_key: bytes | None) -> Subscription:
@@ -186,7 +188,7 @@ class WebPushGateway:
         """The URL a sender is given."""
         return self.origins[subscription.transport] + SERVICES[subscription.service].path + subscription.id
 
-    def identify(self, header: str) -> Vapid | None:
+    def identify(self, header: str) -> VapidIdentity | None:
         """Verify `vapid t=..., k=...` once; later requests with the same header are looked up."""
         if known := self._verified.get(header):
             return known
@@ -206,7 +208,7 @@ class WebPushGateway:
         if request.path.startswith(_RECEIPT_PATH):
             return Verdict(answer=self._receipt(request), keep=False)
         token = subscription_id(request.path)
-        delivery = Delivery(request, self, self._clock(), self.subscriptions.get(token))
+        delivery = WebPushRequest(request, self, self._clock(), self.subscriptions.get(token))
         for check in self._checks:
             if not check.holds(delivery):
                 answer = delivery.service.refuse(Refusal(check.status, check.reason))
@@ -216,35 +218,37 @@ class WebPushGateway:
             request.connection.vapid = said, delivery.now
         return self._verdict(delivery, token, self._taken(delivery, token), accepted=True)
 
-    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> Answer:
+    def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
         """A scripted failure, in the words of the subscription's service."""
         if gone_at_ms is not None:
             refusal = Refusal(refusal.status, "gone" if refusal.status == 410 else "unknown_subscription")
-        return Delivery(request, self, 0, self.subscriptions.get(subscription_id(request.path))).service.refuse(refusal)
+        return WebPushRequest(request, self, 0, self.subscriptions.get(subscription_id(request.path))).service.refuse(
+            refusal
+        )
 
-    def _taken(self, delivery: Delivery, token: str) -> Answer:
+    def _taken(self, delivery: WebPushRequest, token: str) -> GatewayAnswer:
         """201; or 202 with the address of a receipt, where the sender asks for one and the service has them."""
         subscription = delivery.subscription
         origin = self.origins[subscription.transport if subscription else "h2"]
         headers = delivery.service.taken(origin, min(_ttl_s(delivery), self._max_ttl_s))
         if delivery.header("prefer") != "respond-async" or not delivery.service.receipts:
-            return Answer(201, headers)
+            return GatewayAnswer(201, headers)
         if len(self._receipts) >= _MAX_RECEIPTS:
             self._receipts.clear()
         receipt = secrets.token_urlsafe(18)
         self._receipts[receipt] = token
         link = f'<{origin}{_RECEIPT_PATH}{receipt}>; rel="urn:ietf:params:push:receipt"'
-        return Answer(202, (*headers, ("link", link)))
+        return GatewayAnswer(202, (*headers, ("link", link)))
 
-    def _receipt(self, request: Request) -> Answer:
+    def _receipt(self, request: Request) -> GatewayAnswer:
         """What became of a message: 204 delivered, as all are that a living browser is sent, or 410."""
         token = self._receipts.get(request.path.removeprefix(_RECEIPT_PATH))
         if token is None or request.method != "GET":
             return SERVICES["rfc"].refuse(Refusal(404, "unknown_receipt"))
-        return Answer(410 if token in self.deaths else 204)
+        return GatewayAnswer(410 if token in self.deaths else 204)
 
     def _verdict(
-        self, delivery: Delivery, token: str, answer: Answer, *, accepted: bool = False, reason: str = ""
+        self, delivery: WebPushRequest, token: str, answer: GatewayAnswer, *, accepted: bool = False, reason: str = ""
     ) -> Verdict:
         plaintext = delivery.opened.plaintext if delivery.opened else None
         return Verdict(

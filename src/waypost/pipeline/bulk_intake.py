@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobState, Order, Recipient
+from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobOrder, JobState, Recipient
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.dedup import body_hash, idempotency_key
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
@@ -52,7 +52,7 @@ class BulkIntake(Struct, frozen=True):
         if told and made.record.state is JobState.UPLOADING:
             for start in range(0, len(told), LIST_PAGE):
                 await self.bulk.add(app, made.record.job.id, told[start : start + LIST_PAGE])
-            return JobCreated(await self.order(app, made.record.job.id, Order.START), made.new)
+            return JobCreated(await self.order(app, made.record.job.id, JobOrder.START), made.new)
         return made
 
     async def upload(self, app: AppId, job_id: JobId, given: AsyncIterator[tuple[str, object]]) -> JobRecord:
@@ -68,13 +68,13 @@ class BulkIntake(Struct, frozen=True):
                 await self._add(app, job_id, page)
                 page = []
         await self._add(app, job_id, page)
-        return await self.order(app, job_id, Order.START)
+        return await self.order(app, job_id, JobOrder.START)
 
     async def _add(self, app: AppId, job_id: JobId, page: Sequence[Recipient]) -> None:
         if not await self.bulk.add(app, job_id, page):
             raise WaypostError("the job takes no list, or has it already", ErrorCode.WRONG_STATE)
 
-    async def order(self, app: AppId, job_id: JobId, order: Order) -> JobRecord:
+    async def order(self, app: AppId, job_id: JobId, order: JobOrder) -> JobRecord:
         """Carry an order out, or say why it cannot be."""
         state = await self.bulk.order(app, job_id, order, self.clock.now())
         if state is not None and order not in JOB_TRANSITIONS[state]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.bulk import FAILURES_LIMIT, PIECE, JobId, Order
+from waypost.domain.bulk import FAILURES_LIMIT, PIECE, JobId, JobOrder
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId
 from waypost.domain.time import SECOND_MS, Instant
@@ -21,7 +21,7 @@ PORTION_LEAST = 4
 """Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
 
-class Pace:
+class JobPace:
     """How many recipients of a job may be enqueued, in portions; what was not used adds up to one second's."""
 
     def __init__(self, rate: int, now: Instant) -> None:
@@ -45,15 +45,15 @@ class Paces:
     """The pace of each job that has one; begun anew by whoever takes the role over, so that it is never too fast."""
 
     def __init__(self) -> None:
-        self._paces: dict[JobId, Pace] = {}
+        self._paces: dict[JobId, JobPace] = {}
 
     def follow(self, walking: Iterable[Walking], now: Instant) -> None:
         """Forget jobs that are not walked any more, and begin with new ones."""
         self._paces = {
-            each.id: self._paces.get(each.id) or Pace(each.rate, now) for each in walking if each.rate is not None
+            each.id: self._paces.get(each.id) or JobPace(each.rate, now) for each in walking if each.rate is not None
         }
 
-    def of(self, job: JobId) -> Pace | None:
+    def of(self, job: JobId) -> JobPace | None:
         """The pace of *job*, if it has one."""
         return self._paces.get(job)
 
@@ -78,7 +78,7 @@ class Failures:
         return self._failures[job] >= FAILURES_LIMIT
 
 
-class Failed(Struct, frozen=True):
+class FailedJob(Struct, frozen=True):
     """A job whose steps failed too often, and the kind of error that the last one ended with."""
 
     app: AppId
@@ -94,7 +94,7 @@ class Expanded(Struct, frozen=True):
     recipients: int
     moved: bool
     """Some walk went on: there may be more to do at once."""
-    failed: tuple[Failed, ...] = ()
+    failed: tuple[FailedJob, ...] = ()
 
 
 async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> Expanded:
@@ -107,7 +107,7 @@ async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> 
     paces.follow(walking, now)
     failures.follow(walking)
     room = WAITING_LIMIT - sum(each.waiting for each in running)
-    enqueued, moved, failed = 0, False, list[Failed]()
+    enqueued, moved, failed = 0, False, list[FailedJob]()
     for left, each in zip(range(len(walking), 0, -1), walking, strict=True):
         pace = paces.of(each.id)
         most = min(max(0, room) // left, room if pace is None else pace.allowed(now))
@@ -118,7 +118,7 @@ async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> 
                 raise
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
                 if failures.add(each.id):
-                    failed.append(Failed(each.app, each.id, type(surprise).__name__))
+                    failed.append(FailedJob(each.app, each.id, type(surprise).__name__))
                 continue
             failures.forget(each.id)
             if pace is not None:
@@ -129,10 +129,10 @@ async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> 
     return Expanded(enqueued, moved, tuple([await _stopped(bulk, job, now) for job in failed]))
 
 
-async def _stopped(bulk: Bulk, job: Failed, now: Instant) -> Failed:
+async def _stopped(bulk: Bulk, job: FailedJob, now: Instant) -> FailedJob:
     """Make the job ``failed``."""
     try:
-        await bulk.order(job.app, job.id, Order.FAIL, now, job.error)
+        await bulk.order(job.app, job.id, JobOrder.FAIL, now, job.error)
     except Unavailable:
         raise
     except Exception as surprise:  # noqa: BLE001 - as above

@@ -22,7 +22,7 @@ from waypost.ports.sender import Rendered, Sender
 
 
 class ExplainedTarget(Struct, frozen=True):
-    """One device: what it would be sent, or why nothing."""
+    """One device: the message that it would get, or the reason why it gets none."""
 
     n: int
     device_id: DeviceId

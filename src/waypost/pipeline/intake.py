@@ -19,7 +19,7 @@ from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
 from waypost.ports.pressure import CALM, Pressure
-from waypost.ports.work import Acceptance, Accepted, Arrival, NotReplayable, Replay, Unwritten, Work
+from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Metric, Telemetry
 
 _SHED_FROM: Final = 0.5
@@ -66,7 +66,7 @@ class Intake(Struct, frozen=True):
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
         drafts = self._drafts(caller, submissions)
-        arrivals = [Arrival(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
+        arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
         self._tell(caller.app, drafts, results)

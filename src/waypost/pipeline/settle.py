@@ -8,7 +8,17 @@ from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import Device, is_news
 from waypost.domain.ids import token_hash
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import (
+    CredentialRejected,
+    Gone,
+    Outcome,
+    Reach,
+    Refused,
+    Taken,
+    Throttled,
+    Unanswered,
+    Unreachable,
+)
 from waypost.domain.retry import ErrorClass, RetryRules, classify
 from waypost.domain.settlement import Change, Sent, Settlement, decide
 from waypost.domain.time import Instant
@@ -55,7 +65,7 @@ def _words(outcome: Outcome) -> tuple[str, str, str]:
             return "gone", code, ""
         case Refused(code, why):
             return "refused", code, why
-        case Denied(code, why, reach):
+        case CredentialRejected(code, why, reach):
             return "denied", code, f"{why} ({_REACHES[reach]})"
         case Throttled(code):
             return "throttled", code, ""

@@ -13,7 +13,7 @@ from waypost.domain.time import Instant
 
 
 class Act(StrEnum):
-    """What an operator or a backend with the rights of one orders."""
+    """An administrative order that is audited."""
 
     KEY_MADE = "key.made"
     KEY_ROTATED = "key.rotated"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.bulk import Job, JobId, JobState, Order, Recipient
+from waypost.domain.bulk import BulkJob, JobId, JobOrder, JobState, Recipient
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -16,7 +16,7 @@ from waypost.domain.time import Instant
 class JobRecord(Struct, frozen=True):
     """A job as it stands."""
 
-    job: Job
+    job: BulkJob
     state: JobState
     uploaded: int
     """Recipients of its list so far; 0 where it has none."""
@@ -80,7 +80,7 @@ class Bulk(Protocol):
     tidied outlives the process, and is done again where a loss of power undid it.
     """
 
-    async def create(self, job: Job, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
+    async def create(self, job: BulkJob, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
         """Store *job*; one with a list is ``uploading``, any other runs. Its instant moves on where another has it.
 
         One row, whatever the audience. A *key* that is known gives the first job, or the conflict.
@@ -95,7 +95,7 @@ class Bulk(Protocol):
         ...
 
     async def order(
-        self, app: AppId, job: JobId, order: Order, now: Instant, failure: str | None = None
+        self, app: AppId, job: JobId, order: JobOrder, now: Instant, failure: str | None = None
     ) -> JobState | None:
         """Carry *order* out by JOB_TRANSITIONS and give the state after it; None where there is no such job.
 

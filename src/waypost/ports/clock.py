@@ -28,7 +28,7 @@ class Ids(Protocol):
         ...
 
 
-class Jitter(Protocol):
+class RandomSource(Protocol):
     """Chance."""
 
     def __call__(self) -> float:

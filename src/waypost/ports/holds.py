@@ -8,7 +8,7 @@ from typing import Protocol
 from waypost.domain.dedup import Claim
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import SECOND_MS
-from waypost.ports.work import Arrival, Conflicting, Duplicate, InProgress
+from waypost.ports.work import Conflicting, Duplicate, InProgress, NewNotification
 
 HOLD_MS = 30 * SECOND_MS
 """How long a key waits for its request to become durable."""
@@ -20,7 +20,7 @@ Held = NotificationId | Duplicate | Conflicting | InProgress
 class Holds(Protocol):
     """A key is held while its request becomes durable, and done from then to the end of its window."""
 
-    async def hold(self, arrivals: Sequence[Arrival]) -> list[Held]:
+    async def hold(self, arrivals: Sequence[NewNotification]) -> list[Held]:
         """Hold the keys of each arrival for HOLD_MS, or say what they stand for; one answer each, in order.
 
         The id is the arrival's own, or that of a hold that is over without having become done: whoever repeats takes

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Handed(Struct, frozen=True):
+class HandedJob(Struct, frozen=True):
     """An entry in the hands of one consumer, until it is finished or was silent about it for too long."""
 
     entry: str
@@ -25,7 +25,7 @@ class Jobs(Protocol):
     was done, and everything is safe to repeat.
     """
 
-    async def take(self, n: int) -> list[Handed]:
+    async def take(self, n: int) -> list[HandedJob]:
         """At most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits."""
         ...
 

@@ -9,7 +9,7 @@ from waypost.domain.time import Instant
 
 
 class Marks(Protocol):
-    """Marks on notifications; whose they are is for the caller to know. ``Views.story`` and ``page`` show them.
+    """Marks on notifications; whose they are is for the caller to know. ``Views.detail`` and ``page`` show them.
 
     They leave with their notification.
     """

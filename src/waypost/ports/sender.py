@@ -53,7 +53,7 @@ class Rendered(Struct, frozen=True):
     size_bytes: int
     limit_bytes: int
     refused: str | None = None
-    """Why it would not be sent."""
+    """The reason why it would not be sent."""
 
 
 class Sender(Protocol):

@@ -21,7 +21,7 @@ class Foreign(Struct, frozen=True):
     fields: Mapping[bytes, bytes]
 
 
-class Refused(Struct, frozen=True):
+class RefusedMessage(Struct, frozen=True):
     """A message that nothing can be made of."""
 
     message: Foreign
@@ -30,7 +30,7 @@ class Refused(Struct, frozen=True):
     """For people; holds nothing of what the message said."""
 
 
-class Behind(Struct, frozen=True):
+class ReadingLag(Struct, frozen=True):
     """How far reading is behind writing; None is not known."""
 
     waiting: int | None
@@ -68,11 +68,11 @@ class Source(Protocol):
         """Hand these out no more."""
         ...
 
-    async def bury(self, refused: Sequence[Refused]) -> None:
+    async def bury(self, refused: Sequence[RefusedMessage]) -> None:
         """Put these, whole and with the reason, where dead letters are, and hand them out no more."""
         ...
 
-    async def behind(self) -> Behind:
+    async def behind(self) -> ReadingLag:
         """How much there is still to do."""
         ...
 

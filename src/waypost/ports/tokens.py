@@ -1,4 +1,4 @@
-"""Tokens of others: who may call, on the word of an issuer."""
+"""TokenVerifier of others: who may call, on the word of an issuer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Bearer(Struct, frozen=True):
     expires_at: Instant
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     """Verifies signed tokens."""
 
     async def verify(self, token: str) -> Bearer:

@@ -14,7 +14,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 
 
-class Record(Struct, frozen=True):
+class NotificationRecord(Struct, frozen=True):
     """A notification as it stands; *status* is as read now (``scheduled``, ``processing`` are derived)."""
 
     notification: Notification
@@ -38,10 +38,10 @@ class Marked(Struct, frozen=True):
     hidden_at: Instant | None = None
 
 
-class Story(Struct, frozen=True):
+class NotificationDetail(Struct, frozen=True):
     """A notification with everything that happened to it."""
 
-    record: Record
+    record: NotificationRecord
     receipts: tuple[Receipt, ...] = ()
     duplicates: tuple[NotificationId, ...] = ()
     """The records of content duplicates of it, at most 100."""
@@ -75,14 +75,14 @@ class PageQuery(Struct, frozen=True):
 class Page(Struct, frozen=True):
     """A page of a user's notifications, without their duplicates' records, and how many there are in all."""
 
-    stories: tuple[Story, ...]
+    details: tuple[NotificationDetail, ...]
     total: int
 
 
 class DeadLetter(Struct, frozen=True):
     """A failed delivery that was kept, with the notification that it takes to replay it."""
 
-    record: Record
+    record: NotificationRecord
     receipt: Receipt
 
 
@@ -100,11 +100,11 @@ class DeadQuery(Struct, frozen=True):
 class Views(Protocol):
     """Reads by key or by cursor (the last key seen); none holds a cursor open."""
 
-    async def story(self, app: AppId, notification_id: NotificationId) -> Story | None:
+    async def detail(self, app: AppId, notification_id: NotificationId) -> NotificationDetail | None:
         """One notification of an app with its receipts; None where the app has no such notification."""
         ...
 
-    async def history(self, query: HistoryQuery) -> list[Record]:
+    async def history(self, query: HistoryQuery) -> list[NotificationRecord]:
         """A page of notifications, newest first."""
         ...
 

@@ -22,7 +22,7 @@ from waypost.domain.time import Instant
 from waypost.ports.promises import Promise
 
 
-class Arrival(Struct, frozen=True):
+class NewNotification(Struct, frozen=True):
     """A new notification with the keys it claims: its caller's idempotency key, its content, or none."""
 
     notification: Notification
@@ -174,7 +174,7 @@ class Work(Leases, Protocol):
         """Name what is kept of all that is promised: everything, unless the adapter says what it lacks."""
         ...
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """Make each item's keys, record and queue (or timer) entry visible together, or none of them.
 
         One answer per item, in order, given only when durable. Idempotent by notification id: an id that is known is
@@ -185,7 +185,7 @@ class Work(Leases, Protocol):
         """
         ...
 
-    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """Make at most *n* due entries leasable and say how many became so; never early, a crash repeats.
 
         Due are scheduled notifications, retries, parked deliveries and waits whose time is over, and intents past their

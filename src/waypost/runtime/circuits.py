@@ -7,9 +7,9 @@ import random
 from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, Rest, failed, held, late, probing, succeeded
 from waypost.domain.credential import CredentialId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Outcome, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Outcome, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import SECOND_MS
-from waypost.ports.clock import Jitter
+from waypost.ports.clock import RandomSource
 from waypost.runtime.concurrency import Concurrency
 from waypost.runtime.refusals import Refusals, Weight
 from waypost.telemetry import Event, Metric, Telemetry
@@ -35,7 +35,7 @@ class Circuit:
         concurrency: Concurrency,
         scope: str = "",
         place: str = "",
-        jitter: Jitter = random.random,
+        jitter: RandomSource = random.random,
     ) -> None:
         """*concurrency* counts what goes to this part of the provider alone: nothing where scopes are beneath."""
         self.place = place
@@ -52,7 +52,7 @@ class Circuit:
         self._came_through = 0
         self._throttled = 0
         self._stuck = 0
-        """In flight since before the breaker went half-open: none of them is the probe."""
+        """In dispatch since before the breaker went half-open: none of them is the probe."""
         self.concurrency = concurrency
         self._jitter = jitter
         self._refusals: Refusals | None = None
@@ -77,7 +77,7 @@ class Circuit:
 
     @property
     def is_at_rest(self) -> bool:
-        """It is well, and nothing is in flight."""
+        """It is well, and nothing is in dispatch."""
         return self.in_flight == 0 and self.is_well
 
     @property
@@ -159,7 +159,7 @@ class Circuit:
         before = self.state
         if isinstance(outcome, Throttled):
             self._hold(outcome, now_s)
-        elif isinstance(outcome, Denied):
+        elif isinstance(outcome, CredentialRejected):
             self._refuse(outcome, now_s, token)
         elif isinstance(outcome, (Unreachable, Unanswered)):
             if not is_past:
@@ -170,11 +170,13 @@ class Circuit:
             self._climb(capacity)
         if self.state is not before:
             self._say(before, outcome)
-        if self.state is not BreakerState.OPEN or (before is BreakerState.CLOSED and not isinstance(outcome, Denied)):
+        if self.state is not BreakerState.OPEN or (
+            before is BreakerState.CLOSED and not isinstance(outcome, CredentialRejected)
+        ):
             return None
         return Rest(self.condition, int(self._breaker.wait_s * REST_PER_WAIT * SECOND_MS))
 
-    def _refuse(self, denied: Denied, now_s: float, token: str) -> None:
+    def _refuse(self, denied: CredentialRejected, now_s: float, token: str) -> None:
         """Whoever is refused stops the others, unless it is known or likely that it is meant alone."""
         self._telemetry.count(Metric.DENIED, credential=self._credential, reach=denied.reach)
         self._refusals = self._refusals or Refusals()
@@ -209,7 +211,7 @@ class Circuit:
     def _say(self, before: BreakerState, outcome: Outcome) -> None:
         is_open = self.state is BreakerState.OPEN
         self._show(float(is_open))
-        if isinstance(outcome, Denied) and not self._scope:
+        if isinstance(outcome, CredentialRejected) and not self._scope:
             self._telemetry.event(Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code)
         if is_open and not isinstance(outcome, Taken):
             self._say_open(before, outcome.code)

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from waypost.domain.congestion import CongestionRules, Seen, adjusted, fallen, fresh
+from waypost.domain.congestion import CongestionRules, Observed, adjusted, fallen, fresh
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.time import Instant
@@ -43,7 +43,7 @@ class Concurrency:
         self._flow = fresh(CongestionRules(most, late_after_s))
         self._share_out()
         self._refused: set[Lane] = set()
-        self._seen = Seen()
+        self._seen = Observed()
         self._round_began_s = 0.0
         self._waiting: deque[Handed] = deque()
         """Handed over, and nothing that was handed over as late or later has been answered."""
@@ -61,7 +61,7 @@ class Concurrency:
         return self._flow.is_queued
 
     def most(self, lane: Lane) -> int:
-        """How many *lane* may have in flight."""
+        """How many *lane* may have in dispatch."""
         return self._most[lane]
 
     def room(self, lane: Lane) -> int:
@@ -69,7 +69,7 @@ class Concurrency:
         return max(0, self._most[lane] - self._lanes[lane])
 
     def take(self, lane: Lane) -> None:
-        """Count one more of *lane* in flight."""
+        """Count one more of *lane* in dispatch."""
         in_flight = self._lanes[lane] = self._lanes[lane] + 1
         if in_flight >= self._most[lane]:
             self._seen.is_limited = True
@@ -124,7 +124,7 @@ class Concurrency:
         if now_s - self._round_began_s >= least_s:
             self._flow = adjusted(self._flow, seen, now_s)
             self._share_out()
-            self._seen = Seen()
+            self._seen = Observed()
             self._round_began_s = now_s
 
     def is_late(self, now_s: float) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from waypost.domain.notification import Lane
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.pulse import Pulse
@@ -20,11 +20,13 @@ LOOK_S = 0.1
 class Consumer:
     """Leases from one lane; who else consumes is the queue's business."""
 
-    def __init__(self, crew: Crew, lane: Lane, tickers: Sequence[Ticker], is_due: Callable[[], bool]) -> None:
+    def __init__(
+        self, context: DeliveryContext, lane: Lane, tickers: Sequence[Ticker], is_due: Callable[[], bool]
+    ) -> None:
         """*is_due* says whether something in hand may wait for its time: then the lane is to look again."""
-        self._crew = crew
-        self._loop = LaneLoop(lane, crew)
-        self._pulse = Pulse(crew.gates, crew.clock, LOOK_S)
+        self._context = context
+        self._loop = LaneLoop(lane, context)
+        self._pulse = Pulse(context.gates, context.clock, LOOK_S)
         self._tickers = [*tickers, ("look", LOOK_S, self._look)]
         self._is_due = is_due
 
@@ -34,21 +36,21 @@ class Consumer:
 
     async def run(self, stop: asyncio.Event, silence: Callable[[], Coroutine[Any, Any, None]], drain_s: float) -> None:
         """Work until *stop* is set, then call *silence* and finish what is in hand; the senders are started already."""
-        crew, tasks, patience_s = self._crew, list[asyncio.Task[None]](), FAILED_DRAIN_S
+        context, tasks, patience_s = self._context, list[asyncio.Task[None]](), FAILED_DRAIN_S
         leasing: list[asyncio.Task[None]] = []
         try:
-            crew.settler.on_written = lambda _: self.wake()
-            tasks = [asyncio.create_task(crew.settler.run())]
-            tasks += [asyncio.create_task(every(s, act, crew.telemetry, name)) for name, s, act in self._tickers]
+            context.settler.on_written = lambda _: self.wake()
+            tasks = [asyncio.create_task(context.settler.run())]
+            tasks += [asyncio.create_task(every(s, act, context.telemetry, name)) for name, s, act in self._tickers]
             leasing = [asyncio.create_task(self._loop.run())]
-            crew.telemetry.event(Event.PROCESS_READY)
-            await told_to_stop(stop, [tasks[0], *leasing], crew.telemetry)
+            context.telemetry.event(Event.PROCESS_READY)
+            await told_to_stop(stop, [tasks[0], *leasing], context.telemetry)
             patience_s = drain_s
         finally:
-            crew.telemetry.event(Event.PROCESS_DRAINING)
+            context.telemetry.event(Event.PROCESS_DRAINING)
             self._loop.stop()
-            await ended_by(patience_s, [silence(), landed(crew, [self._loop], leasing)], crew.telemetry)
-            await senders_stopped(crew)
+            await ended_by(patience_s, [silence(), landed(context, [self._loop], leasing)], context.telemetry)
+            await senders_stopped(context)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

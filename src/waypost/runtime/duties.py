@@ -28,7 +28,7 @@ from waypost.ports.journal import Journal
 from waypost.ports.ownership import Ownership
 from waypost.ports.retention import Retention
 from waypost.ports.work import Work
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.roles import Role
 from waypost.runtime.ticker import Ticker
 from waypost.telemetry import Event, Metric
@@ -52,7 +52,7 @@ class Duty(NamedTuple):
     act: Callable[[], Awaitable[None]]
 
 
-class Chores(Struct, frozen=True):
+class DutyContext(Struct, frozen=True):
     """What the duties are done on."""
 
     work: Work
@@ -81,17 +81,23 @@ class Chores(Struct, frozen=True):
 class Duties:
     """The duties of one process."""
 
-    def __init__(self, crew: Crew, chores: Chores, ownership: Ownership, expanded: Callable[[Lane], None]) -> None:
+    def __init__(
+        self,
+        context: DeliveryContext,
+        duty_context: DutyContext,
+        ownership: Ownership,
+        expanded: Callable[[Lane], None],
+    ) -> None:
         """*expanded* is told the lane that recipients of a bulk job came into."""
-        self._crew = crew
-        self._chores = chores
+        self._context = context
+        self._duty_context = duty_context
         self._ownership = ownership
         self._expanded = expanded
         self._paces = Paces()
         self._failures = Failures()
         self._stopping = False
-        for app in crew.routing.credentials:  # there from the start, so that an alert sees the first one as a change
-            crew.telemetry.count(Metric.BULK_FAILED, 0, app=app)
+        for app in context.routing.credentials:  # there from the start, so that an alert sees the first one as a change
+            context.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
         """Those of *roles*."""
@@ -104,9 +110,9 @@ class Duties:
             Duty(Role.EXPAND, "tidy", TIDY_S, self._tidy),
             *(
                 Duty(Role.REPORT, f"read.{each.name}", REPORT_S, partial(self._read, each))
-                for each in self._chores.readers
+                for each in self._duty_context.readers
             ),
-            *self._chores.duties,
+            *self._duty_context.duties,
         ]
         return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
 
@@ -115,53 +121,53 @@ class Duties:
         self._stopping = True
 
     async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
-        is_shared = role is Role.RECORDER and self._chores.shares_recording
+        is_shared = role is Role.RECORDER and self._duty_context.shares_recording
         if is_shared or await self._ownership.take_role(role):
             await act()
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""
-        while (page := await report(self._chores.journal, self._chores.devices)).rows:
+        while (page := await report(self._duty_context.journal, self._duty_context.devices)).rows:
             if page.evicted:
-                self._crew.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
-                self._crew.telemetry.count(Metric.EVICTED, page.evicted)
+                self._context.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
+                self._context.telemetry.count(Metric.EVICTED, page.evicted)
             for each in page.failed:
                 self._surprised("report", each.error, app=each.app)
             for (app, status), n in Counter(page.finished).items():
-                self._crew.telemetry.count(Metric.FINISHED, n, app=app, status=status)
+                self._context.telemetry.count(Metric.FINISHED, n, app=app, status=status)
 
     async def _read(self, reader: Reader) -> None:
         """Tell a reader of the journal what is new; where it fails, the others go on."""
-        while not self._stopping and await tail(self._chores.journal, reader):
+        while not self._stopping and await tail(self._duty_context.journal, reader):
             pass
 
     async def _record(self) -> None:
         """Write down what the log says, until there is no more."""
-        while self._chores.record is not None and await self._chores.record():
+        while self._duty_context.record is not None and await self._duty_context.record():
             pass
 
     async def _expand(self) -> None:
         """Walk bulk jobs on, until there is no room or nobody left."""
         moved = True
         while moved and not self._stopping:
-            expanded = await expand(self._chores.bulk, self._paces, self._failures, self._crew.clock.now())
+            expanded = await expand(self._duty_context.bulk, self._paces, self._failures, self._context.clock.now())
             moved = expanded.moved
             for each in expanded.failed:
                 job = format_id(NotificationId(each.id))
                 if each.unstopped is not None:
                     self._surprised("expand", each.unstopped, app=each.app, job=job)
                     continue
-                self._crew.telemetry.event(Event.BULK_FAILED, app=each.app, job=job, error=each.error)
-                self._crew.telemetry.count(Metric.BULK_FAILED, app=each.app)
+                self._context.telemetry.event(Event.BULK_FAILED, app=each.app, job=job, error=each.error)
+                self._context.telemetry.count(Metric.BULK_FAILED, app=each.app)
             if expanded.recipients:
                 self._expanded(Lane.BULK)
 
     async def _tidy(self) -> None:
         """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
-        now = self._crew.clock.now()
-        for app, notification_id in await self._chores.bulk.tidy(now, TIDY_PAGE):
+        now = self._context.clock.now()
+        for app, notification_id in await self._duty_context.bulk.tidy(now, TIDY_PAGE):
             try:
-                await self._chores.work.amend([Withdraw(app, notification_id, "cancelled")], now)
+                await self._duty_context.work.amend([Withdraw(app, notification_id, "cancelled")], now)
             except Unavailable:
                 continue  # its shard moves, or the store says so itself: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
@@ -170,7 +176,7 @@ class Duties:
     async def _erase(self) -> None:
         """Carry on with all that was asked for, one after the other."""
         after = None
-        while page := await self._chores.erasures.standing(ERASURES_AT_ONCE, after):
+        while page := await self._duty_context.erasures.standing(ERASURES_AT_ONCE, after):
             for erasure in page:
                 if self._stopping:
                     return
@@ -179,31 +185,36 @@ class Duties:
 
     async def _carry_on(self, erasure: Erasure) -> None:
         """One pass; where it fails, the next round tries again, and those behind it do not wait."""
-        chores, named = self._chores, {"app": erasure.app, "erasure": format_id(erasure.id)}
+        duty_context, named = self._duty_context, {"app": erasure.app, "erasure": format_id(erasure.id)}
         try:
             done = await erase(
-                chores.erasures, chores.devices, chores.work, erasure, self._crew.clock.now(), chores.erases
+                duty_context.erasures,
+                duty_context.devices,
+                duty_context.work,
+                erasure,
+                self._context.clock.now(),
+                duty_context.erases,
             )
         except Unavailable:
             return  # the store or the registry says so itself
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
-            self._crew.telemetry.event(Event.ERASURE_FAILED, error=type(surprise).__name__, **named)
+            self._context.telemetry.event(Event.ERASURE_FAILED, error=type(surprise).__name__, **named)
             return
         if done.finished:
-            self._crew.telemetry.event(Event.USER_ERASED, **named)
+            self._context.telemetry.event(Event.USER_ERASED, **named)
 
     async def _sweep(self) -> None:
         """Clear away what is over."""
-        chores, now = self._chores, self._crew.clock.now()
-        readers = [READER, *(reader.name for reader in chores.readers)]
-        beside = {name: partial(drop, now) for name, drop in chores.drops.items()}
-        stores = Stores(chores.journal, readers, chores.dedup, chores.retention, beside)
-        swept = await sweep(stores, later(now, -chores.keep_days * DAY_MS))
+        duty_context, now = self._duty_context, self._context.clock.now()
+        readers = [READER, *(reader.name for reader in duty_context.readers)]
+        beside = {name: partial(drop, now) for name, drop in duty_context.drops.items()}
+        stores = Stores(duty_context.journal, readers, duty_context.dedup, duty_context.retention, beside)
+        swept = await sweep(stores, later(now, -duty_context.keep_days * DAY_MS))
         for part, error in swept.failed:
             self._surprised("sweep", error, part=part)
         went = {name: n for name, n in msgspec.structs.asdict(swept).items() if name != "failed"}
-        self._crew.telemetry.event(Event.SWEEP_DONE, **went)
+        self._context.telemetry.event(Event.SWEEP_DONE, **went)
 
     def _surprised(self, stage: str, error: str, **member: str) -> None:
         """Say that one of those that a duty goes through was passed over."""
-        self._crew.telemetry.event(Event.STAGE_FAILED, stage=stage, error=error, **member)
+        self._context.telemetry.event(Event.STAGE_FAILED, stage=stage, error=error, **member)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from waypost.domain.errors import Unavailable, WaypostError
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.leasing import LeaseLoop
 from waypost.telemetry import Event, Telemetry
 
@@ -56,18 +56,18 @@ async def ended_by(timeout_s: float, parts: Iterable[Coroutine[Any, Any, None]],
             telemetry.event(Event.STAGE_FAILED, stage="drain", error=type(failure).__name__)
 
 
-async def landed(crew: Crew, loops: Sequence[LeaseLoop], running: Sequence[asyncio.Task[None]]) -> None:
+async def landed(context: DeliveryContext, loops: Sequence[LeaseLoop], running: Sequence[asyncio.Task[None]]) -> None:
     """Finish what the *loops*, which lease nothing more, have in hand: deliveries in flight, their settlements."""
     if running:
         await asyncio.wait(running)
     await asyncio.gather(*(loop.landed() for loop in loops))
-    await crew.settler.drained()
+    await context.settler.drained()
 
 
-async def senders_stopped(crew: Crew) -> None:
+async def senders_stopped(context: DeliveryContext) -> None:
     """Stop the senders; write what they still report. What is in flight then is leased again by whoever comes next."""
-    stopping = [sender.stop(LAST_WORDS_S) for sender in crew.senders.values()]
-    await ended_by(2 * LAST_WORDS_S, stopping, crew.telemetry)
+    stopping = [sender.stop(LAST_WORDS_S) for sender in context.senders.values()]
+    await ended_by(2 * LAST_WORDS_S, stopping, context.telemetry)
     with contextlib.suppress(TimeoutError):  # a store that is away: it is leased again
         async with asyncio.timeout(LAST_WORDS_S):
-            await crew.settler.drained()
+            await context.settler.drained()

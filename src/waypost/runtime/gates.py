@@ -11,7 +11,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Unanswered
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.domain.time import Instant
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
@@ -149,14 +149,14 @@ class LaneGate:
         token = delivery.address.token
         is_past = isinstance(outcome, Unanswered) and concurrency.is_past(batch)
         if scope is None:
-            if self._scopes is None or not isinstance(outcome, Denied) or outcome.reach is Reach.CREDENTIAL:
+            if self._scopes is None or not isinstance(outcome, CredentialRejected) or outcome.reach is Reach.CREDENTIAL:
                 return self.circuit.done(outcome, now_s, self._budget, token, is_past=is_past)
             scope = self._scopes.of(delivery)
         match outcome:
             case Taken() | Gone() | Refused():  # good news of both
                 self.circuit.done(outcome, now_s, self._budget, token)
                 concerned = scope
-            case Denied(reach=reach):
+            case CredentialRejected(reach=reach):
                 concerned = self.circuit if reach is Reach.CREDENTIAL else scope
                 (scope if concerned is self.circuit else self.circuit).left()
             case _:
@@ -279,7 +279,7 @@ class Gates:
             for lane, n in rate.waiting.turns():
                 room = min(n, self._gates[lane][credential].room())
                 if room > 0:
-                    came = await work.release(now, room, {rate.waiting.conditions[lane]: room})
+                    came = await work.promote_due(now, room, {rate.waiting.conditions[lane]: room})
                     rate.waiting.came_back(lane, came)
                     released += came
         return released

@@ -13,8 +13,8 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import Instant, later
 from waypost.pipeline.route import Plan, plan, poisoned
 from waypost.ports.work import Lease, Leases, Settled, WorkItem
-from waypost.runtime.crew import Crew
-from waypost.runtime.slices import slices
+from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.time_slices import slices
 from waypost.telemetry import Event, Metric
 
 BATCH = 500
@@ -32,12 +32,12 @@ Found = Mapping[NotificationId, Sequence[Device]]
 class LeaseLoop(ABC):
     """Leases of one lane; ``wake`` it when work may have come or room may have been made."""
 
-    def __init__(self, lane: Lane, crew: Crew, work: Leases, slice_: int) -> None:
+    def __init__(self, lane: Lane, context: DeliveryContext, work: Leases, slice_: int) -> None:
         """*slice_* items are begun in one turn of the event loop: the other lanes have their turns between."""
         self.lane = lane
         self.is_idle = False
         """It leased all that it could, and waits."""
-        self._crew = crew
+        self._context = context
         self._work = work
         self._slice = slice_
         self._leased_s = 0.0
@@ -57,7 +57,7 @@ class LeaseLoop(ABC):
 
     @abstractmethod
     async def landed(self) -> None:
-        """Return when nothing is in flight."""
+        """Return when nothing is in dispatch."""
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -94,13 +94,13 @@ class LeaseLoop(ABC):
         self._is_starved = room <= 0
         if self._stopping or self._is_starved:
             return False
-        self._ours_s = self._crew.clock.monotonic()
+        self._ours_s = self._context.clock.monotonic()
         lease = await self._work.lease(self.lane, room, self._until())
         if not lease.items:
             return False
-        self._leased_s = self._crew.clock.monotonic()
-        self._crew.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
-        groups = [part for group in self._crew.poison.split(lease.items) for part in slices(group, self._slice)]
+        self._leased_s = self._context.clock.monotonic()
+        self._context.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
+        groups = [part for group in self._context.poison.split(lease.items) for part in slices(group, self._slice)]
         try:
             found = await self._devices(lease.items)
             while groups and await self._is_ours(lease):
@@ -120,7 +120,7 @@ class LeaseLoop(ABC):
 
     async def _is_ours(self, lease: Lease) -> bool:
         """Whether nobody has taken over; asked now and then, so after a freeze before anything more goes out."""
-        now_s = self._crew.clock.monotonic()
+        now_s = self._context.clock.monotonic()
         if now_s - self._ours_s < EXTEND_S:
             return True
         self._ours_s = now_s
@@ -128,26 +128,26 @@ class LeaseLoop(ABC):
 
     def _plans(self, items: Sequence[WorkItem], found: Found, now: Instant) -> list[Plan]:
         """Decide about every item; those that killed their worker too often are not touched again."""
-        crew = self._crew
-        poison = [item for item in items if crew.poison.is_poison(item)]
+        context = self._context
+        poison = [item for item in items if context.poison.is_poison(item)]
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
-            crew.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
-        plans = [plan(item, found[item.notification.id], crew.routing, now) for item in healthy]
+            context.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
+        plans = [plan(item, found[item.notification.id], context.routing, now) for item in healthy]
         return [poisoned(item, now) for item in poison] + plans
 
     async def _devices(self, items: Sequence[WorkItem]) -> Found:
         """Each item's devices, those read with it or as they are now."""
         asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
-        read = iter(await self._crew.devices.for_users(asked) if asked else ())
+        read = iter(await self._context.devices.for_users(asked) if asked else ())
         return {each.notification.id: next(read) if each.devices is None else each.devices for each in items}
 
     def _until(self) -> Instant:
-        return later(self._crew.clock.now(), LEASE_MS)
+        return later(self._context.clock.now(), LEASE_MS)
 
     def _observe_handover(self, items: Sequence[WorkItem], now: Instant) -> None:
         """The longest wait of the batch's fresh items."""
         fresh = (each.notification for each in items if each.open_targets is None)
         waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
         if waits:
-            self._crew.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)
+            self._context.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)

@@ -34,9 +34,9 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
     """How connections are encrypted, and whom they are taken from; TLS 1.2 at least."""
 
     certificate_file: str
-    """The certificate as PEM, followed by those of the authorities below the root."""
+    """The certificate as PEM, followed by the intermediate certificates."""
     key_file: str
     """Its private key as PEM, unencrypted."""
     client_ca_file: str | None = None
-    """The authorities, as PEM, one of which must have signed a client's certificate; unset, no client is asked for
-    one. HTTP clients need TLS 1.3 then."""
+    """The certificate authorities (PEM) that sign clients' certificates. If set, every client must present one, and
+    HTTP clients need TLS 1.3."""

@@ -1,4 +1,4 @@
-"""Parked: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
+"""ParkedWork: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE: Final = 100
 """So many of what waits for nothing any more come back at once."""
 
 
-class Parked:
+class ParkedWork:
     """Looks at the conditions that exist in the store: each that no gate lifts is lifted.
 
     Gates make the names of conditions from channels, lanes and rates. Once a rate is lifted, a channel or an app is

@@ -47,8 +47,8 @@ class NoNotes:
 class PoisonWatch:
     """Notes what is about to be touched, and takes what was noted by a dead worker one at a time."""
 
-    def __init__(self, board: Notes, slot: int) -> None:
-        self._board = board
+    def __init__(self, worker_slots: Notes, slot: int) -> None:
+        self._worker_slots = worker_slots
         self._slot = slot
         self._suspects: dict[NotificationId, int] = {}
         self._noted: dict[Lane, tuple[NotificationId, ...]] = {}
@@ -56,7 +56,7 @@ class PoisonWatch:
 
     def refresh(self) -> None:
         """Read the suspects anew: a worker died, or this one starts."""
-        self._suspects = self._board.suspects()
+        self._suspects = self._worker_slots.suspects()
 
     def split(self, items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:
         """Each suspect alone and first, then the others together."""
@@ -76,7 +76,8 @@ class PoisonWatch:
 
     @contextmanager
     def noting(self, lane: Lane, items: Sequence[WorkItem]) -> Iterator[None]:
-        """Keep *items* on the board while they are routed, rendered and handed over, beside what is there already.
+        """Keep *items* on the worker_slots while they are routed, rendered and handed over, beside what is there
+        already.
 
         After a surprise they stay there, for whoever buries this worker; a store that is away is none of their doing.
         """
@@ -91,8 +92,8 @@ class PoisonWatch:
         if self._suspects:
             for item in items:
                 if self._suspects.pop(item.notification.id, None) is not None:
-                    self._board.clear(item.notification.id)
+                    self._worker_slots.clear(item.notification.id)
 
     def _note(self, lane: Lane, ids: tuple[NotificationId, ...]) -> None:
         self._noted[lane] = ids
-        self._board.note(self._slot, lane, ids)
+        self._worker_slots.note(self._slot, lane, ids)

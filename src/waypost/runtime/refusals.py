@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from waypost.domain.outcome import Denied, Reach
+from waypost.domain.outcome import CredentialRejected, Reach
 
 REMEMBERED = 100
 """Devices of each kind; the one that came first makes room."""
@@ -30,7 +30,7 @@ class Refusals:
         self._belied: dict[str, None] = {}
         """Tokens refused while others were taken: what is said of them is said of them alone."""
 
-    def weigh(self, denied: Denied, token: str) -> Weight:
+    def weigh(self, denied: CredentialRejected, token: str) -> Weight:
         """Remember that we were refused for *token*, and say what that is worth."""
         is_new = token not in self._standing
         _keep(self._standing, token)

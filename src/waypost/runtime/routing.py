@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from waypost.domain.notification import Lane
 from waypost.ports.work import Lease, Leases, Settled, WorkItem
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.runtime.settler import PART
 
@@ -14,22 +14,22 @@ from waypost.runtime.settler import PART
 class RouteLoop(LeaseLoop):
     """Routes one lane: what it settles of a notification is its targets, and those that need no sending."""
 
-    def __init__(self, lane: Lane, crew: Crew, routes: Leases) -> None:
-        super().__init__(lane, crew, routes, PART)
+    def __init__(self, lane: Lane, context: DeliveryContext, routes: Leases) -> None:
+        super().__init__(lane, context, routes, PART)
 
     async def landed(self) -> None:
         """Nothing is in flight between two turns."""
 
     def _room(self) -> int:
-        return 0 if self._crew.settler.is_full else BATCH
+        return 0 if self._context.settler.is_full else BATCH
 
     async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
         """Route *items* and give their targets back to be sent."""
-        now = self._crew.clock.now()
-        with self._crew.poison.noting(self.lane, items):
+        now = self._context.clock.now()
+        with self._context.poison.noting(self.lane, items):
             plans = self._plans(items, found, now)
         routed = [
             Settled(each.item.notification, each.changes, each.targets, each.verdict, given_back=True) for each in plans
         ]
-        await self._crew.settler.write(lease, routed)
+        await self._context.settler.write(lease, routed)
         self._observe_handover(items, now)

@@ -15,8 +15,8 @@ from waypost.domain.progress import Stale
 from waypost.domain.settlement import Change, Dead, Parked, Settlement
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Lease, Leases, Settled
-from waypost.runtime.flight import Flight
-from waypost.runtime.slices import slices
+from waypost.runtime.dispatch import Dispatch
+from waypost.runtime.time_slices import slices
 from waypost.telemetry import Event, Metric, Telemetry
 
 GATHER_S = 0.025
@@ -35,7 +35,7 @@ class Settler:
         self._telemetry = telemetry
         self._limit = limit
         self._on_parked = on_parked
-        self._gathered: dict[Flight, bool] = {}
+        self._gathered: dict[Dispatch, bool] = {}
         """Under True what has waited for the rest of its outcomes once."""
         self._due = asyncio.Event()
         self._writing = 0
@@ -60,12 +60,12 @@ class Settler:
         """The store is away and outcomes are held in memory."""
         return self._held
 
-    def add(self, flight: Flight) -> None:
-        """Write the changes of *flight* with the next batch."""
+    def add(self, dispatch: Dispatch) -> None:
+        """Write the changes of *dispatch* with the next batch."""
         if not self._gathered:
             self._idle.clear()
             self._due.set()
-        self._gathered.setdefault(flight, False)
+        self._gathered.setdefault(dispatch, False)
 
     async def run(self) -> None:
         """Write what gathers, for ever."""
@@ -79,20 +79,20 @@ class Settler:
         await self._idle.wait()
 
     async def _flush(self) -> None:
-        flights, self._gathered = self._gathered, {}
+        dispatches, self._gathered = self._gathered, {}
         self._due.clear()
         batches: dict[int, tuple[Lease, list[Settled]]] = {}
-        for flight, has_waited in flights.items():
-            if flight.waiting and not has_waited:
-                self._gathered[flight] = True
+        for dispatch, has_waited in dispatches.items():
+            if dispatch.waiting and not has_waited:
+                self._gathered[dispatch] = True
                 self._due.set()
             else:
                 self._writing += 1
-                batches.setdefault(flight.lease.token, (flight.lease, []))[1].append(flight.settled())
+                batches.setdefault(dispatch.lease.token, (dispatch.lease, []))[1].append(dispatch.settled())
         parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, PART)]
         await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
-        self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(flight.changes) for flight in self._gathered))
+        self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(dispatch.changes) for dispatch in self._gathered))
         if not self._gathered:
             self._idle.set()
         self.on_written({lease.lane for lease, _ in batches.values()})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from waypost.domain.ids import SHARDS
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
-from waypost.runtime.board import Board, WorkerState
+from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric, Telemetry
 
 TOPIC = "shards"
@@ -21,13 +21,13 @@ class Shares:
     def __init__(
         self,
         ownership: Ownership,
-        board: Board,
+        worker_slots: WorkerSlots,
         peers: Peers,
         telemetry: Telemetry,
         on_taken: Callable[[], None],
     ) -> None:
         self._ownership = ownership
-        self._board = board
+        self._worker_slots = worker_slots
         self._peers = peers
         self._telemetry = telemetry
         self._on_taken = on_taken
@@ -61,5 +61,5 @@ class Shares:
 
     def _fair_share(self) -> int:
         """Rounded up, so that every shard has an owner; a draining worker has no share."""
-        working = sum(each.state is not WorkerState.DRAINING for each in self._board.present())
+        working = sum(each.state is not WorkerState.DRAINING for each in self._worker_slots.present())
         return -(-SHARDS // max(1, self._ownership.sharers() or working))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from waypost.runtime.board import Presence
+from waypost.runtime.worker_slots import Presence
 
 LONGEST_GAP_S: Final = 1.0
 

@@ -21,11 +21,11 @@ from msgspec import Struct
 
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.peers import PROCESS_ENDED
-from waypost.runtime.board import Board, WorkerState
-from waypost.runtime.hangup import hangups_are_heeded
 from waypost.runtime.peers import send_to
+from waypost.runtime.reload_signal import hangups_are_heeded
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.silence import Silence
+from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Telemetry
 
 SILENCE_S = 10.0
@@ -83,7 +83,7 @@ class Supervisor:
         """*on_death* is told the process id of each worker that died."""
         self._command = command
         self._listener = listener
-        self._board = Board(board_path)
+        self._worker_slots = WorkerSlots(board_path)
         self._telemetry = telemetry
         self._on_death = on_death
         self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
@@ -135,7 +135,7 @@ class Supervisor:
             if child.process is None and now_s >= child.not_before_s and not self._stopping:
                 self._start(slot, child, now_s)
         self._kill_frozen(now_s)
-        ready = {each.slot for each in self._board.present() if each.state is WorkerState.READY}
+        ready = {each.slot for each in self._worker_slots.present() if each.state is WorkerState.READY}
         for slot in ready:
             self._children[slot].was_ready = True
         if len(ready) == len(self._children) and not self._announced:
@@ -159,7 +159,7 @@ class Supervisor:
     def _bury(self, slot: int, child: _Child, now_s: float) -> None:
         """Turn what a dead worker had noted into suspects, and let the others take its shards at once."""
         assert child.process is not None
-        noted = self._board.bury(slot)
+        noted = self._worker_slots.bury(slot)
         self._telemetry.event(
             Event.WORKER_DIED, slot=slot, pid=child.process.pid, status=child.process.returncode, noted=noted
         )
@@ -175,7 +175,7 @@ class Supervisor:
                 send_to(outbox, SHARDS_TOPIC)
 
     def _kill_frozen(self, now_s: float) -> None:
-        present = self._board.present()
+        present = self._worker_slots.present()
         silent_s = self._silence.look(present, now_s)
         for presence in present:
             child = self._children[presence.slot] if presence.slot < len(self._children) else None
@@ -196,7 +196,7 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self._board.close()
+        self._worker_slots.close()
 
 
 def say_why(given: Inheritance, wrong: ConfigurationError) -> int:
@@ -221,12 +221,12 @@ def bury_predecessors(board_path: Path) -> None:
 
     A frozen one holds the listening port, too: call this before the port is asked for.
     """
-    board = Board(board_path)
-    for presence in board.present():
+    worker_slots = WorkerSlots(board_path)
+    for presence in worker_slots.present():
         if _is_worker(presence.pid):
             os.kill(presence.pid, signal.SIGKILL)
-        board.bury(presence.slot)
-    board.close()
+        worker_slots.bury(presence.slot)
+    worker_slots.close()
 
 
 def _is_worker(pid: int) -> bool:

@@ -29,7 +29,7 @@ class Shown(Struct, frozen=True):
 
 
 class ServerTls:
-    """The TLS of one listener; fulfils ``runtime.keyring.Held``: open connections go on."""
+    """The TLS of one listener; fulfils ``runtime.reloader.LoadedCredential``: open connections go on."""
 
     def __init__(self, name: str, settings: TlsSettings) -> None:
         """Read the files; a ConfigurationError names the key below *name*, such as ``rest.tls``."""
@@ -41,7 +41,7 @@ class ServerTls:
         self.context.sni_callback = self._show
 
     def made_of(self) -> tuple[object, Sequence[str]]:
-        """See ``runtime.keyring.Held``."""
+        """See ``runtime.reloader.LoadedCredential``."""
         settings = self._settings
         files = (settings.certificate_file, settings.key_file, settings.client_ca_file)
         return settings, [file for file in files if file is not None]

@@ -14,19 +14,19 @@ from waypost.domain.notification import Lane
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
-from waypost.runtime.board import Board, WorkerState
-from waypost.runtime.crew import Crew
-from waypost.runtime.duties import Chores, Duties
+from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.duties import Duties, DutyContext
 from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
-from waypost.runtime.parked import Parked
+from waypost.runtime.parked import ParkedWork
 from waypost.runtime.pulse import Pulse
 from waypost.runtime.roles import Role
 from waypost.runtime.routing import RouteLoop
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.shares import Shares
 from waypost.runtime.ticker import Ticker, every
+from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric
 
 HEARTBEAT_S = 1.0
@@ -40,11 +40,11 @@ WORK_TOPIC = "work"
 """Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
 
 
-class Place(Struct, frozen=True):
+class WorkerIdentity(Struct, frozen=True):
     """Where a worker stands among the others."""
 
     slot: int
-    board: Board
+    worker_slots: WorkerSlots
     peers: Peers
     ownership: Ownership
     store_fault: Callable[[], str | None]
@@ -56,24 +56,26 @@ class Place(Struct, frozen=True):
 class Worker:
     """One process's share of the work."""
 
-    def __init__(self, crew: Crew, place: Place, chores: Chores, backlog: Backlog) -> None:
-        self._crew = crew
-        self._work = chores.work
+    def __init__(
+        self, context: DeliveryContext, place: WorkerIdentity, duty_context: DutyContext, backlog: Backlog
+    ) -> None:
+        self._context = context
+        self._work = duty_context.work
         self._place = place
-        self._parked = Parked(crew.gates, chores.work)
+        self._parked = ParkedWork(context.gates, duty_context.work)
         self._backlog = backlog
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
-        self._lanes = {lane: LaneLoop(lane, crew) for lane in Lane}
+        self._lanes = {lane: LaneLoop(lane, context) for lane in Lane}
         self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
-        if crew.routes is not None and Role.ROUTER in place.roles:
-            self._loops += [RouteLoop(lane, crew, crew.routes) for lane in Lane]
-        self._shares = Shares(place.ownership, place.board, place.peers, crew.telemetry, self._shards_came)
-        self._duties = Duties(crew, chores, place.ownership, self._expanded)
+        if context.routes is not None and Role.ROUTER in place.roles:
+            self._loops += [RouteLoop(lane, context, context.routes) for lane in Lane]
+        self._shares = Shares(place.ownership, place.worker_slots, place.peers, context.telemetry, self._shards_came)
+        self._duties = Duties(context, duty_context, place.ownership, self._expanded)
         self._nobody_delivers = False
         self._is_known = False
         """To the others, so that it may lease."""
         self._state = WorkerState.STARTING
-        self._pulse = Pulse(crew.gates, crew.clock, TIMER_S)
+        self._pulse = Pulse(context.gates, context.clock, TIMER_S)
         self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._lane_tasks: list[asyncio.Task[None]] = []
@@ -115,18 +117,18 @@ class Worker:
         try:
             await self._start(server)
             on_ready()
-            await told_to_stop(stop, [self._tasks[0], *self._lane_tasks], self._crew.telemetry)
+            await told_to_stop(stop, [self._tasks[0], *self._lane_tasks], self._context.telemetry)
             patience_s = drain_timeout_s
         finally:
             await self._drain(server, patience_s)
 
     async def _start(self, server: Lifecycle) -> None:
         self._beat()
-        self._crew.settler.on_written = self._room_was_made
-        self._crew.settler.store_fault = self._place.store_fault
-        beating = every(HEARTBEAT_S, self._beat, self._crew.telemetry, "heartbeat")
-        self._tasks = [asyncio.create_task(each) for each in (self._crew.settler.run(), beating)]
-        for sender in self._crew.senders.values() if self._delivers else ():
+        self._context.settler.on_written = self._room_was_made
+        self._context.settler.store_fault = self._place.store_fault
+        beating = every(HEARTBEAT_S, self._beat, self._context.telemetry, "heartbeat")
+        self._tasks = [asyncio.create_task(each) for each in (self._context.settler.run(), beating)]
+        for sender in self._context.senders.values() if self._delivers else ():
             await sender.start()
             await asyncio.sleep(0)  # with many of them, the heartbeat must come in between
         self._listen_to_peers()
@@ -135,7 +137,7 @@ class Worker:
         await server.start()
         self._state = WorkerState.READY
         self._beat()
-        self._crew.telemetry.event(Event.PROCESS_READY, slot=self._place.slot)
+        self._context.telemetry.event(Event.PROCESS_READY, slot=self._place.slot)
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
@@ -148,12 +150,12 @@ class Worker:
         else:
             tickers.append(("attend", ATTEND_S, self._attend))
         tickers += self._duties.tickers(self._place.roles)
-        telemetry = self._crew.telemetry
+        telemetry = self._context.telemetry
         return [every(period_s, act, telemetry, name) for name, period_s, act in tickers]
 
     def _listen_to_peers(self) -> None:
         def shards_moved(_: bytes) -> None:
-            self._crew.poison.refresh()
+            self._context.poison.refresh()
             if self._delivers:
                 self._balancing = asyncio.ensure_future(self._balance())
 
@@ -177,14 +179,14 @@ class Worker:
         nobody = not self._place.ownership.sharers()
         if nobody is not self._nobody_delivers:
             self._nobody_delivers = nobody
-            self._crew.telemetry.event(Event.DELIVERY_MISSING if nobody else Event.DELIVERY_RESUMED)
+            self._context.telemetry.event(Event.DELIVERY_MISSING if nobody else Event.DELIVERY_RESUMED)
 
     def _expanded(self, lane: Lane) -> None:
         self.wake(lane)
         self._place.peers.tell(WORK_TOPIC, lane.encode())
 
     def _shards_came(self) -> None:
-        self._crew.poison.refresh()
+        self._context.poison.refresh()
         self._parked.expect()
         self._wake_all()
 
@@ -203,25 +205,25 @@ class Worker:
     def _beat(self) -> None:
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
             self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
-        self._place.board.beat(self._place.slot, self._state, self._crew.clock.monotonic())
+        self._place.worker_slots.beat(self._place.slot, self._state, self._context.clock.monotonic())
 
     async def _release(self) -> None:
         """Let what is due come back, and of what is parked as much as there is room for."""
-        gates = self._crew.gates
+        gates = self._context.gates
         lifted = await self._parked.lifted()
-        released = await self._work.release(self._crew.clock.now(), RELEASE_PAGE, lifted)
+        released = await self._work.promote_due(self._context.clock.now(), RELEASE_PAGE, lifted)
         if released:
             self._wake_all()
         elif lifted:
             self._parked.nothing_came(lifted)
-        if await gates.release_rated(self._work, self._crew.clock.now()):
+        if await gates.release_rated(self._work, self._context.clock.now()):
             self._wake_all()
         for loop in self._loops:
             loop.look_again()
 
     async def _measure(self) -> None:
         """Publish depths and what was attempted; count the backlog, and wake a lane that missed the word."""
-        telemetry = self._crew.telemetry
+        telemetry = self._context.telemetry
         for lane, delivering in self._lanes.items():
             depth = await self._work.depth(lane)
             telemetry.gauge(Metric.DEPTH, depth, lane=lane)
@@ -229,11 +231,11 @@ class Worker:
             for loop in self._loops:
                 if depth and loop.lane is lane and loop.is_idle:
                     loop.wake()
-        waiting = await self._work.backlog(self._crew.clock.now(), self._backlog.counts_from)
+        waiting = await self._work.backlog(self._context.clock.now(), self._backlog.counts_from)
         self._backlog = structs.replace(self._backlog, waiting=waiting)
-        for credential, in_flight in self._crew.gates.in_flight().items():
+        for credential, in_flight in self._context.gates.in_flight().items():
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=str(credential))
-        for credential, limit in self._crew.gates.limits().items():
+        for credential, limit in self._context.gates.limits().items():
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
@@ -243,13 +245,13 @@ class Worker:
             loop.stop()
         self._duties.stop()
         self._beat()
-        self._crew.telemetry.event(Event.PROCESS_DRAINING)
-        parts = [server.stop(), landed(self._crew, self._loops, self._lane_tasks)]
+        self._context.telemetry.event(Event.PROCESS_DRAINING)
+        parts = [server.stop(), landed(self._context, self._loops, self._lane_tasks)]
         if self._delivers:
             parts.append(self._shares.leave())
-        await ended_by(timeout_s, parts, self._crew.telemetry)
-        await senders_stopped(self._crew)
+        await ended_by(timeout_s, parts, self._context.telemetry)
+        await senders_stopped(self._context)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._place.board.bury(self._place.slot)
+        self._place.worker_slots.bury(self._place.slot)

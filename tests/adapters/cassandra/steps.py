@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from waypost.adapters.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.devices import CassandraDevices
 
 Act = Callable[[], Awaitable[None]]
 REQUESTS = ("execute", "batch")

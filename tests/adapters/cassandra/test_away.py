@@ -85,8 +85,8 @@ async def _said(service: Service, event: str) -> bool:
 
 
 async def _open(service: Service) -> int:
-    stories = await listed(service)
-    return sum(each["status"] in ("pending", "processing") for each in stories.values())
+    details = await listed(service)
+    return sum(each["status"] in ("pending", "processing") for each in details.values())
 
 
 async def _finished(service: Service, job: str) -> bool:

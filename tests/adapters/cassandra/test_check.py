@@ -8,9 +8,9 @@ import pytest
 
 from scripts.services.cassandra import Cassandra
 from tests.contract.registries import Keyspace, wake_ups_closed
-from waypost.adapters.cassandra.check import Found, look
-from waypost.adapters.cassandra.schema import REVISION
 from waypost.domain.errors import Unavailable
+from waypost.stores.cassandra.check import CassandraFindings, look
+from waypost.stores.cassandra.schema import REVISION
 
 pytestmark = pytest.mark.engines
 
@@ -41,7 +41,7 @@ async def test_a_keyspace_that_somebody_else_made_is_taken_as_it_is(
 
 
 def test_nodes_that_are_away_and_too_few_copies_are_unsafe() -> None:
-    found = Found("5.0.9", 3, ("127.0.0.3:9042",), 2, is_simple=True, revision=REVISION)
+    found = CassandraFindings("5.0.9", 3, ("127.0.0.3:9042",), 2, is_simple=True, revision=REVISION)
     assert [each.split(":")[0] for each in found.unsafe()] == ["away", "2 of each row", "SimpleStrategy"]
 
 

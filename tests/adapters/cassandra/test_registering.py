@@ -13,11 +13,11 @@ import pytest_asyncio
 
 from tests.adapters.cassandra.steps import Killed, Steps, killed
 from tests.contract.registries import Keyspace, wake_ups_closed
-from waypost.adapters.cassandra.devices import CassandraDevices
-from waypost.adapters.cassandra.settings import CassandraSettings
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
+from waypost.stores.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.settings import CassandraSettings
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters import cassandra
-from waypost.adapters.cassandra import statements
+from waypost.stores import cassandra
+from waypost.stores.cassandra import statements
 
 KEYS = {"device": ("app", "user_id"), "token_owner": ("app", "token_hash")}
 """The partition key of each table."""

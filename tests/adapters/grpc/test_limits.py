@@ -11,11 +11,11 @@ from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
 from tests.adapters.rest.service import DEMO, Service
-from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
-from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint
+from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute
 from waypost.ports.pressure import Pressure
+from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio
@@ -81,7 +81,7 @@ async def test_what_waits_in_a_stream_is_taken_in_parts_that_the_limit_lets_in()
 
 
 async def test_a_method_can_have_a_limit_and_wrong_keys_bar_the_address() -> None:
-    service = await limited(endpoints=[Endpoint("gRPC Submit", FixedWindow(1, MINUTE_MS))])
+    service = await limited(endpoints=[LimitedRoute("gRPC Submit", FixedWindow(1, MINUTE_MS))])
     async with served(service=service) as door:
         await door.stub.Submit(shown(), metadata=door.key)
         assert (await refused(door)).code() is grpc.StatusCode.RESOURCE_EXHAUSTED

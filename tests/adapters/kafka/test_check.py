@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from waypost.adapters.kafka.promises import INSTEAD
 from waypost.bootstrap.reach import reach
 from waypost.bootstrap.registry import load
 from waypost.cli import waypost
 from waypost.config import Config
+from waypost.stores.kafka.promises import INSTEAD
 
 ON_POSTGRES = "store: postgresql://h/d\noutbox: {to: kafka}\n"
 

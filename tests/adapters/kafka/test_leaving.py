@@ -9,8 +9,8 @@ import pytest
 
 from tests.contract.log import settings_of
 from tests.journeys.harness import until
-from waypost.adapters.kafka.consumer import Committed, GroupConsumer, Incoming, Place
-from waypost.adapters.kafka.topics import Topics, prepare
+from waypost.stores.kafka.consumer import Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.topics import TopicNames, prepare
 
 
 class Nobody:
@@ -23,13 +23,13 @@ class Nobody:
         """See Owner."""
         self.had += partitions
 
-    async def revoked(self, places: Sequence[Place]) -> None:
+    async def revoked(self, places: Sequence[PartitionRef]) -> None:
         """See Owner."""
 
-    def lost(self, places: Sequence[Place]) -> None:
+    def lost(self, places: Sequence[PartitionRef]) -> None:
         """See Owner."""
 
-    def received(self, batch: Sequence[Incoming]) -> None:
+    def received(self, batch: Sequence[IncomingMessage]) -> None:
         """See Owner."""
 
     def failed(self, error: Exception) -> None:
@@ -43,7 +43,7 @@ async def test_a_member_that_stops_while_its_partitions_come_asks_for_nothing(
 ) -> None:
     """Who asks for offsets while it leaves may not be answered for 30 s, after which its thread fails."""
     settings = settings_of(kafka_bootstrap, kafka_prefix, kafka_prefix)
-    topics, owner = Topics(settings), Nobody()
+    topics, owner = TopicNames(settings), Nobody()
     await asyncio.to_thread(prepare, settings, topics)
     consumer = GroupConsumer(settings, topics.work, owner, lambda: False)
     receive = consumer._receive

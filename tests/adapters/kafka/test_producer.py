@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.kafka.producer import Acknowledging, Outgoing
-from waypost.adapters.kafka.settings import KafkaMember
 from waypost.domain.errors import Unavailable
+from waypost.stores.kafka.producer import Acknowledging, Outgoing
+from waypost.stores.kafka.settings import KafkaMember
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
-from waypost.adapters.kafka import rereading
-from waypost.adapters.kafka.consumer import Place
-from waypost.adapters.kafka.rereading import Rereading
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics, prepare
 from waypost.domain.errors import Unavailable
+from waypost.stores.kafka import rereading
+from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.rereading import Rereading
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames, prepare
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -27,13 +27,13 @@ class Again:
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.settings = KafkaSettings(bootstrap=bootstrap, prefix=prefix, partitions=2, replication=1, trial=True)
-        self.topic = Topics(self.settings).retries[0]
+        self.topic = TopicNames(self.settings).retries[0]
         self.rereading = Rereading(self.settings)
         self._producer = Producer({"bootstrap.servers": bootstrap})
 
-    def place(self, partition: int) -> Place:
+    def place(self, partition: int) -> PartitionRef:
         """A partition of the topic."""
-        return Place(self.topic, partition)
+        return PartitionRef(self.topic, partition)
 
     async def put(self, partition: int, *values: bytes) -> None:
         """Write these."""
@@ -46,7 +46,7 @@ class Again:
 async def again(kafka_bootstrap: str, kafka_prefix: str) -> AsyncIterator[Again]:
     """Empty partitions."""
     made = Again(kafka_bootstrap, kafka_prefix)
-    await asyncio.to_thread(prepare, made.settings, Topics(made.settings))
+    await asyncio.to_thread(prepare, made.settings, TopicNames(made.settings))
     yield made
     await made.rereading.stop()
 

@@ -11,7 +11,7 @@ from tests.adapters.lab.senders import Senders
 from tests.adapters.lab.test_faults import accepted, opened, script
 from tests.adapters.lab.test_wire import ALERT, DEVICE, apns_headers
 from waypost.lab import Lab
-from waypost.lab.faults import Pace
+from waypost.lab.faults import PaceFault
 from waypost.lab.pace import Queue, QueueState
 
 pytestmark = pytest.mark.asyncio
@@ -160,7 +160,7 @@ async def test_idle_time_and_time_stood_still_are_told_apart(monkeypatch: pytest
     clock, ahead = loop.time, 0.0
     monkeypatch.setattr(loop, "time", lambda: clock() + ahead)
     queue, taken = Queue(), asyncio.Queue[int]()
-    queue.follow(Pace(per_s=500))
+    queue.follow(PaceFault(per_s=500))
 
     def offer(number: int) -> None:
         def take() -> bool:

@@ -11,8 +11,8 @@ import uvloop
 
 from scripts.services.redis import Redis
 from tests.adapters.redis.noted import Noted
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 
 
 def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Callable[[], Loop]]:
@@ -34,9 +34,9 @@ def noted() -> Noted:
 
 
 @pytest_asyncio.fixture
-async def wire(server: Redis, noted: Noted) -> AsyncIterator[Wire]:
+async def wire(server: Redis, noted: Noted) -> AsyncIterator[SinglePrimary]:
     """A link to it."""
-    opened = Wire(RedisSettings(url=server.url, timeout_s=5), noted)
+    opened = SinglePrimary(RedisSettings(url=server.url, timeout_s=5), noted)
     await opened.start()
     yield opened
     await opened.stop()

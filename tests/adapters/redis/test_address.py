@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.redis.address import address_of, sentinels_of
-from waypost.adapters.redis.settings import RedisSettings
 from waypost.domain.errors import ConfigurationError
+from waypost.stores.redis.address import address_of, sentinels_of
+from waypost.stores.redis.settings import RedisSettings
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,16 @@ from scripts.services.redis import Redis
 from tests.adapters.redis.noted import Noted
 from tests.contract.registries import Keyspace, cassandra_under_test
 from tests.contract.stores import MemoryUnderTest
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.redis import devices as cache_module
-from waypost.adapters.redis.commands import Command, RedisAway, Reply
-from waypost.adapters.redis.devices import CachedDevices
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.devices import Devices, Eviction, Use
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.redis import devices as cache_module
+from waypost.stores.redis.commands import Command, RedisAway, Reply
+from waypost.stores.redis.devices import CachedDevices
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Event, Metric
 
 pytestmark = pytest.mark.asyncio
@@ -55,7 +55,7 @@ class Registry(MemoryDevices):
 class Counted:
     """A link that counts round trips."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: SinglePrimary) -> None:
         self._wire = wire
         self.trips = 0
 
@@ -78,7 +78,7 @@ def registry() -> Registry:
 
 
 @pytest.fixture
-def link(wire: Wire) -> Counted:
+def link(wire: SinglePrimary) -> Counted:
     """Counts."""
     return Counted(wire)
 
@@ -106,7 +106,7 @@ def lookups(noted: Noted) -> dict[str, int]:
 
 
 async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
-    cache: CachedDevices, registry: Registry, link: Counted, wire: Wire, noted: Noted
+    cache: CachedDevices, registry: Registry, link: Counted, wire: SinglePrimary, noted: Noted
 ) -> None:
     await register(registry, ANN, "phone")
     before = link.trips
@@ -122,7 +122,7 @@ async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
 
 @pytest.mark.engines
 async def test_a_miss_is_read_from_cassandra_and_kept(
-    cassandra_hosts: tuple[str, ...], wire: Wire, noted: Noted
+    cassandra_hosts: tuple[str, ...], wire: SinglePrimary, noted: Noted
 ) -> None:
     """Requirement S1-36."""
     async with cassandra_under_test(Keyspace(cassandra_hosts)) as kept:
@@ -145,7 +145,7 @@ async def test_what_is_cached_is_what_was_stored(cache: CachedDevices, registry:
 
 
 async def test_every_change_shows_at_once_to_every_process(
-    cache: CachedDevices, registry: Registry, wire: Wire, noted: Noted
+    cache: CachedDevices, registry: Registry, wire: SinglePrimary, noted: Noted
 ) -> None:
     other = CachedDevices(registry, wire, SETTINGS, noted)
     await names(other, ANN, BOB)
@@ -199,7 +199,9 @@ async def test_a_use_shows_in_what_is_cached_and_never_goes_back(cache: CachedDe
     assert registry.asked == [["ann"]], "nothing was read again for it"
 
 
-async def test_what_nobody_understands_is_read_anew(cache: CachedDevices, registry: Registry, wire: Wire) -> None:
+async def test_what_nobody_understands_is_read_anew(
+    cache: CachedDevices, registry: Registry, wire: SinglePrimary
+) -> None:
     await register(registry, ANN, "phone")
     for unknown in (b"\xc1", b"\x91\x91\x01", b"\x80"):
         await wire.execute([("HSET", "waypost:devices:demo:ann", "d", unknown)])
@@ -207,7 +209,7 @@ async def test_what_nobody_understands_is_read_anew(cache: CachedDevices, regist
 
 
 async def test_warming_makes_hits_for_the_whole_ttl(
-    cache: CachedDevices, registry: Registry, wire: Wire, noted: Noted
+    cache: CachedDevices, registry: Registry, wire: SinglePrimary, noted: Noted
 ) -> None:
     await register(registry, ANN, "phone")
     await names(cache, ANN)

@@ -15,24 +15,24 @@ from tests.contract.clock import START
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
 from tests.tables import AddRow
-from waypost.adapters.kafka.accepting import Accepting
-from waypost.adapters.kafka.producer import Acknowledging
-from waypost.adapters.kafka.settings import KafkaSettings
-from waypost.adapters.kafka.topics import Topics
-from waypost.adapters.redis.commands import RedisAway
-from waypost.adapters.redis.holds import RedisHolds
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
 from waypost.domain.dedup import content_hash
 from waypost.domain.errors import Unavailable
 from waypost.ports.holds import Held
-from waypost.ports.work import Arrival, Duplicate
+from waypost.ports.work import Duplicate, NewNotification
+from waypost.stores.kafka.accepting import Accepting
+from waypost.stores.kafka.producer import Acknowledging
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import TopicNames
+from waypost.stores.redis.commands import RedisAway
+from waypost.stores.redis.holds import RedisHolds
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Event, Silent
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_what_a_key_weighs(wire: Wire, table: AddRow) -> None:
+async def test_what_a_key_weighs(wire: SinglePrimary, table: AddRow) -> None:
     """Requirement S1-115: what the server itself counts, its tables of keys and expiries included."""
     holds = RedisHolds(wire, "waypost:")
     before = await used_bytes(wire)
@@ -46,14 +46,14 @@ async def test_what_a_key_weighs(wire: Wire, table: AddRow) -> None:
     assert 100 < each < 250
 
 
-async def used_bytes(wire: Wire) -> int:
+async def used_bytes(wire: SinglePrimary) -> int:
     """Of the data alone."""
     (told,) = await wire.execute([("INFO", "memory")])
     fields = dict(line.split(":", 1) for line in told.decode().splitlines() if ":" in line)
     return int(fields["used_memory_dataset"]) + int(fields["used_memory_overhead"])
 
 
-async def test_a_crash_of_the_server_forgets_no_window(server: Redis, wire: Wire) -> None:
+async def test_a_crash_of_the_server_forgets_no_window(server: Redis, wire: SinglePrimary) -> None:
     """Requirement S1-134: with its append-only file, as it is set up."""
     holds = RedisHolds(wire, "waypost:")
     made = [said(f"b{n}") for n in range(50)]
@@ -65,7 +65,7 @@ async def test_a_crash_of_the_server_forgets_no_window(server: Redis, wire: Wire
     assert await eventually(holds, repeats) == [Duplicate(each.id) for each in made]
 
 
-async def eventually(holds: RedisHolds, arrivals: list[Arrival]) -> list[Held]:
+async def eventually(holds: RedisHolds, arrivals: list[NewNotification]) -> list[Held]:
     """The answers of a server that comes back."""
     while True:
         try:
@@ -76,7 +76,7 @@ async def eventually(holds: RedisHolds, arrivals: list[Arrival]) -> list[Held]:
 
 async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
     """Each with a connection of its own: one of them accepts."""
-    wires = [Wire(RedisSettings(url=server.url, timeout_s=5), Silent()) for _ in range(2)]
+    wires = [SinglePrimary(RedisSettings(url=server.url, timeout_s=5), Silent()) for _ in range(2)]
     for wire in wires:
         await wire.start()
     doors = [RedisHolds(wire, "waypost:") for wire in wires]
@@ -88,7 +88,7 @@ async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
         await wire.stop()
 
 
-async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire: Wire, noted: Noted) -> None:
+async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire: SinglePrimary, noted: Noted) -> None:
     """Requirement S1-123; that the default lets it in is shown by the journey of the log stack."""
     settings = KafkaSettings(bootstrap="127.0.0.1:1", dedup_away="closed")
     views = MemoryUnderTest().views
@@ -96,7 +96,7 @@ async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire
     server.stop()
     await noted.saw(Event.REDIS_AWAY)
     closed = Accepting(
-        Acknowledging(settings), Topics(settings), holds, views, noted, may_open=False, records_claims=False
+        Acknowledging(settings), TopicNames(settings), holds, views, noted, may_open=False, records_claims=False
     )
     with pytest.raises(RedisAway):
         await closed.accept([plain(said("closed"))])
@@ -104,7 +104,7 @@ async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire
     server.start()
 
 
-async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wire: Wire) -> None:
+async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wire: SinglePrimary) -> None:
     """Requirement S1-115: what it may use bounds what is kept; what has no room counts as not looked up."""
     holds = RedisHolds(wire, "waypost:")
     made = [said(f"f{n}") for n in range(200)]
@@ -121,7 +121,7 @@ async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wi
     assert await holds.hold([plain(new)]) == [new.id]
 
 
-async def test_a_key_is_stored_under_the_hash_of_who_says_what_to_whom(wire: Wire) -> None:
+async def test_a_key_is_stored_under_the_hash_of_who_says_what_to_whom(wire: SinglePrimary) -> None:
     """Requirement S1-25: ``dedup:`` and hex digits of a SHA-256 over app, caller, user and the content's hash."""
     made = said("stored")
     await RedisHolds(wire, "").confirm([(by_content(made), made.id)])

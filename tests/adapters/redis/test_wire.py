@@ -10,10 +10,10 @@ import pytest
 
 from scripts.services.redis import Redis
 from tests.adapters.redis.noted import Noted
-from waypost.adapters.redis import connection
-from waypost.adapters.redis.commands import RedisAway, Script
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
+from waypost.stores.redis import connection
+from waypost.stores.redis.commands import RedisAway, Script
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Event, Silent
 
 pytestmark = pytest.mark.asyncio
@@ -22,9 +22,9 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
-async def linked(url: str, timeout_s: float = 5, sentinels: tuple[str, ...] = ()) -> AsyncIterator[Wire]:
+async def linked(url: str, timeout_s: float = 5, sentinels: tuple[str, ...] = ()) -> AsyncIterator[SinglePrimary]:
     """A link with settings of its own."""
-    wire = Wire(RedisSettings(url=url, timeout_s=timeout_s, sentinels=sentinels), Silent())
+    wire = SinglePrimary(RedisSettings(url=url, timeout_s=timeout_s, sentinels=sentinels), Silent())
     await wire.start()
     try:
         yield wire
@@ -58,7 +58,7 @@ def said(server: Redis, line: str) -> str:
     return server.ask(server.node(1), line)
 
 
-async def eventually(wire: Wire) -> None:
+async def eventually(wire: SinglePrimary) -> None:
     """Return when the link answers again."""
     while True:
         with contextlib.suppress(RedisAway):
@@ -67,30 +67,30 @@ async def eventually(wire: Wire) -> None:
         await asyncio.sleep(0.01)  # nothing tells when the server is there again
 
 
-async def test_replies_come_in_the_order_of_their_commands(wire: Wire) -> None:
+async def test_replies_come_in_the_order_of_their_commands(wire: SinglePrimary) -> None:
     replies = await wire.execute([("SET", "a", b"\0\r\n"), ("GET", "a"), ("INCRBY", "n", 7), ("GET", "none")])
     assert replies == [b"OK", b"\0\r\n", 7, None]
 
 
-async def test_no_commands_wait_for_no_replies(wire: Wire) -> None:
+async def test_no_commands_wait_for_no_replies(wire: SinglePrimary) -> None:
     """There is nothing that the server could answer."""
     assert await wire.execute([]) == []
 
 
-async def test_many_callers_share_one_connection(wire: Wire, server: Redis) -> None:
+async def test_many_callers_share_one_connection(wire: SinglePrimary, server: Redis) -> None:
     answers = await asyncio.gather(*(wire.execute([("ECHO", f"{n}")] * 3) for n in range(200)))
     assert answers == [[b"%d" % n] * 3 for n in range(200)]
     assert said(server, "CLIENT LIST").count(" fd=") == 2, "the question itself is the other"
 
 
-async def test_an_error_reply_is_told_without_what_was_sent_and_the_rest_was_done(wire: Wire) -> None:
+async def test_an_error_reply_is_told_without_what_was_sent_and_the_rest_was_done(wire: SinglePrimary) -> None:
     with pytest.raises(RedisAway) as told:
         await wire.execute([("SET", "a", "1"), ("LPUSH", "a", "secret"), ("NO", "secret"), ("SET", "b", "2")])
     assert str(told.value) == "Redis answers WRONGTYPE"
     assert await wire.execute([("GET", "b")]) == [b"2"]
 
 
-async def test_a_script_is_told_to_a_server_that_does_not_know_it(wire: Wire) -> None:
+async def test_a_script_is_told_to_a_server_that_does_not_know_it(wire: SinglePrimary) -> None:
     add = Script("return redis.call('INCRBY', KEYS[1], ARGV[1])")
     assert await wire.execute([("PING",), add(["n"], 2), add(["n"], 3)]) == [b"PONG", 2, 5]
     await wire.execute([("SCRIPT", "FLUSH")])
@@ -108,7 +108,7 @@ async def test_name_password_and_database_are_said_first(server: Redis) -> None:
             await wire.execute([("PING",)])
 
 
-async def test_a_killed_server_is_told_once_and_found_again(wire: Wire, server: Redis, noted: Noted) -> None:
+async def test_a_killed_server_is_told_once_and_found_again(wire: SinglePrimary, server: Redis, noted: Noted) -> None:
     await wire.execute([("PING",)])
     server.kill()
     await noted.saw(Event.REDIS_AWAY)
@@ -121,7 +121,7 @@ async def test_a_killed_server_is_told_once_and_found_again(wire: Wire, server: 
 
 
 async def test_a_connection_that_is_cut_is_made_anew_before_anybody_is_refused(
-    wire: Wire, server: Redis, noted: Noted
+    wire: SinglePrimary, server: Redis, noted: Noted
 ) -> None:
     for _ in range(3):
         said(server, "CLIENT KILL TYPE normal SKIPME yes")
@@ -150,7 +150,7 @@ async def test_a_redis_that_is_away_does_not_fail_the_start_and_is_found_later(s
         await eventually(wire)
 
 
-async def test_what_waits_is_bounded(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_is_bounded(wire: SinglePrimary, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PENDING_LIMIT", 10)
     first = asyncio.create_task(wire.execute([("PING",)] * 10))
     await asyncio.sleep(0)
@@ -179,7 +179,7 @@ async def test_what_never_answers_is_left_in_time() -> None:
             await wire.execute([("PING",)])
 
 
-async def test_after_the_stop_nothing_waits(wire: Wire, server: Redis) -> None:
+async def test_after_the_stop_nothing_waits(wire: SinglePrimary, server: Redis) -> None:
     server.freeze()
     slow = asyncio.create_task(wire.execute([("PING",)]))
     await asyncio.sleep(0)

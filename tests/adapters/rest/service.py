@@ -14,17 +14,6 @@ from tests.contract.clock import StoppedClock
 from tests.unbounded import UNBOUNDED
 from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
-from waypost.adapters.memory.audit import MemoryAudit
-from waypost.adapters.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
-from waypost.adapters.memory.dedup import MemoryDedup
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.memory.erasures import MemoryErasures
-from waypost.adapters.memory.keys import MemoryKeys
-from waypost.adapters.memory.marks import MemoryMarks
-from waypost.adapters.memory.outbox import MemoryOutboxView
-from waypost.adapters.memory.store import MemoryStore
-from waypost.adapters.memory.views import MemoryViews
-from waypost.adapters.memory.work import MemoryWork
 from waypost.bootstrap import features
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
@@ -48,6 +37,17 @@ from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
 from waypost.ports.work import Settled
+from waypost.stores.memory.audit import MemoryAudit
+from waypost.stores.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from waypost.stores.memory.dedup import MemoryDedup
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.memory.erasures import MemoryErasures
+from waypost.stores.memory.keys import MemoryKeys
+from waypost.stores.memory.marks import MemoryMarks
+from waypost.stores.memory.outbox import MemoryOutboxView
+from waypost.stores.memory.store import MemoryStore
+from waypost.stores.memory.views import MemoryViews
+from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")

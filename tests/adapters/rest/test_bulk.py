@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, served
-from waypost.domain.bulk import JobId, Order
+from waypost.domain.bulk import JobId, JobOrder
 from waypost.domain.ids import parse_id
 from waypost.entrypoints.rest.settings import RestSettings
 
@@ -141,7 +141,7 @@ async def test_a_failed_job_says_what_kind_of_error_it_was() -> None:
     async with served() as (service, client):
         job = (await client.post("/v1/bulk", json={"notification": {"title": "t"}, "recipients": ["ann"]})).json()
         assert job["failure"] is None
-        await service.bulk.order(DEMO, JobId(parse_id(job["id"])), Order.FAIL, service.clock.now(), "DataError")
+        await service.bulk.order(DEMO, JobId(parse_id(job["id"])), JobOrder.FAIL, service.clock.now(), "DataError")
         shown = (await client.get(f"/v1/bulk/{job['id']}")).json()
         assert (shown["state"], shown["failure"]) == ("failed", "DataError")
         assert (await client.post(f"/v1/bulk/{job['id']}/resume")).json()["failure"] is None

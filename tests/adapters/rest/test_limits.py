@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, shown
-from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
 from waypost.domain.limits import FixedWindow
 from waypost.domain.scope import Scope
 from waypost.domain.time import MINUTE_MS, SECOND_MS
-from waypost.entrypoints.limits import Bounds, DoorLimits, Endpoint, Visit
+from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute, Visit
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.keys import ApiKey
+from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.telemetry import Metric
 
 pytestmark = pytest.mark.asyncio
@@ -117,8 +117,8 @@ async def test_a_caller_and_an_app_can_have_limits_of_their_own() -> None:
 async def test_two_endpoints_have_different_limits() -> None:
     """Requirement S3-68: of each caller; what is in braces stands for any."""
     endpoints = [
-        Endpoint("POST /v1/notifications", FixedWindow(1, MINUTE_MS)),
-        Endpoint("GET /v1/notifications/{notification_id}", TWO),
+        LimitedRoute("POST /v1/notifications", FixedWindow(1, MINUTE_MS)),
+        LimitedRoute("GET /v1/notifications/{notification_id}", TWO),
     ]
     async with limited(endpoints=endpoints) as (service, client):
         assert await sent(client, 2) == [202, 429]

@@ -39,7 +39,7 @@ async def test_a_receipt_names_the_providers_id_the_error_and_the_retries() -> N
         assert round(due) == now + 1_000
 
         service.clock.advance(1_000)
-        await service.work.release(service.clock.now(), 10)
+        await service.work.promote_due(service.clock.now(), 10)
         lease = await service.work.lease(Lane.HIGH, 1, later(service.clock.now(), 60_000))
         taken = Attempt(service.clock.now(), "taken", "", "", HASH)
         sent = Change(0, 2, Sent("projects/p/messages/1"), service.clock.now(), taken)

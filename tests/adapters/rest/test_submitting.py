@@ -12,8 +12,8 @@ from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, StorageFull, Unavailable
 from waypost.domain.ids import parse_id
 from waypost.domain.notification import Lane
-from waypost.entrypoints.rest.door import Door
-from waypost.ports.work import Acceptance, Arrival, InProgress, Unwritten
+from waypost.entrypoints.rest.request_handler import RequestHandler
+from waypost.ports.work import Acceptance, InProgress, NewNotification, Unwritten
 
 pytestmark = pytest.mark.asyncio
 
@@ -171,7 +171,7 @@ async def test_of_a_batch_that_is_written_in_part_each_item_says_whether_it_is()
     async with served() as (service, client):
         accept = service.work.accept
 
-        async def first_alone(batch: Sequence[Arrival]) -> list[Acceptance]:
+        async def first_alone(batch: Sequence[NewNotification]) -> list[Acceptance]:
             return [*await accept(batch[:1]), Unwritten(Unavailable("the log did not acknowledge", retry_after_s=2))]
 
         service.work.accept = first_alone  # type: ignore[method-assign,assignment] # as a log answers
@@ -204,9 +204,9 @@ async def test_what_is_larger_than_64_kib_as_stored_is_413_with_both_sizes() -> 
 async def test_through_the_framework_the_answers_are_the_same() -> None:
     """The hot route is a shortcut, not another API."""
     async with served() as (service, client):
-        assert isinstance(service.app, Door)
+        assert isinstance(service.app, RequestHandler)
         service.app._hot.clear()
         answer = await client.post("/v1/notifications", json=shown(), headers={"idempotency-key": "a"})
         batch = await client.post("/v1/notifications/batch", json={"notifications": [shown("b")]})
         assert (answer.status_code, batch.status_code) == (202, 202)
-        assert await service.views.story(DEMO, parse_id(answer.json()["id"])) is not None
+        assert await service.views.detail(DEMO, parse_id(answer.json()["id"])) is not None

@@ -21,8 +21,8 @@ from waypost.domain.notification import Notification
 from waypost.domain.outcome import Outcome
 from waypost.domain.time import Instant
 from waypost.lab import Lab
-from waypost.lab.faults import Rule, parse_rules
-from waypost.lab.records import Record
+from waypost.lab.faults import FaultRule, parse_rules
+from waypost.lab.records import RequestRecord
 from waypost.ports.sender import Sender
 
 
@@ -107,24 +107,24 @@ async def outcome(sender: Sender, one: Delivery) -> Outcome:
     return got
 
 
-def script(*rules: dict[str, Any]) -> list[Rule]:
+def script(*rules: dict[str, Any]) -> list[FaultRule]:
     """Fault rules as a YAML file would have them."""
     return parse_rules(list(rules))
 
 
-def accepted(lab: Lab, gateway: str) -> list[Record]:
+def accepted(lab: Lab, gateway: str) -> list[RequestRecord]:
     """What the lab took, oldest first."""
     return [record for record in lab.records.since(-1) if record.gateway == gateway and record.accepted]
 
 
-def payload_of(lab: Lab, record: Record) -> Any:
+def payload_of(lab: Lab, record: RequestRecord) -> Any:
     """The JSON that arrived, decrypted where it was encrypted."""
     content = lab.records.content(record.seq)
     assert content is not None
     return msgspec.json.decode(content.body if content.plaintext is None else content.plaintext)
 
 
-def headers_of(lab: Lab, record: Record) -> dict[str, str]:
+def headers_of(lab: Lab, record: RequestRecord) -> dict[str, str]:
     """The headers that arrived."""
     content = lab.records.content(record.seq)
     assert content is not None

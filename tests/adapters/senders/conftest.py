@@ -10,12 +10,12 @@ import pytest
 import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.webpush.sender import WebPushSender
+from waypost.channels.webpush.settings import WebPushSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.lab import Lab, LabSettings

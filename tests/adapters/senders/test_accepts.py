@@ -15,9 +15,9 @@ from tests.adapters.senders.bench import (
     to_ios,
     to_web,
 )
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.webpush.sender import WebPushSender
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.webpush.sender import WebPushSender
 from waypost.domain.content import Action, Content, Kind
 from waypost.domain.ids import format_id
 from waypost.domain.outcome import Taken

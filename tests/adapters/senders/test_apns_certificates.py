@@ -19,15 +19,15 @@ from tests.adapters.senders.bench import SystemClock, accepted, headers_of, outc
 from tests.contract.clock import StoppedClock
 from tests.strict_tls import refusing
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.apns.errors import REASONS
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push import origin
-from waypost.adapters.push.origin import trust
+from waypost.channels.apns.errors import REASONS
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push import origin
+from waypost.channels.push.origin import trust
 from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Taken
+from waypost.domain.outcome import CredentialRejected, Taken
 from waypost.lab import Lab
 from waypost.lab.client_certificates import CLIENT_CA, issue
 from waypost.lab.credentials import tls_context
@@ -72,7 +72,7 @@ async def test_a_certificate_of_the_other_environment_is_denied(lab: Lab, apns_s
     sender = sender_of(certified(lab, apns_settings, environment="sandbox"))
     await sender.start()
     got = await outcome(sender, to_ios(lab))
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert got.code == "BadCertificateEnvironment"
     await sender.stop(1)
 
@@ -96,7 +96,7 @@ async def test_a_certificate_that_has_ended_is_denied_with_words(
     with refusing(tls_context(directory, ["h2"], senders_ca=directory / CLIENT_CA)) as port:
         sender = sender_of(msgspec.structs.replace(settings, endpoint=f"https://127.0.0.1:{port}"), noted)
         await sender.start()
-        denied = Denied("tls_certificate_expired", "the client certificate has expired")
+        denied = CredentialRejected("tls_certificate_expired", "the client certificate has expired")
         assert await outcomes(sender, [to_ios(lab) for _ in range(5)]) == [denied] * 5
         assert sender.health() == Health(ok=False, why="tls_certificate_expired: the client certificate has expired")
         assert [event for event, _ in noted.events].count(Event.CREDENTIAL_DENIED) == 1
@@ -109,12 +109,12 @@ async def test_a_goaway_that_refuses_the_credential_is_a_denial(lab: Lab, apns: 
     """What it gave back, and what waits, is denied; with the first answer all is well again."""
     await lab.script(script({"where": "apns", "do": {"goaway": {"last_stream": "none", "reason": reason}}}))
     for got in await outcomes(apns, [to_ios(lab) for _ in range(5)]):
-        assert isinstance(got, Denied) and got.code == reason
+        assert isinstance(got, CredentialRejected) and got.code == reason
     assert apns.health() == Health(ok=False, why=f"{reason}: {REASONS[reason][1]}")
     assert not accepted(lab, "apns")
     await lab.script(script())
     got = await outcome(apns, to_ios(lab))
-    while isinstance(got, Denied):  # a connection that was refused may be the one it meets
+    while isinstance(got, CredentialRejected):  # a connection that was refused may be the one it meets
         got = await outcome(apns, to_ios(lab))
     assert isinstance(got, Taken) and apns.health().ok
 

@@ -12,9 +12,9 @@ import pytest_asyncio
 from click.testing import CliRunner
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, script, to_all, to_ios
-from waypost.adapters.apns.channels import AppleAway, BroadcastChannel, ChannelRefused, Channels, open_channels
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
+from waypost.channels.apns.channels import AppleAway, BroadcastChannel, BroadcastChannels, ChannelRefused, open_channels
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.cli import waypost
 from waypost.domain.audience import Audience
 from waypost.domain.channel import APNS
@@ -37,14 +37,14 @@ def lab_apple(apns_settings: ApnsSettings, lab: Lab) -> ApnsSettings:
 
 
 @pytest_asyncio.fixture
-async def channels(lab_apple: ApnsSettings) -> AsyncIterator[Channels]:
+async def channels(lab_apple: ApnsSettings) -> AsyncIterator[BroadcastChannels]:
     """Of the app ``demo``."""
     async with open_channels(AppId("demo"), lab_apple, SystemClock()) as opened:
         yield opened
 
 
 @pytest.mark.asyncio
-async def test_a_channel_is_made_read_listed_sent_to_and_deleted(lab: Lab, channels: Channels) -> None:
+async def test_a_channel_is_made_read_listed_sent_to_and_deleted(lab: Lab, channels: BroadcastChannels) -> None:
     stored, fleeting = await channels.create(stored=True), await channels.create(stored=False)
     assert await channels.read(stored) == BroadcastChannel(1)
     assert await channels.read(fleeting) == BroadcastChannel(0)
@@ -58,7 +58,7 @@ async def test_a_channel_is_made_read_listed_sent_to_and_deleted(lab: Lab, chann
 
 @pytest.mark.asyncio
 async def test_a_notification_to_a_channel_is_one_push_and_what_apple_refuses_is_final(
-    lab: Lab, lab_apple: ApnsSettings, channels: Channels
+    lab: Lab, lab_apple: ApnsSettings, channels: BroadcastChannels
 ) -> None:
     sender = ApnsSender(CredentialId.of(AppId("demo"), "apns"), lab_apple, clock=SystemClock(), telemetry=Silent())
     await sender.start()
@@ -80,7 +80,7 @@ async def test_a_notification_to_a_channel_is_one_push_and_what_apple_refuses_is
 
 
 @pytest.mark.asyncio
-async def test_what_apple_refuses_is_told_in_its_words_and_ours(channels: Channels) -> None:
+async def test_what_apple_refuses_is_told_in_its_words_and_ours(channels: BroadcastChannels) -> None:
     channel = await channels.create(stored=False)
     for reason, asked in (
         ("MissingChannelId", channels.read("")),
@@ -96,7 +96,7 @@ async def test_what_apple_refuses_is_told_in_its_words_and_ours(channels: Channe
 
 
 @pytest.mark.asyncio
-async def test_an_apple_that_is_away_can_be_asked_again(lab: Lab, channels: Channels) -> None:
+async def test_an_apple_that_is_away_can_be_asked_again(lab: Lab, channels: BroadcastChannels) -> None:
     away = {"status": 503, "reason": "Service Unavailable"}
     await lab.script(script({"where": "apns_channels", "do": {"answer": away}}))
     with pytest.raises(AppleAway):

@@ -11,15 +11,15 @@ import pytest_asyncio
 from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes, script, to_ios
 from tests.unit.adapters.deliveries import delivery
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.apns import gateway
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
+from waypost.channels.apns import gateway
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Gone, Reach, Refused, Taken, Throttled
+from waypost.domain.outcome import CredentialRejected, Gone, Reach, Refused, Taken, Throttled
 from waypost.domain.time import MINUTE_MS
 from waypost.lab import Lab
 from waypost.telemetry.events import Event
@@ -135,7 +135,7 @@ async def test_what_the_other_environment_refuses_is_said_of_it_alone(
     assert isinstance(await outcome(apns, to_sandbox(lab, token)), Taken)
     lab.faults.replace(script({"where": "apns_sandbox", "do": {"answer": {"status": 403, "reason": reason}}}))
     got = await outcome(apns, to_sandbox(lab, token))
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert (got.code, got.reach) == (reason, Reach.SCOPE)
     scope_of = apns.capabilities.scope_of
     assert scope_of is not None
@@ -161,12 +161,12 @@ async def test_all_connections_of_a_credential_share_one_limit(
 ) -> None:
     """Of two sockets visible and silent notifications take one each: none is left for the other environment."""
     assert gateway.MOST_SOCKETS == 50
-    monkeypatch.setattr("waypost.adapters.apns.sender.MOST_SOCKETS", 2)
+    monkeypatch.setattr("waypost.channels.apns.sender.MOST_SOCKETS", 2)
     sender = ApnsSender(CredentialId.of(DEMO, "apns"), healing, clock=SystemClock(), telemetry=Noted())
     await sender.start()
     for one in (to_ios(lab), to_ios(lab, fresh(Content(), kind=Kind.SILENT))):
         assert isinstance(await outcome(sender, one), Taken)
-    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 2.0)
+    monkeypatch.setattr("waypost.channels.push.patience.EXPECTED_S", 2.0)
     assert await outcome(sender, to_sandbox(lab)) == Throttled("not_sent", MINUTE_MS)
     await sender.stop(1)
     assert lab.records.counts["apns_sandbox"].connections_opened == 0

@@ -29,10 +29,10 @@ from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes
 from tests.contract.clock import StoppedClock
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.apns.push_types import RULES
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
 from waypost.bench.kernel import certificate
+from waypost.channels.apns.push_types import RULES
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, ApnsPushType, Content, Kind, Urgency
 from waypost.domain.credential import CredentialId
@@ -40,7 +40,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId, format_id
 from waypost.domain.notification import Notification
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, outcome_name
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant, later
 from waypost.telemetry.sink import Silent
 
@@ -139,7 +139,7 @@ async def running_judge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 def judge(running_judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """Before it has heard of anything; a cold machine on a busy computer may take its time to answer."""
     running_judge.forget()
-    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 60.0)
+    monkeypatch.setattr("waypost.channels.push.patience.EXPECTED_S", 60.0)
     return running_judge
 
 
@@ -272,11 +272,11 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, tmp_path: Path,
         ("a token of another app", own, None, STRANGER, Refused, "DeviceTokenNotForTopic"),
         ("no token", own, None, "xyz", Refused, "BadDeviceToken"),
         ("a dead token", own, None, DEAD, Gone, "Unregistered"),
-        ("another app's topic", replaced(own, topic=FOREIGN_TOPIC), None, KNOWN, Denied, "InvalidProviderToken"),
-        ("an unknown key id", replaced(own, key_id="KEYID00000"), None, KNOWN, Denied, "InvalidProviderToken"),
-        ("another team", replaced(own, team_id="TEAMID0000"), None, KNOWN, Denied, "InvalidProviderToken"),
-        ("another key", replaced(own, key_file=other_key), None, KNOWN, Denied, "InvalidProviderToken"),
-        ("a clock two hours late", own, two_hours_late, KNOWN, Denied, "ExpiredProviderToken"),
+        ("another topic", replaced(own, topic=FOREIGN_TOPIC), None, KNOWN, CredentialRejected, "InvalidProviderToken"),
+        ("an unknown id", replaced(own, key_id="KEYID00000"), None, KNOWN, CredentialRejected, "InvalidProviderToken"),
+        ("another team", replaced(own, team_id="TEAMID0000"), None, KNOWN, CredentialRejected, "InvalidProviderToken"),
+        ("another key", replaced(own, key_file=other_key), None, KNOWN, CredentialRejected, "InvalidProviderToken"),
+        ("a clock two hours late", own, two_hours_late, KNOWN, CredentialRejected, "ExpiredProviderToken"),
     ]  # fmt: skip
     got = await asyncio.gather(*(one_outcome(settings, clock, token) for _, settings, clock, token, _, _ in rows))
     for (name, _, _, _, kind, code), refused in zip(rows, got, strict=True):
@@ -285,7 +285,7 @@ async def test_what_it_refuses_we_read_as_it_means(judge: Judge, tmp_path: Path,
         assert refused.code == code
         if isinstance(refused, Gone):
             assert refused.since == DIED_AT
-        table("what pushy's server refuses", sent=name, outcome=kind.__name__.lower(), code=code)
+        table("what pushy's server refuses", sent=name, outcome=outcome_name(kind), code=code)
 
 
 async def one_outcome(settings: ApnsSettings, clock: StoppedClock | None, token: str) -> Outcome:

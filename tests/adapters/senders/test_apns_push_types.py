@@ -9,8 +9,8 @@ import pytest
 
 from tests.adapters.senders.bench import accepted, fresh, headers_of, outcome, to_ios
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.apns.push_types import RULES
-from waypost.adapters.apns.sender import ApnsSender
+from waypost.channels.apns.push_types import RULES
+from waypost.channels.apns.sender import ApnsSender
 from waypost.domain.channel import Channel
 from waypost.domain.content import ApnsPushType, Content, Urgency
 from waypost.domain.device import Platform

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, outcomes, script, to_ios
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Taken, Unreachable

@@ -12,14 +12,14 @@ import pytest_asyncio
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_ios
 from tests.contract.clock import StoppedClock
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.apns.credentials import SLOT_MS
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
+from waypost.channels.apns.credentials import SLOT_MS
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Refused, Taken, Throttled
+from waypost.domain.outcome import CredentialRejected, Refused, Taken, Throttled
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
@@ -135,7 +135,7 @@ async def test_a_clock_that_is_an_hour_slow_is_denied_and_says_so(
     clock.advance(35 * MINUTE_MS)
     apples_clock.ahead_ms = 90 * MINUTE_MS
     got = await outcome(apns, to_ios(lab))
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert got.code == "ExpiredProviderToken"
     assert not apns.health().ok
     apples_clock.ahead_ms = 0
@@ -151,7 +151,7 @@ async def test_a_key_that_apple_does_not_know_is_denied(lab: Lab, apns_settings:
     await sender.start()
     got = await outcome(sender, to_ios(lab))
     await sender.stop(1)
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert got.code == "InvalidProviderToken"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.adapters.senders.bench import accepted, fresh, outcome, outcomes, script, to_android, to_ios, to_web
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.webpush.sender import WebPushSender
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.webpush.sender import WebPushSender
 from waypost.domain.content import Content
 from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.ids import format_id
@@ -151,7 +151,7 @@ async def test_a_connection_that_drops_after_the_message_was_taken_is_unanswered
 async def test_a_late_answer_counts(lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that takes longer than is expected has taken the message: nothing is given up, nothing sent twice."""
     assert isinstance(await outcome(sender, TO[gateway](lab)), Taken)  # so the next is sent at once
-    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 0.2)
+    monkeypatch.setattr("waypost.channels.push.patience.EXPECTED_S", 0.2)
     await lab.script(script({"where": gateway, "do": {"latency_ms": 700}}))
     assert all(isinstance(got, Taken) for got in await outcomes(sender, [TO[gateway](lab) for _ in range(5)]))
     assert lab.records.counts[gateway].duplicates == 0
@@ -162,8 +162,8 @@ async def test_no_answer_in_time_is_unanswered(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(await outcome(sender, TO[gateway](lab)), Taken)  # so the next is sent at once
-    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 0.5)
-    monkeypatch.setattr("waypost.adapters.push.patience.ANSWER_BY_S", 1.0)
+    monkeypatch.setattr("waypost.channels.push.patience.EXPECTED_S", 0.5)
+    monkeypatch.setattr("waypost.channels.push.patience.ANSWER_BY_S", 1.0)
     await lab.script(script({"where": gateway, "match": {"times": 1}, "do": {"black_hole": {}}}))
     got = await outcome(sender, TO[gateway](lab))
     assert isinstance(got, Unanswered)
@@ -174,7 +174,7 @@ async def test_no_answer_in_time_is_unanswered(
 async def test_a_provider_that_cannot_be_reached_has_provably_taken_nothing(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("waypost.adapters.push.patience.EXPECTED_S", 2.0)
+    monkeypatch.setattr("waypost.channels.push.patience.EXPECTED_S", 2.0)
     cut, away = {"drop": True}, {"refuse_connections": True}
     await lab.script(script({"where": gateway, "do": cut}, {"where": gateway, "do": away}))
     # The first may still go out on a connection that is open; that one is cut then.

@@ -11,15 +11,15 @@ import pytest
 import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_android
-from waypost.adapters.fcm import oauth
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.channels.fcm import oauth
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content
 from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Unreachable
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Unreachable
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.lab import Lab, LabSettings
 from waypost.telemetry.sink import Silent
@@ -53,7 +53,7 @@ async def test_a_revoked_access_token_is_renewed_once_for_all_and_nothing_fails(
 @pytest.mark.asyncio
 async def test_an_access_token_that_is_refused_again_is_denied(lab: Lab, fcm: FcmSender) -> None:
     await lab.script(script({"where": "fcm", "do": {"answer": {"status": 401, "reason": "UNAUTHENTICATED"}}}))
-    assert isinstance(await outcome(fcm, to_android(lab)), Denied)
+    assert isinstance(await outcome(fcm, to_android(lab)), CredentialRejected)
     assert not fcm.health().ok
     await lab.script([])
     assert isinstance(await outcome(fcm, to_android(lab)), Taken)
@@ -101,7 +101,7 @@ async def test_an_account_that_google_refuses_is_denied_until_it_is_taken_again(
     await unstarted.start()
     before = await until_taken(lab, unstarted)
     assert before
-    assert all(isinstance(got, Denied) and got.code == "invalid_grant" for got in before)
+    assert all(isinstance(got, CredentialRejected) and got.code == "invalid_grant" for got in before)
     assert unstarted.health().ok
 
 
@@ -139,7 +139,7 @@ async def test_a_clock_that_is_wrong_is_named_with_how_wrong_it_is(lab: Lab, fcm
     sender = FcmSender(CredentialId.of(DEMO, "fcm"), fcm_settings, clock=Late(), telemetry=Silent())
     await sender.start()
     got = await outcome(sender, to_android(lab))
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert got.code == "invalid_grant"
     assert re.fullmatch(r"this machine's clock is 7\d{3} s behind Google's: set it right", got.why)
     assert sender.health().why == f"invalid_grant: {got.why}"
@@ -157,7 +157,7 @@ async def test_times_that_google_does_not_like_are_named_and_nothing_of_its_text
     await lab.script(script({"where": "oauth", "do": {"answer": {"status": 400, "body": body}}}))
     await unstarted.start()
     why = "the times in the request are not near Google's: is this machine's clock right?"
-    assert await outcome(unstarted, to_android(lab)) == Denied("invalid_grant", why)
+    assert await outcome(unstarted, to_android(lab)) == CredentialRejected("invalid_grant", why)
 
 
 class TestMachine:
@@ -180,8 +180,14 @@ class TestMachine:
     @pytest.mark.parametrize(
         ("status", "problem"),
         [
-            (403, Denied("metadata_denied", "the metadata server knows no account of this machine for FCM")),
-            (404, Denied("metadata_denied", "the metadata server knows no account of this machine for FCM")),
+            (
+                403,
+                CredentialRejected("metadata_denied", "the metadata server knows no account of this machine for FCM"),
+            ),
+            (
+                404,
+                CredentialRejected("metadata_denied", "the metadata server knows no account of this machine for FCM"),
+            ),
             (503, Unreachable("oauth_unavailable", "the metadata server answered 503")),
         ],
     )
@@ -194,7 +200,7 @@ class TestMachine:
         sender = FcmSender(CredentialId.of(DEMO, "fcm"), settings, clock=SystemClock(), telemetry=Silent())
         await sender.start()
         assert await outcome(sender, to_android(lab)) == problem
-        assert sender.health().ok is not isinstance(problem, Denied)
+        assert sender.health().ok is not isinstance(problem, CredentialRejected)
         await sender.stop(1)
 
     @pytest.mark.asyncio
@@ -204,7 +210,7 @@ class TestMachine:
         await sender.start()
         got = await outcome(sender, to_android(lab))
         await sender.stop(1)
-        assert isinstance(got, Denied)
+        assert isinstance(got, CredentialRejected)
         assert got.code == "PERMISSION_DENIED"
 
     @pytest.mark.asyncio

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from tests.adapters.senders.judge.discovery import Discovery
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, notification
-from waypost.adapters.fcm.payload import Rendering, faults, rendered
-from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.payload import Rendering, faults, rendered
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Kind, Urgency

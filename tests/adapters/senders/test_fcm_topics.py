@@ -1,4 +1,4 @@
-"""Topics of FCM: who hears them, one at a time and a thousand at once, and messages to all who do."""
+"""TopicMembers of FCM: who hears them, one at a time and a thousand at once, and messages to all who do."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, payload_of, script, to_all
 from tests.tables import AddRow
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import CHANNEL, FcmSettings
-from waypost.adapters.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, Topics
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, TopicMembers
 from waypost.cli import waypost
 from waypost.domain.audience import Audience
 from waypost.domain.ids import AppId
@@ -25,9 +25,9 @@ from waypost.lab import Lab
 
 
 @pytest_asyncio.fixture
-async def topics(fcm_settings: FcmSettings) -> AsyncIterator[Topics]:
+async def topics(fcm_settings: FcmSettings) -> AsyncIterator[TopicMembers]:
     """The lab project's."""
-    topics = Topics(AppId("demo"), fcm_settings, clock=SystemClock())
+    topics = TopicMembers(AppId("demo"), fcm_settings, clock=SystemClock())
     await topics.start()
     yield topics
     await topics.stop()
@@ -39,7 +39,7 @@ def tokens(lab: Lab, count: int) -> list[str]:
 
 @pytest.mark.asyncio
 async def test_a_device_hears_a_topic_until_it_does_not_and_asking_twice_is_no_mistake(
-    lab: Lab, topics: Topics
+    lab: Lab, topics: TopicMembers
 ) -> None:
     (token,) = tokens(lab, 1)
     (fid,) = lab.tokens.make("fid", 1, topic=None, environment=None)
@@ -54,7 +54,9 @@ async def test_a_device_hears_a_topic_until_it_does_not_and_asking_twice_is_no_m
 
 
 @pytest.mark.asyncio
-async def test_a_device_without_the_app_and_a_name_that_is_no_topic_are_told_apart(lab: Lab, topics: Topics) -> None:
+async def test_a_device_without_the_app_and_a_name_that_is_no_topic_are_told_apart(
+    lab: Lab, topics: TopicMembers
+) -> None:
     (token,) = tokens(lab, 1)
     assert await topics.subscribe(token, "no topic") == NotDone("INVALID_ARGUMENT", "the topic is not one", False)
     lab.tokens.deaths[token] = 1
@@ -65,7 +67,7 @@ async def test_a_device_without_the_app_and_a_name_that_is_no_topic_are_told_apa
 
 
 @pytest.mark.asyncio
-async def test_many_tokens_have_an_answer_each_in_their_order(lab: Lab, topics: Topics) -> None:
+async def test_many_tokens_have_an_answer_each_in_their_order(lab: Lab, topics: TopicMembers) -> None:
     many = tokens(lab, 1001)
     lab.tokens.deaths[many[3]] = 1
     many[5] = "no token"
@@ -99,7 +101,7 @@ def test_the_rows_above_are_the_whole_table() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("code", "again"), [*INSTANCE_ID_ROWS, ("NEVER_SEEN", True)])
 async def test_each_code_of_the_instance_id_service_says_whether_it_may_work_later(
-    lab: Lab, topics: Topics, code: str, again: bool, table: AddRow
+    lab: Lab, topics: TopicMembers, code: str, again: bool, table: AddRow
 ) -> None:
     body = msgspec.json.encode({"results": [{"error": code}, {}]}).decode()
     await lab.script(script({"where": "fcm", "do": {"answer": {"status": 200, "body": body}}}))
@@ -110,7 +112,7 @@ async def test_each_code_of_the_instance_id_service_says_whether_it_may_work_lat
 
 
 @pytest.mark.asyncio
-async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, topics: Topics) -> None:
+async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, topics: TopicMembers) -> None:
     got = await topics.subscribe_many(tokens(lab, 2), "no topic")
     assert [type(one) for one in got] == [NotDone, NotDone]
 

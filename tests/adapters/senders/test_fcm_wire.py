@@ -17,10 +17,10 @@ from tests.adapters.senders.bench import (
     script,
     to_android,
 )
-from waypost.adapters.fcm import wire
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.push import patience
+from waypost.channels.fcm import wire
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.push import patience
 from waypost.domain.content import Content, Urgency
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.adapters.senders.bench import SystemClock, outcome, script, to_android, to_ios, to_web
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.webpush.sender import WebPushSender
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.webpush.sender import WebPushSender
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import AppId

@@ -172,8 +172,8 @@ async def _told(service: Service, user: str) -> Json:
     assert status == 202
 
     async def finished() -> Json | None:
-        story = (await service.ask("GET", f"/v1/notifications/{said['id']}"))[1]
-        return story if story["notification"]["finished_at"] else None
+        detail = (await service.ask("GET", f"/v1/notifications/{said['id']}"))[1]
+        return detail if detail["notification"]["finished_at"] else None
 
     (receipt,) = (await until(finished, f"what {user} was told"))["receipts"]
     found: Json = receipt

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from tests.adapters.senders.bench import SystemClock, outcome, to_android, to_ios
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_of, outcome, outcomes, payload_of, script
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.unifiedpush.sender import UnifiedPushSender
-from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
+from waypost.channels.unifiedpush.sender import UnifiedPushSender
+from waypost.channels.unifiedpush.settings import UnifiedPushSettings
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.credential import CredentialId

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, headers_of, outcome, outcomes, payload_of, script
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.push import patience
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.channels.push import patience
+from waypost.channels.webpush.sender import WebPushSender
+from waypost.channels.webpush.settings import WebPushSettings
 from waypost.domain.content import Content
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery

@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.adapters.senders.bench import SystemClock, fresh, outcome, outcomes
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.push.vapid import read_vapid
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import WebPushSettings
+from waypost.channels.push.vapid import read_vapid
+from waypost.channels.webpush.sender import WebPushSender
+from waypost.channels.webpush.settings import WebPushSettings
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
-from waypost.adapters.webpush.sender import WebPushSender
-from waypost.adapters.webpush.settings import KNOWN_SERVICES, WebPushSettings
+from waypost.channels.webpush.sender import WebPushSender
+from waypost.channels.webpush.settings import KNOWN_SERVICES, WebPushSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys

@@ -16,8 +16,8 @@ from tests.contract.registries import wake_ups_closed
 from tests.journeys.balance import listed
 from tests.journeys.harness import running, until
 from tests.journeys.load import Audience, Load
-from waypost.adapters.cassandra.schema import migrate
-from waypost.adapters.cassandra.settings import CassandraSettings
+from waypost.stores.cassandra.schema import migrate
+from waypost.stores.cassandra.settings import CassandraSettings
 
 COMPOSE = ROOT / "deploy" / "compose"
 STACKS = sorted(path.stem for path in COMPOSE.glob("*.yaml") if path.stem != "common")
@@ -46,8 +46,8 @@ async def test_a_stack_sends_what_it_accepted(stack: str, tmp_path: Path, reques
         await Load(service, audience, random.Random(1)).run(2, limit=SENT)
 
         async def are_finished() -> bool:
-            stories = await listed(service)
-            return len(stories) >= SENT and all(each["status"] == "sent" for each in stories.values())
+            details = await listed(service)
+            return len(details) >= SENT and all(each["status"] == "sent" for each in details.values())
 
         await until(are_finished, "everything is sent")
 

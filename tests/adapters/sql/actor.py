@@ -14,14 +14,14 @@ import msgspec
 from tests.adapters.sql.conftest import WallClock, settings_of
 from tests.amending import withdraw
 from tests.contract.bench import intent, notification, sent, targets
-from waypost.adapters.sql.place import run_dir_of_store
-from waypost.adapters.sql.store import Store, open_store
-from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.amendment import Withdrawn
 from waypost.domain.ids import next_ids
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.time import Instant
-from waypost.ports.work import Accepted, Arrival, Settled
+from waypost.ports.work import Accepted, NewNotification, Settled
+from waypost.stores.sql.location import run_dir_of_store
+from waypost.stores.sql.store import Store, open_store
+from waypost.stores.sql.write_lock import WriteLock
 from waypost.telemetry.sink import Silent
 
 
@@ -59,7 +59,8 @@ async def _accept(store: Store, user: str, size: int) -> list[str]:
     now = WallClock().now()
     ids, _ = next_ids(now, size, os.urandom(10), 0)
     batch = [
-        Arrival(msgspec.structs.replace(notification(now, user=f"{user}{n}"), id=one)) for n, one in enumerate(ids)
+        NewNotification(msgspec.structs.replace(notification(now, user=f"{user}{n}"), id=one))
+        for n, one in enumerate(ids)
     ]
     answers = await store.work.accept(batch)
     assert answers == [Accepted(one) for one in ids]
@@ -71,7 +72,7 @@ async def _intend(store: Store) -> list[str]:
     now = WallClock().now()
     once = notification(now, user="ann", guarantee=Guarantee.AT_MOST_ONCE)
     beside = notification(now, user="bob")
-    await store.work.accept([Arrival(once), Arrival(beside)])
+    await store.work.accept([NewNotification(once), NewNotification(beside)])
     lease = await store.work.lease(Lane.NORMAL, 10, Instant(0))
     nobody_writes = WriteLock(run_dir_of_store(store.database.settings))
     with nobody_writes.hold(1.0):
@@ -86,7 +87,7 @@ async def _intend(store: Store) -> list[str]:
 async def _withdraw(store: Store) -> list[str]:
     """Accept one and take it back."""
     made = notification(WallClock().now())
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     assert await withdraw(store.work, made.app, [made.id], "cancelled", made.created_at) == [Withdrawn(0)]
     return [made.id.hex()]
 

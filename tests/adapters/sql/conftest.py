@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest_asyncio
 
-from waypost.adapters.sql.settings import SqlSettings
-from waypost.adapters.sql.store import Store, open_store
 from waypost.domain.time import Instant
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry.sink import Silent
 
 OpenStore = Callable[..., Awaitable[Store]]

@@ -10,14 +10,14 @@ from alembic.runtime.migration import MigrationContext
 
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
-from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.migrate import sqlite_engine
-from waypost.adapters.sql.migrations import latest
-from waypost.adapters.sql.schema import metadata
-from waypost.adapters.sql.state import StoreState
 from waypost.domain.errors import StorageBroken
 from waypost.domain.time import Instant
-from waypost.ports.work import Accepted, Arrival
+from waypost.ports.work import Accepted, NewNotification
+from waypost.stores.sql.connection import connect
+from waypost.stores.sql.migrate import sqlite_engine
+from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.schema import metadata
+from waypost.stores.sql.state import StoreState
 
 pytestmark = pytest.mark.asyncio
 
@@ -45,7 +45,7 @@ async def test_one_migration_more_than_this_version_has_is_lived_with(open_at: O
     newer = f"{int(latest()) + 1:04}"
     await _migrated(open_at, tmp_path / "a.db", newer)
     store = await open_at(tmp_path / "a.db")
-    (answer,) = await store.work.accept([Arrival(notification(NOW))])
+    (answer,) = await store.work.accept([NewNotification(notification(NOW))])
     assert isinstance(answer, Accepted)
     await store.close()
     assert _revision(tmp_path / "a.db") == newer
@@ -70,17 +70,17 @@ async def test_damage_found_while_running_refuses_everything(open_at: OpenStore,
     await (await open_at(file)).close()
     kept = file.stat().st_size  # the schema, empty
     store = await open_at(file)
-    await store.work.accept([Arrival(notification(NOW, user=f"u{n}")) for n in range(1500)])
+    await store.work.accept([NewNotification(notification(NOW, user=f"u{n}")) for n in range(1500)])
     await store.close()
     raw = file.read_bytes()
     assert len(raw) > 2 * kept
     file.write_bytes(raw[:kept] + b"\xff" * (len(raw) - kept))
     damaged = await open_at(file)
     with pytest.raises(StorageBroken):
-        await damaged.work.accept([Arrival(notification(NOW))])
+        await damaged.work.accept([NewNotification(notification(NOW))])
     assert damaged.database.state is StoreState.BROKEN
     with pytest.raises(StorageBroken):
-        await damaged.work.accept([Arrival(notification(NOW))])
+        await damaged.work.accept([NewNotification(notification(NOW))])
 
 
 async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path) -> None:
@@ -91,6 +91,6 @@ async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path)
 
 async def test_opening_twice_migrates_once(open_at: OpenStore, tmp_path: Path) -> None:
     store = await open_at(tmp_path / "a.db")
-    await store.work.accept([Arrival(notification(NOW))])
+    await store.work.accept([NewNotification(notification(NOW))])
     second = await open_at(tmp_path / "a.db")
     assert sum((await second.views.balance()).values()) == 1

@@ -11,28 +11,28 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bulk_bench import job, taken
 from tests.contract.clock import START
-from waypost.adapters.sql.store import Store
-from waypost.domain.bulk import PIECE, Job, Order, Recipient
+from waypost.domain.bulk import PIECE, BulkJob, JobOrder, Recipient
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import later
 from waypost.ports.bulk import JobCreated
+from waypost.stores.sql.store import Store
 
 SMALL, LARGE = 2_500, 12_500
 
 
-async def _made(store: Store, users: int, n: int) -> Job:
+async def _made(store: Store, users: int, n: int) -> BulkJob:
     answer = await store.bulk.create(job(n, registry=None), None, b"")
     assert isinstance(answer, JobCreated)
     made = answer.record.job
     for start in range(0, users, 1_000):
         page = [Recipient(UserId(f"u{user:06}")) for user in range(start, min(start + 1_000, users))]
         await store.bulk.add(made.app, made.id, page)
-    await store.bulk.order(made.app, made.id, Order.START, START)
+    await store.bulk.order(made.app, made.id, JobOrder.START, START)
     return made
 
 
-async def _told_everybody(store: Store, made: Job) -> int:
+async def _told_everybody(store: Store, made: BulkJob) -> int:
     """Walk, lease and settle to the end, a piece at a time; how many."""
     told = 0
     while True:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters.sql.checkpoint import Checkpoint
-from waypost.adapters.sql.connection import SqliteConnection, connect
+from waypost.stores.sql.checkpoint import Checkpoint
+from waypost.stores.sql.connection import SqliteConnection, connect
 
 PAGE_BYTES = 4096
 LIMIT_PAGES = 8

@@ -13,13 +13,13 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.amending import withdraw
 from tests.contract.bench import APP, OTHER_APP, notification, sent, targets
-from waypost.adapters.sql import lease
-from waypost.adapters.sql.connection import SqliteConnection, connect
-from waypost.adapters.sql.lease import FreshTail
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql import lease
+from waypost.stores.sql.connection import SqliteConnection, connect
+from waypost.stores.sql.lease import FreshTail
 
 pytestmark = pytest.mark.asyncio
 
@@ -75,11 +75,11 @@ async def test_what_is_accepted_between_two_reads_is_found_by_the_next_look(
     """How far was read is what was the end before the rows were read."""
     store = await open_at(tmp_path / "a.db")
     first, second = notification(WallClock().now()), notification(WallClock().now(), app=app)
-    await store.work.accept([Arrival(first)])
+    await store.work.accept([NewNotification(first)])
     loop = asyncio.get_running_loop()
 
     def accept() -> None:
-        asyncio.run_coroutine_threadsafe(store.work.accept([Arrival(second)]), loop).result()
+        asyncio.run_coroutine_threadsafe(store.work.accept([NewNotification(second)]), loop).result()
 
     tail = FreshTail()
     tail.start_over(ALL)
@@ -95,7 +95,7 @@ async def test_what_has_ended_is_open_no_more(tmp_path: Path, open_at: OpenStore
     store = await open_at(tmp_path / "a.db")
     now = WallClock().now()
     made = [notification(now, user=user) for user in ("ann", "bob", "eve")]
-    await store.work.accept([Arrival(each) for each in made])
+    await store.work.accept([NewNotification(each) for each in made])
 
     async def are_open() -> int:
         return await store.database.read(lambda connection: lease.open_in(connection, Lane.NORMAL))

@@ -11,15 +11,15 @@ import pytest
 from tests import disk
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification, sent, targets
-from waypost.adapters.sql.place import run_dir_of_store
-from waypost.adapters.sql.state import StoreState
-from waypost.adapters.sql.store import Store
 from waypost.domain.errors import StorageFull
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
-from waypost.ports.work import Arrival, Lease, Settled
+from waypost.ports.work import Lease, NewNotification, Settled
+from waypost.stores.sql.location import run_dir_of_store
+from waypost.stores.sql.state import StoreState
+from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,7 +41,7 @@ async def _accept_until_refused(store: Store) -> list[NotificationId]:
     answered: list[NotificationId] = []
     for _ in range(1000):
         now = Instant(1_800_000_000_000)
-        batch = [Arrival(notification(now, user=f"u{n}", body="x" * 2000)) for n in range(50)]
+        batch = [NewNotification(notification(now, user=f"u{n}", body="x" * 2000)) for n in range(50)]
         try:
             answers = await store.work.accept(batch)
         except StorageFull:
@@ -64,7 +64,7 @@ async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_
     reserve = run_dir_of_store(store.database.settings) / "reserve"
     assert reserve.stat().st_blocks * 512 >= _RESERVE, "really allocated"
 
-    first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
+    first = [NewNotification(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
     await store.work.accept(first)
     filler = disk.fill(small_disk)
     answered = [arrival.notification.id for arrival in first] + await _accept_until_refused(store)
@@ -75,13 +75,13 @@ async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_
     assert len(lease.items) == 300
     await _settle_all(store, lease)
     with pytest.raises(StorageFull):
-        await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+        await store.work.accept([NewNotification(notification(Instant(1_800_000_000_000)))])
 
     filler.unlink()
     assert await states.get() is StoreState.OK
     assert reserve.exists()
     last = notification(Instant(1_800_000_000_000), user="last")
-    await store.work.accept([Arrival(last)])
+    await store.work.accept([NewNotification(last)])
     balance = await store.views.balance()
     assert balance[NotificationStatus.SENT] == 300
     assert balance[NotificationStatus.PENDING] == len(answered) + 1 - 300, "what was refused left nothing"
@@ -90,7 +90,7 @@ async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_
 async def test_outcomes_wait_where_even_the_reserve_is_used_up(small_disk: Path, open_at: OpenStore) -> None:
     """They are held, and written as soon as there is room."""
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
-    first = [Arrival(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
+    first = [NewNotification(notification(Instant(1_800_000_000_000), user=f"v{n}")) for n in range(300)]
     await store.work.accept(first)
     filler = disk.fill(small_disk)
     await _accept_until_refused(store)
@@ -98,7 +98,7 @@ async def test_outcomes_wait_where_even_the_reserve_is_used_up(small_disk: Path,
     lease = await store.work.lease(Lane.NORMAL, 300, Instant(0))
     outcome = asyncio.ensure_future(_settle_all(store, lease))
     with pytest.raises(StorageFull):
-        await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+        await store.work.accept([NewNotification(notification(Instant(1_800_000_000_000)))])
     assert not outcome.done()
     filler.unlink()
     second.unlink()
@@ -108,13 +108,13 @@ async def test_outcomes_wait_where_even_the_reserve_is_used_up(small_disk: Path,
 
 async def test_a_store_that_opens_on_a_full_disk_lives_on_its_reserve(small_disk: Path, open_at: OpenStore) -> None:
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE)
-    await store.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+    await store.work.accept([NewNotification(notification(Instant(1_800_000_000_000)))])
     await store.close()
     filler = disk.fill(small_disk)
     again = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
     assert again.database.state is StoreState.FULL
     with pytest.raises(StorageFull):
-        await again.work.accept([Arrival(notification(Instant(1_800_000_000_000)))])
+        await again.work.accept([NewNotification(notification(Instant(1_800_000_000_000)))])
     await _settle_all(again, await again.work.lease(Lane.NORMAL, 10, Instant(0)))
     filler.unlink()
     assert (await again.views.balance()) == {NotificationStatus.SENT: 1}

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore
-from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.engine import InDoubt
-from waypost.adapters.sql.place import run_dir_of_store
-from waypost.adapters.sql.sqlite import SqliteWriter
-from waypost.adapters.sql.state import StoreState
-from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.transaction import Kind, Transaction
-from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.stores.sql.connection import connect
+from waypost.stores.sql.engine import InDoubt
+from waypost.stores.sql.location import run_dir_of_store
+from waypost.stores.sql.sqlite import SqliteWriter
+from waypost.stores.sql.state import StoreState
+from waypost.stores.sql.store import Store
+from waypost.stores.sql.transaction import OperationKind, Transaction
+from waypost.stores.sql.write_lock import WriteLock
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,8 +29,10 @@ def _insert(transaction: Transaction, ops: Sequence[tuple[str | None, int]]) -> 
     return [name for name, _ in ops]
 
 
-INSERT: Kind[tuple[str | None, int], str | None] = Kind("insert", _insert, durable=True)
-INSERT_PATIENTLY: Kind[tuple[str | None, int], str | None] = Kind("insert patiently", _insert, False, patient=True)
+INSERT: OperationKind[tuple[str | None, int], str | None] = OperationKind("insert", _insert, durable=True)
+INSERT_PATIENTLY: OperationKind[tuple[str | None, int], str | None] = OperationKind(
+    "insert patiently", _insert, False, patient=True
+)
 
 
 async def _names(store: Store) -> list[str]:
@@ -105,7 +107,7 @@ async def test_what_is_queued_together_is_one_commit(open_at: OpenStore, tmp_pat
         seen.append(len(ops))
         return [len(ops)] * len(ops)
 
-    kind: Kind[None, int] = Kind("count", count, durable=False)
+    kind: OperationKind[None, int] = OperationKind("count", count, durable=False)
     lock = WriteLock(run_dir_of_store(store.database.settings))
     with lock.hold(1):
         futures = [store.database.commits.submit(kind, None) for _ in range(50)]
@@ -124,8 +126,8 @@ async def test_what_is_accepted_goes_first_and_takes_turns_with_the_rest(open_at
         order.append(" ".join(ops))
         return ops
 
-    settle: Kind[str, str] = Kind("settle", note, durable=False, patient=True)
-    accept: Kind[str, str] = Kind("accept", note, durable=True, overtakes=True)
+    settle: OperationKind[str, str] = OperationKind("settle", note, durable=False, patient=True)
+    accept: OperationKind[str, str] = OperationKind("accept", note, durable=True, overtakes=True)
     lock = WriteLock(run_dir_of_store(store.database.settings))
     with lock.hold(1):
         ops = [(settle, "outcome 1"), (settle, "outcome 2"), (accept, "batch 1"), (accept, "batch 2")]

@@ -10,12 +10,12 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import APP, OTHER_APP, again, notification, targets
-from waypost.adapters.sql.store import Store
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, NotificationId, shard_of
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Arrival, Lease, Settled
+from waypost.ports.work import Lease, NewNotification, Settled
+from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
 
@@ -57,7 +57,7 @@ async def test_what_was_leased_of_one_app_before_the_read_of_the_next_failed_is_
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = [notification(now, app=app) for app in (APP, APP, OTHER_APP)]
-    await store.work.accept([Arrival(each) for each in made])
+    await store.work.accept([NewNotification(each) for each in made])
     await _lease_on_a_failing_disk(store, nth=2)
     assert store.work.busy_shards() == set()
     found = [item.notification for item in (await _lease(store)).items]
@@ -71,11 +71,11 @@ async def test_a_retry_that_was_taken_before_the_read_failed_is_leased_again(
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = notification(now)
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     lease = await _lease(store)
     await store.work.settle(lease, [Settled(made, (again(0, now),), targets(1))])
-    await store.work.release(later(now, HOUR_MS), 10)
-    await store.work.accept([Arrival(notification(now))])
+    await store.work.promote_due(later(now, HOUR_MS), 10)
+    await store.work.accept([NewNotification(notification(now))])
     await _lease_on_a_failing_disk(store, nth=1)
     assert len((await _lease(store)).items) == 2
 
@@ -84,7 +84,7 @@ async def test_what_was_read_before_the_next_page_failed_is_leased(tmp_path: Pat
     """After a change of shards the tail begins anew, and passes over what is leased: then it takes two pages."""
     store = await open_at(tmp_path / "waypost.db")
     made = [notification(WallClock().now()) for _ in range(3)]
-    await store.work.accept([Arrival(each) for each in made])
+    await store.work.accept([NewNotification(each) for each in made])
     assert [item.notification.id for item in (await _lease(store, 1)).items] == [made[0].id]
     elsewhere = next(shard for shard in range(SHARDS) if shard != shard_of(APP, made[0].user_id))
     store.work.stop_leasing([elsewhere])
@@ -97,7 +97,7 @@ async def test_what_is_given_back_keeps_its_order(tmp_path: Path, open_at: OpenS
     """First attempts of one user start in the order of their acceptance, also after a store that was away."""
     store = await open_at(tmp_path / "waypost.db")
     made = [notification(WallClock().now()) for _ in range(3)]
-    await store.work.accept([Arrival(each) for each in made])
+    await store.work.accept([NewNotification(each) for each in made])
     lease = await _lease(store)
     await store.work.settle(lease, [Settled(item.notification, given_back=True) for item in lease.items])
     found: list[NotificationId] = [item.notification.id for item in (await _lease(store)).items]

@@ -10,27 +10,27 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
 from tests.amending import withdraw
 from tests.contract.bench import notification
-from waypost.adapters.sql import audit, backlog, bulk_views, cases, lease, pages, reading, release, views, work
-from waypost.adapters.sql.connection import SqliteConnection, connect
-from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.engine import Connection
 from waypost.domain.amendment import TooLate
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant, later
-from waypost.ports.work import Arrival
+from waypost.ports.work import NewNotification
+from waypost.stores.sql import audit, backlog, bulk_views, lease, pages, pending_changes, promote, reading, views, work
+from waypost.stores.sql.connection import SqliteConnection, connect
+from waypost.stores.sql.database import prepare
+from waypost.stores.sql.engine import Connection
 
 HOT = {
     "fresh rows": lease.READ,
     "apps with fresh rows": lease._NEXT_APP,
-    "scheduled": release._WHOLE,
-    "due receipts": release._DUE,
-    "scheduled of an app": release._WHOLE_OF_APP,
-    "due receipts of an app": release._DUE_OF_APP,
-    "lifted receipts": release._LIFTED,
-    "notifications": release._NOTIFICATIONS,
-    "receipts": release._RECEIPTS,
-    "what is settled": cases._FIND,
+    "scheduled": promote._WHOLE,
+    "due receipts": promote._DUE,
+    "scheduled of an app": promote._WHOLE_OF_APP,
+    "due receipts of an app": promote._DUE_OF_APP,
+    "lifted receipts": promote._LIFTED,
+    "notifications": promote._NOTIFICATIONS,
+    "receipts": promote._RECEIPTS,
+    "what is settled": pending_changes._FIND,
 }
 
 LISTS = {
@@ -87,7 +87,7 @@ def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int
     """Two of the counters' to find them, and one to see whether anything of it is due, by all that it asks for."""
     prepare(settings_of(tmp_path / "a.db"), Instant(0))
     connection = connect(tmp_path / "a.db")
-    sql = f"EXPLAIN QUERY PLAN {release._APPS_DUE[table]}"
+    sql = f"EXPLAIN QUERY PLAN {promote._APPS_DUE[table]}"
     steps = [row[3] for row in connection.execute(sql, (1,) * 3).fetchall()]
     connection.close()
     index = ("notification_due_of_app", "receipt_due_of_app")[table]
@@ -101,7 +101,7 @@ def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int
 def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:
     prepare(settings_of(tmp_path / "a.db"), Instant(0))
     connection = connect(tmp_path / "a.db")
-    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {release._CONDITIONS}").fetchall()]
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {promote._CONDITIONS}").fetchall()]
     connection.close()
     assert not any(step.startswith("SCAN receipt") for step in steps), steps
     assert sum(step.startswith("SEARCH receipt USING COVERING INDEX receipt_parked") for step in steps) == 2, steps
@@ -125,12 +125,12 @@ async def test_what_is_read_on_the_event_loop_searches_an_index(
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = notification(now)
-    await store.work.accept([Arrival(made), Arrival(notification(now, scheduled_at=later(now, 1)))])
+    await store.work.accept([NewNotification(made), NewNotification(notification(now, scheduled_at=later(now, 1)))])
     assert isinstance(store.database.loop_reader, SqliteConnection)
     on_loop: set[str] = set()
     store.database.loop_reader.set_trace_callback(on_loop.add)
     for lane in Lane:
-        await store.work.release(later(now, MINUTE_MS), 100, {"breaker:demo/apns": 1})
+        await store.work.promote_due(later(now, MINUTE_MS), 100, {"breaker:demo/apns": 1})
         await store.work.lease(lane, 100, later(now, MINUTE_MS))
         assert await store.work.depth(lane) == (2 if lane is made.lane else 0)
     assert await withdraw(store.work, made.app, [made.id], "cancelled", now) == [TooLate(0)]

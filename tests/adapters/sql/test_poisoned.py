@@ -12,14 +12,14 @@ from tests.contract.bench import APP, notification
 from tests.contract.bulk_bench import job, taken
 from tests.contract.clock import START
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.sql.store import Store, open_store
-from waypost.domain.bulk import FAILURES_LIMIT, Job, JobId, JobState, Order, Recipient
+from waypost.domain.bulk import FAILURES_LIMIT, BulkJob, JobId, JobOrder, JobState, Recipient
 from waypost.domain.ids import NotificationId, UserId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import later
 from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.ports.bulk import JobCreated
-from waypost.ports.work import Arrival
+from waypost.ports.work import NewNotification
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio
@@ -31,11 +31,11 @@ async def _opened(tmp_path: Path, noted: Noted) -> Store:
     return store
 
 
-async def _listed(store: Store, n: int, users: list[str]) -> Job:
+async def _listed(store: Store, n: int, users: list[str]) -> BulkJob:
     made = await store.bulk.create(job(n, registry=None), None, b"")
     assert isinstance(made, JobCreated)
     await store.bulk.add(APP, made.record.job.id, [Recipient(UserId(user), {"name": user}) for user in users])
-    await store.bulk.order(APP, made.record.job.id, Order.START, START)
+    await store.bulk.order(APP, made.record.job.id, JobOrder.START, START)
     return made.record.job
 
 
@@ -63,7 +63,7 @@ async def test_a_piece_that_cannot_be_read_stops_its_own_job_alone(tmp_path: Pat
     spoilt = "UPDATE bulk_recipient SET variables = ? WHERE user_id = ?"
     _spoil(tmp_path, spoilt, b"\xc1\xff", "u10")
     alone = notification(START, lane=Lane.BULK)
-    await store.work.accept([Arrival(alone)])
+    await store.work.accept([NewNotification(alone)])
     lease = await store.work.lease(Lane.BULK, 100, later(START, 1_000))
     assert {item.notification.user_id for item in lease.items} == {"u20", "u21", "u22", "u23", alone.user_id}
     assert await _state(store, good.id) == (JobState.RUNNING, None)
@@ -71,7 +71,7 @@ async def test_a_piece_that_cannot_be_read_stops_its_own_job_alone(tmp_path: Pat
     named = {"app": APP, "job": format_id(NotificationId(bad.id)), "error": "DecodeError"}
     assert noted.fields_of(Event.BULK_FAILED) == [named]
     _spoil(tmp_path, spoilt, b"\x81\xa4name\xa1x", "u10")
-    await store.bulk.order(APP, bad.id, Order.RESUME, START)
+    await store.bulk.order(APP, bad.id, JobOrder.RESUME, START)
     rest = await store.work.lease(Lane.BULK, 100, later(START, 1_000))
     assert [item.notification.user_id for item in rest.items] == ["u10", "u11", "u12", "u13"]
     await store.work.settle(rest, [taken(item, START) for item in rest.items])
@@ -96,7 +96,7 @@ async def test_a_row_of_the_journal_that_cannot_be_read_is_passed_over(tmp_path:
     noted = Noted()
     store = await _opened(tmp_path, noted)
     for user in ("ann", "bob", "cid"):
-        await store.work.accept([Arrival(notification(START, user=user))])
+        await store.work.accept([NewNotification(notification(START, user=user))])
     rows = await store.journal.read(0, 10)
     assert len(rows) == 3
     _spoil(tmp_path, "UPDATE journal SET moves = ? WHERE position = ?", b"\xc1\xff", rows[1].position)

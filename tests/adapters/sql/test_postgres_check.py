@@ -12,12 +12,12 @@ import pytest
 
 from scripts.services.postgres import Postgres
 from tests.engines import run_sql
-from waypost.adapters.sql.postgres.check import CONNECTIONS, Found, look
 from waypost.bootstrap.reach import reach
 from waypost.bootstrap.registry import load
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.stores.sql.postgres.check import CONNECTIONS, PostgresFindings, look
 
-SAFE = Found("15.6", 15_00_06, True, True, "on", 97, True)
+SAFE = PostgresFindings("15.6", 15_00_06, True, True, "on", 97, True)
 SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -82,7 +82,7 @@ def test_nobody_there_is_said_as_such() -> None:
     assert refused.value.code is ErrorCode.STORAGE_AWAY
 
 
-def _when_off(url: str) -> Found:
+def _when_off(url: str) -> PostgresFindings:
     """The settings are read again by each process of the server in its own time."""
     with psycopg.connect(url, autocommit=True) as connection:
         while (found := look(url)).fsync or found.full_page_writes or found.synchronous_commit != "off":

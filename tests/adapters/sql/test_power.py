@@ -15,10 +15,10 @@ import pytest
 import pytest_asyncio
 
 from tests.adapters.sql.conftest import Actor, OpenStore, StartActor
-from waypost.adapters.sql.store import Store
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
+from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
 
@@ -70,7 +70,7 @@ async def _after_the_cut(powered: Powered, open_at: OpenStore) -> Store:
 
 
 async def _leasable(store: Store) -> set[str]:
-    await store.work.release(Instant(0), 100)
+    await store.work.promote_due(Instant(0), 100)
     lease = await store.work.lease(Lane.NORMAL, 1_000, Instant(0))
     return {item.notification.id.hex() for item in lease.items}
 

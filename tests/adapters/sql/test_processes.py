@@ -12,7 +12,7 @@ from tests.contract.bench import notification, sent, targets
 from waypost.domain.ids import SHARDS, shard_of
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,10 +44,10 @@ async def test_a_shard_is_handed_over_when_nothing_of_it_is_held(
     assert await there.do("acquire", wanted=SHARDS) == []
     first, second = notification(NOW, user="ann"), notification(NOW, user="ann")
     shard = shard_of(first.app, first.user_id)
-    await here.work.accept([Arrival(first)])
+    await here.work.accept([NewNotification(first)])
     lease = await here.work.lease(Lane.NORMAL, 10, NOW)
     here.work.stop_leasing([shard])
-    await here.work.accept([Arrival(second)])
+    await here.work.accept([NewNotification(second)])
     assert (await here.work.lease(Lane.NORMAL, 10, NOW)).items == ()
     assert here.work.busy_shards() == {shard}
     await here.work.settle(lease, [Settled(first, (sent(0, NOW),), targets(1))])

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, settings_of
-from waypost.adapters.sql import devices, pages, reading, views
-from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.database import prepare
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
+from waypost.stores.sql import devices, pages, reading, views
+from waypost.stores.sql.connection import connect
+from waypost.stores.sql.database import prepare
 
 APP = AppId("demo")
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import OTHER_APP, again, notification, targets
-from waypost.adapters.sql import work
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql import work
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,11 +25,11 @@ async def test_a_lane_that_is_not_leased_from_fills_no_memory_and_holds_up_no_ot
     now = WallClock().now()
     campaign = [notification(now, lane=Lane.LOW, scheduled_at=later(now, n)) for n in range(1, 9)]
     urgent = notification(now, lane=Lane.CRITICAL)
-    await store.work.accept([Arrival(each) for each in (*campaign, urgent)])
+    await store.work.accept([NewNotification(each) for each in (*campaign, urgent)])
     lease = await store.work.lease(Lane.CRITICAL, 1, later(now, MINUTE_MS))
     await store.work.settle(lease, [Settled(urgent, (again(0, now),), targets(1))])
 
-    released = [await store.work.release(later(now, HOUR_MS), 6) for _ in range(3)]
+    released = [await store.work.promote_due(later(now, HOUR_MS), 6) for _ in range(3)]
     assert sum(released) == 6
     critical = await store.work.lease(Lane.CRITICAL, 10, later(now, MINUTE_MS))
     assert [item.notification.id for item in critical.items] == [urgent.id]
@@ -37,7 +37,7 @@ async def test_a_lane_that_is_not_leased_from_fills_no_memory_and_holds_up_no_ot
     low = []
     while items := (await store.work.lease(Lane.LOW, 10, later(now, MINUTE_MS))).items:
         low += [item.notification.id for item in items]
-        await store.work.release(later(now, HOUR_MS), 6)
+        await store.work.promote_due(later(now, HOUR_MS), 6)
     assert low == [each.id for each in campaign]
 
 
@@ -49,11 +49,11 @@ async def test_an_app_that_fills_the_memory_of_a_lane_holds_up_no_other(
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     flood = [notification(now, scheduled_at=later(now, n)) for n in range(1, 21)]
-    await store.work.accept([Arrival(each) for each in flood])
-    assert await store.work.release(later(now, HOUR_MS), 100) == 5
-    assert await store.work.release(later(now, HOUR_MS), 100) == 0
+    await store.work.accept([NewNotification(each) for each in flood])
+    assert await store.work.promote_due(later(now, HOUR_MS), 100) == 5
+    assert await store.work.promote_due(later(now, HOUR_MS), 100) == 0
     other = notification(now, app=OTHER_APP, scheduled_at=later(now, MINUTE_MS))
-    await store.work.accept([Arrival(other)])
-    assert await store.work.release(later(now, HOUR_MS), 100) == 1
+    await store.work.accept([NewNotification(other)])
+    assert await store.work.promote_due(later(now, HOUR_MS), 100) == 1
     lease = await store.work.lease(Lane.NORMAL, 3, later(now, MINUTE_MS))
     assert other.id in [item.notification.id for item in lease.items]

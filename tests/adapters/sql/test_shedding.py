@@ -14,9 +14,9 @@ import pytest_asyncio
 from tests.adapters.rest.service import Service, shown
 from tests.adapters.sql.conftest import OpenStore
 from tests.journeys.harness import until
-from waypost.adapters.sql.store import Store
-from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.entrypoints.rest.app import build_app
+from waypost.stores.sql.store import Store
+from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Metric
 
 pytestmark = pytest.mark.asyncio
@@ -37,7 +37,7 @@ class SlowStore:
             self.end.wait()
             return ops
 
-        commit: Kind[None, None] = Kind("hang", hang, durable=False, patient=True)
+        commit: OperationKind[None, None] = OperationKind("hang", hang, durable=False, patient=True)
         self.hanging = store.database.commits.submit(commit, None)
         began.wait()
 
@@ -91,7 +91,7 @@ async def test_who_would_wait_too_long_is_refused_at_once_and_taken_later(slow: 
 async def test_outcomes_that_wait_shed_submissions(slow: SlowStore) -> None:
     """Or deliveries would starve behind what is accepted."""
     service = await _service(slow)
-    outcome: Kind[None, None] = Kind("outcome", lambda _, ops: ops, durable=False, patient=True)
+    outcome: OperationKind[None, None] = OperationKind("outcome", lambda _, ops: ops, durable=False, patient=True)
     future = slow.store.database.commits.submit(outcome, None)
     async with service.client() as client, asyncio.timeout(60):
         await slow.until_share(1.0)

@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from tests.adapters.rest.service import Service, shown
 from tests.adapters.sql.conftest import OpenStore
-from waypost.adapters.sql.sqlite import SqliteWriter
-from waypost.adapters.sql.store import Store
 from waypost.entrypoints.rest.app import build_app
+from waypost.stores.sql.sqlite import SqliteWriter
+from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
 

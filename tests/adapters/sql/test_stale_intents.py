@@ -14,7 +14,7 @@ from waypost.domain.ids import DeviceId
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -24,13 +24,13 @@ async def test_the_target_of_a_stale_intent_is_leased_again(tmp_path: Path, open
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = notification(now, guarantee=Guarantee.AT_MOST_ONCE)
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
     assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
     other = (Target(0, DeviceId("another"), Channel("apns")),)
     assert await store.work.settle(lease, [Settled(made, (intent(0, now),), other)]) == [Stale(made.id, 0, 1)]
     assert store.work.busy_shards() == set()
-    assert await store.work.release(later(now, MINUTE_MS), 10) == 1
+    assert await store.work.promote_due(later(now, MINUTE_MS), 10) == 1
 
 
 async def test_what_was_given_back_is_not_sent_again_when_its_outcome_comes(tmp_path: Path, open_at: OpenStore) -> None:
@@ -38,7 +38,7 @@ async def test_what_was_given_back_is_not_sent_again_when_its_outcome_comes(tmp_
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = notification(now)
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
     assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
     assert await store.work.settle(lease, [Settled(made, given_back=True)]) == []

@@ -9,10 +9,10 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import again, notification, parked, sent, targets
-from waypost.adapters.sql.store import Store
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, later
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,7 +26,7 @@ async def test_the_index_holds_what_waits_and_nothing_else(tmp_path: Path, open_
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = [notification(now, user=f"u{n}") for n in range(300)]
-    await store.work.accept([Arrival(each) for each in made])
+    await store.work.accept([NewNotification(each) for each in made])
     lease = await store.work.lease(Lane.NORMAL, 300, later(now, HOUR_MS))
     settlements = [again(0, now)] * 60 + [parked(0, now, later(now, HOUR_MS))] * 40 + [sent(0, now)] * 200
     settled = [

@@ -16,7 +16,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.pipeline.route import plan
 from waypost.ports.views import DeadQuery
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,7 +27,7 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_pat
     """Nothing raises, neither where it is leased nor where it is shown, and nothing of it is sent."""
     store = await open_at(tmp_path / "waypost.db")
     spoilt, sound = notification(NOW, user="ann"), notification(NOW, user="bob")
-    await store.work.accept([Arrival(spoilt), Arrival(sound)])
+    await store.work.accept([NewNotification(spoilt), NewNotification(sound)])
     _spoil(tmp_path / "waypost.db", spoilt.id)
     lease = await store.work.lease(Lane.NORMAL, 10, later(NOW, MINUTE_MS))
     contents = {item.notification.id: item.notification.content for item in lease.items}
@@ -37,9 +37,9 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_pat
     made = plan(item, [], RoutingTable({}, {}, RULES), NOW)
     assert made.deliveries == ()
     assert await store.work.settle(lease, [Settled(spoilt, made.changes, made.targets, made.verdict)]) == []
-    story = await store.views.story(spoilt.app, spoilt.id)
-    assert story is not None
-    assert story.record.status is NotificationStatus.FAILED
+    detail = await store.views.detail(spoilt.app, spoilt.id)
+    assert detail is not None
+    assert detail.record.status is NotificationStatus.FAILED
     (letter,) = await store.views.dead(DeadQuery(spoilt.app))
     assert letter.receipt.code == "unreadable"
 

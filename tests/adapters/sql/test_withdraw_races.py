@@ -10,13 +10,13 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.amending import withdraw
 from tests.contract.bench import again, notification, targets
-from waypost.adapters.sql.place import run_dir_of_store
-from waypost.adapters.sql.write_lock import WriteLock
 from waypost.domain.amendment import TooLate
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Arrival, Settled
+from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql.location import run_dir_of_store
+from waypost.stores.sql.write_lock import WriteLock
 
 pytestmark = pytest.mark.asyncio
 
@@ -28,7 +28,7 @@ async def test_a_retry_that_was_written_a_moment_before_is_cancelled_at_once(
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     made = notification(now)
-    await store.work.accept([Arrival(made)])
+    await store.work.accept([NewNotification(made)])
     lease = await store.work.lease(Lane.NORMAL, 1, later(now, MINUTE_MS))
     somebody_else = WriteLock(run_dir_of_store(store.database.settings))
     with somebody_else.hold(1.0):
@@ -41,6 +41,6 @@ async def test_a_retry_that_was_written_a_moment_before_is_cancelled_at_once(
     assert await settling == []
     assert await withdrawing == [TooLate(1)]
     await store.dedup.drop_over()  # whatever was queued before this is written
-    story = await store.views.story(made.app, made.id)
-    assert story is not None
-    assert story.record.status is NotificationStatus.CANCELLED
+    detail = await store.views.detail(made.app, made.id)
+    assert detail is not None
+    assert detail.record.status is NotificationStatus.CANCELLED

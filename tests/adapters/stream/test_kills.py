@@ -18,16 +18,12 @@ from psycopg import AsyncConnection
 from tests.adapters.stream.owner import GROUP, STREAM, Owner, until
 from tests.contract.clock import START
 from tests.tables import AddRow
-from waypost.adapters.redis.commands import Command, Redis, Reply
-from waypost.adapters.redis.jobs import RedisJobs
-from waypost.adapters.redis.settings import RedisSettings
-from waypost.adapters.redis.wire import Wire
-from waypost.adapters.stream.log import TABLE as LOG_TABLE
-from waypost.adapters.stream.log import log_in
-from waypost.adapters.stream.pool import Pool
-from waypost.adapters.stream.settings import StreamSettings
-from waypost.adapters.stream.tokens import tokens_in
-from waypost.adapters.stream.work import LANE, Beside, StreamWork
+from waypost.compat.jobs_stream.log import TABLE as LOG_TABLE
+from waypost.compat.jobs_stream.log import log_in
+from waypost.compat.jobs_stream.pool import ConnectionPool
+from waypost.compat.jobs_stream.settings import StreamSettings
+from waypost.compat.jobs_stream.tokens import tokens_in
+from waypost.compat.jobs_stream.work import LANE, Beside, StreamWork
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId
@@ -36,6 +32,10 @@ from waypost.domain.settlement import Change, Sent
 from waypost.ports.plugin import no_faults
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.clock import SystemClock
+from waypost.stores.redis.commands import Command, Redis, Reply
+from waypost.stores.redis.jobs import RedisJobs
+from waypost.stores.redis.settings import RedisSettings
+from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -77,14 +77,14 @@ class CountedRedis:
         return await self._redis.execute(commands)
 
 
-class CountedPool(Pool):
+class CountedPool(ConnectionPool):
     """A pool of which each statement is a step, and the end of each transaction two: before it and after it."""
 
     steps = Steps(0)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
-        """See Pool."""
+        """See ConnectionPool."""
         async with super().connection() as connection:
             yield _Counted(connection, self.steps)
 
@@ -117,7 +117,7 @@ class Worker:
         """For half of *sure_ms* it asks nobody whether what it leased is still its own."""
         self.sure_ms = sure_ms
         self.steps = Steps(last)
-        self._redis = Wire(RedisSettings(url=owner.redis_url, timeout_s=10), Silent())
+        self._redis = SinglePrimary(RedisSettings(url=owner.redis_url, timeout_s=10), Silent())
         self._pool = CountedPool(owner.postgres_url, Silent())
         self._owner = owner
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.adapters.stream.conftest import Serving, sent
 from tests.adapters.stream.owner import GROUP, STREAM, Lines, Owner, until
-from waypost.adapters.stream.pool import SIZE
 from waypost.bootstrap.drop_in import consume
+from waypost.compat.jobs_stream.pool import SIZE
 from waypost.config.drop_in import drop_in
 from waypost.domain.errors import ConfigurationError
 from waypost.lab import Lab
@@ -116,7 +116,7 @@ async def test_rows_that_the_log_refuses_are_left_to_come_again(owner: Owner, la
 
 async def test_the_migration_may_be_run_again(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-34: by hand into an empty database, and by each start."""
-    script = (files("waypost.adapters.stream") / "001_init.sql").read_text()
+    script = (files("waypost.compat.jobs_stream") / "001_init.sql").read_text()
     owner.sql(script)
     before = owner.definitions()
     owner.sql(script)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.tables import AddRow
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Receipt
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Throttled
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Throttled, outcome_name
 from waypost.domain.settlement import Settlement
 
 TITLE = "every error of every provider"
@@ -13,7 +13,7 @@ TITLE = "every error of every provider"
 
 def rest_after(outcome: Outcome) -> Rest | None:
     """What the breaker says after a first refusal: it opens at once, unless one device may be meant alone."""
-    opens = isinstance(outcome, Denied) and outcome.reach is not Reach.DEVICE
+    opens = isinstance(outcome, CredentialRejected) and outcome.reach is not Reach.DEVICE
     return Rest("breaker:demo/x", 7_500) if opens else None
 
 
@@ -27,7 +27,7 @@ def reach_of(outcome: Outcome, scope: str, busy: str = "credential") -> str:
             return "token"
         case Refused():
             return "message"
-        case Denied(reach=reach):
+        case CredentialRejected(reach=reach):
             return scope if reach is Reach.SCOPE else reach
         case Throttled(whole=whole):
             return busy if whole else "device"
@@ -39,7 +39,7 @@ def add_error_row(
     table: AddRow, provider: str, status: int, outcome: Outcome, settlement: Settlement, stored: Receipt
 ) -> None:
     """What one answer leads to, and where an operator meets it: the credential's health, dead letters, the receipt."""
-    if isinstance(outcome, Denied):
+    if isinstance(outcome, CredentialRejected):
         sees = f"{outcome.reach} denied: {outcome.why}"
     elif stored.dead:
         sees = f"dead letter: {stored.reason}"
@@ -50,7 +50,7 @@ def add_error_row(
         provider=provider,
         status=status,
         code=stored.code,
-        outcome=type(outcome).__name__.lower(),
+        outcome=outcome_name(type(outcome)),
         reach=reach_of(outcome, "scope"),
         settlement=type(settlement).__name__.lower(),
         stored=f"{stored.status}{', parked' if stored.parked else ''}",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from waypost.adapters.sql.commit_queue import LATE_S, CommitQueue, Queued
-from waypost.adapters.sql.transaction import Kind
 from waypost.ports.pressure import Cause
+from waypost.stores.sql.commit_queue import LATE_S, CommitQueue, Queued
+from waypost.stores.sql.transaction import OperationKind
 
 ROWS = 10
 """Of outcomes in a commit; four times as many that are accepted."""
 FUTURE: Any = None
 """Nobody is answered here."""
 
-ACCEPT: Kind[Any, Any] = Kind("accept", lambda _, ops: ops, durable=True, overtakes=True)
-SETTLE: Kind[Any, Any] = Kind("settle", lambda _, ops: ops, durable=False, patient=True)
+ACCEPT: OperationKind[Any, Any] = OperationKind("accept", lambda _, ops: ops, durable=True, overtakes=True)
+SETTLE: OperationKind[Any, Any] = OperationKind("settle", lambda _, ops: ops, durable=False, patient=True)
 
 
 def _queue(accepts: int, settles: int, since: float = 0.0) -> CommitQueue:

@@ -9,13 +9,13 @@ import pytest
 
 from tests.contract.clock import StoppedClock
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery, notification
-from waypost.adapters.apns.errors import outcome_of as apns_outcome
-from waypost.adapters.apns.sender import ApnsSender
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
-from waypost.adapters.push.retry_after import PROBED_MS
-from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
-from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
+from waypost.channels.apns.errors import outcome_of as apns_outcome
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.errors import outcome_of as fcm_outcome
+from waypost.channels.push.retry_after import PROBED_MS
+from waypost.channels.unifiedpush.errors import outcome_of as unifiedpush_outcome
+from waypost.channels.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.device import Platform

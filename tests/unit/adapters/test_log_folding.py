@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.contract.bench import again, intent, notification, parked, sent, targets
 from tests.contract.clock import START
-from waypost.adapters.kafka.folding import Folded, cancelled, fold, receipts_of, rest_of
-from waypost.adapters.kafka.messages import Task
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.ids import DeviceId
@@ -16,6 +14,8 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, later
 from waypost.domain.waits import WaitsFor
 from waypost.ports.work import Settled
+from waypost.stores.kafka.folding import Folded, cancelled, fold, receipts_of, rest_of
+from waypost.stores.kafka.messages import Task
 
 MADE = notification(START)
 FRESH = Task(MADE)

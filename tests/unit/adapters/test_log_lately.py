@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.adapters.kafka.lately import Lately
+from waypost.stores.kafka.lately import Lately
 
 KEEP_MS = 100
 

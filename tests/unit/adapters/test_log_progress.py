@@ -6,20 +6,20 @@ import random
 
 import pytest
 
-from waypost.adapters.kafka.progress import SPAN, Progress
+from waypost.stores.kafka.progress import SPAN, PartitionProgress
 
 
-def received(*offsets: int, at: int = 0) -> Progress:
+def received(*offsets: int, at: int = 0) -> PartitionProgress:
     """A partition of which these offsets were received."""
-    progress = Progress(at, None)
+    progress = PartitionProgress(at, None)
     for offset in offsets:
         assert progress.receive(offset)
     return progress
 
 
-def next_owner(progress: Progress, settling: set[int], end: int) -> list[int]:
+def next_owner(progress: PartitionProgress, settling: set[int], end: int) -> list[int]:
     """What the next owner works on after the commit, up to *end*."""
-    successor = Progress(*progress.commit(settling))
+    successor = PartitionProgress(*progress.commit(settling))
     return [offset for offset in range(successor.position, end) if successor.receive(offset)]
 
 
@@ -60,7 +60,7 @@ def test_what_is_settled_before_it_is_received_is_not_worked_on() -> None:
 
 def test_an_unreadable_note_delivers_again_rather_than_not() -> None:
     for metadata in (None, "", "somebody else's", "1:%%%", "2:AAAA"):
-        assert Progress(3, metadata).receive(3)
+        assert PartitionProgress(3, metadata).receive(3)
 
 
 def test_the_widest_note_fits_into_4096_characters() -> None:
@@ -81,7 +81,7 @@ def test_no_owner_ever_loses_or_repeats_an_offset() -> None:
         done: list[int] = []
         watermark, metadata = 0, None
         while len(done) < len(todo):
-            progress = Progress(watermark, metadata)
+            progress = PartitionProgress(watermark, metadata)
             end = chance.randint(progress.position, len(todo))
             held = [offset for offset in range(progress.position, end) if progress.receive(offset)]
             settling = set(chance.sample(held, chance.randint(0, len(held))))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.kafka.settings import KafkaSettings, TopicKind
-from waypost.adapters.kafka.topics import KINDS, Topics, unsafe
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from waypost.stores.kafka.settings import KafkaSettings, TopicKind
+from waypost.stores.kafka.topics import KINDS, TopicNames, unsafe
 
 SETTINGS = KafkaSettings(bootstrap="127.0.0.1:9092")
 TRIAL = KafkaSettings(bootstrap="127.0.0.1:9092", trial=True)
@@ -55,12 +55,12 @@ def test_what_could_lose_work_is_refused(
     ],
 )
 def test_what_waits_goes_to_the_topic_of_its_wait(wait_ms: int, topic: str) -> None:
-    assert Topics(SETTINGS).retry(wait_ms) == topic
+    assert TopicNames(SETTINGS).retry(wait_ms) == topic
 
 
 def test_topics_may_have_names_of_ones_own() -> None:
     names = {TopicKind("critical"): "notifications.critical", TopicKind("dead"): "delivery.push.dlq"}
-    topics = Topics(KafkaSettings(bootstrap="127.0.0.1:9092", prefix="x.", names=names))
+    topics = TopicNames(KafkaSettings(bootstrap="127.0.0.1:9092", prefix="x.", names=names))
     assert topics.of(Lane.CRITICAL) == "notifications.critical"
     assert (topics.dead, topics.records) == ("delivery.push.dlq", "x.records")
     assert len(set(topics.all)) == len(KINDS)
@@ -69,4 +69,4 @@ def test_topics_may_have_names_of_ones_own() -> None:
 @pytest.mark.parametrize("names", [{"nonsense": "x"}, {"critical": "waypost.high"}])
 def test_names_that_mean_nothing_or_the_same_are_refused(names: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=r"kafka\.names"):
-        Topics(KafkaSettings(bootstrap="127.0.0.1:9092", names={TopicKind(k): v for k, v in names.items()}))
+        TopicNames(KafkaSettings(bootstrap="127.0.0.1:9092", names={TopicKind(k): v for k, v in names.items()}))

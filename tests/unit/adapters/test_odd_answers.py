@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery
-from waypost.adapters.apns.errors import BROADCAST_REASONS, REASONS
-from waypost.adapters.apns.errors import STATUSES as APNS_STATUSES
-from waypost.adapters.apns.errors import outcome_of as apns_outcome
-from waypost.adapters.fcm.errors import CODES
-from waypost.adapters.fcm.errors import outcome_of as fcm_outcome
-from waypost.adapters.unifiedpush.errors import outcome_of as unifiedpush_outcome
-from waypost.adapters.webpush.errors import APPLE, MOZILLA, PHRASES
-from waypost.adapters.webpush.errors import STATUSES as WEBPUSH_STATUSES
-from waypost.adapters.webpush.errors import outcome_of as webpush_outcome
+from waypost.channels.apns.errors import BROADCAST_REASONS, REASONS
+from waypost.channels.apns.errors import STATUSES as APNS_STATUSES
+from waypost.channels.apns.errors import outcome_of as apns_outcome
+from waypost.channels.fcm.errors import CODES
+from waypost.channels.fcm.errors import outcome_of as fcm_outcome
+from waypost.channels.unifiedpush.errors import outcome_of as unifiedpush_outcome
+from waypost.channels.webpush.errors import APPLE, MOZILLA, PHRASES
+from waypost.channels.webpush.errors import STATUSES as WEBPUSH_STATUSES
+from waypost.channels.webpush.errors import outcome_of as webpush_outcome
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered
 from waypost.http2 import Answer
 
 DEAD = ("Unregistered", "ExpiredToken")
@@ -140,7 +140,7 @@ def test_a_name_that_cannot_be_stored_is_left_out(text: str, odd: str) -> None:
 BARE: list[tuple[int, type[Outcome], type[Outcome], type[Outcome]]] = [
     # status, APNs, FCM, Web Push
     (400, Refused, Refused, Refused),
-    (403, Denied, Denied, Denied),
+    (403, CredentialRejected, CredentialRejected, CredentialRejected),
     (404, Refused, Refused, Gone),
     (405, Refused, Unanswered, Refused),
     (410, Gone, Unanswered, Gone),

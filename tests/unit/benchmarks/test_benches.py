@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import growth, stages
-from waypost.adapters.sql.connection import connect
-from waypost.adapters.sql.migrate import migrate, sqlite_engine
 from waypost.bench import registry
+from waypost.stores.sql.connection import connect
+from waypost.stores.sql.migrate import migrate, sqlite_engine
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_every_stage_names_modules_that_are_there(prefix: str) -> None:
 
 def test_the_innermost_frame_that_is_known_says_the_stage() -> None:
     """What a sender has the HTTP/2 client do is the client's."""
-    sender, client = "waypost.adapters.apns.sender:send", "waypost.http2.pool:request"
+    sender, client = "waypost.channels.apns.sender:send", "waypost.http2.pool:request"
     spent = {f"uvloop:run;{sender};{client};ssl:write": 2.0, f"uvloop:run;{sender};json:dumps": 1.0, "uvloop:run": 0.5}
     assert stages.by_stage(spent) == [
         ("send: HTTP/2 and TLS", 2.0),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.adapters.rest.service import Service
-from waypost.bootstrap.doors import doors_of
+from waypost.bootstrap.intake import doors_of
 from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId

@@ -14,7 +14,7 @@ from waypost.bootstrap.registry import installed, load
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.limits import FixedWindow, Rate, TokenBucket
-from waypost.entrypoints.limits import Bounds, Endpoint
+from waypost.entrypoints.limits import Bounds, LimitedRoute
 from waypost.ports.plugin import SenderPlugin
 
 FCM = {"service_account_file": "fcm.json"}
@@ -93,7 +93,7 @@ def test_the_defaults_and_what_replaces_them(tmp_path: Path) -> None:
         {"demo": FixedWindow(5, 1_000)},
         {("demo", "shop"): None},
     )
-    assert bounds.endpoints == [Endpoint("GET /v1/notifications/{notification_id}", FixedWindow(10, 1_000))]
+    assert bounds.endpoints == [LimitedRoute("GET /v1/notifications/{notification_id}", FixedWindow(10, 1_000))]
 
 
 def test_all_of_them_can_be_turned_off(tmp_path: Path) -> None:

@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from waypost.adapters.kafka.work import LogWork
-from waypost.adapters.sql.claims.work import ClaimedWork
-from waypost.adapters.sql.work import SqlWork
 from waypost.bootstrap.promises import lacks_of
 from waypost.bootstrap.registry import load
 from waypost.cli import waypost
@@ -18,6 +15,9 @@ from waypost.cli.stacks import BEGIN, END, markdown, meanings
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.promises import EVERY_PROMISE, Promise
+from waypost.stores.kafka.work import LogWork
+from waypost.stores.sql.claims.work import ClaimedWork
+from waypost.stores.sql.work import SqlWork
 
 PAGE = Path(__file__).parents[3] / "docs" / "stacks.md"
 KEPT = {Stack.EMBEDDED: SqlWork.promises, Stack.LOG: LogWork.promises}

@@ -60,7 +60,7 @@ def entry(name: str, value: str | None = None) -> EntryPoint:
     return EntryPoint(name, value or f"acme_push:{name}", ENTRY_POINTS)
 
 
-OURS = [EntryPoint(name, f"waypost.adapters.{name}.plugin:PLUGIN", ENTRY_POINTS) for name in ("apns", "fcm", "webpush")]
+OURS = [EntryPoint(name, f"waypost.channels.{name}.plugin:PLUGIN", ENTRY_POINTS) for name in ("apns", "fcm", "webpush")]
 
 
 def test_our_own_senders_come_through_the_same_door() -> None:

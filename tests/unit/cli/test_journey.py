@@ -46,7 +46,7 @@ def drawn(status: str, receipts: list[dict[str, Any]], **fields: Any) -> str:
         "duplicate_of": None,
         "round": 1,
     }
-    story = {
+    detail = {
         "notification": notification | fields,
         "content": {"title": "[bold]Hi"},
         "receipts": receipts,
@@ -54,7 +54,7 @@ def drawn(status: str, receipts: list[dict[str, Any]], **fields: Any) -> str:
     }
     console = Console(width=200, no_color=True)
     with console.capture() as captured:
-        console.print(tree(story))
+        console.print(tree(detail))
     return captured.get()
 
 
@@ -85,7 +85,7 @@ def test_a_failure_says_why_and_how_to_replay_it() -> None:
 
 
 def test_text_from_outside_neither_colours_nor_commands_the_terminal() -> None:
-    story = drawn("sent", [receipt("[/]\x1b[2J", reason="[red]\x07")])
-    assert "[/]\\x1b[2J" in story
-    assert "([red]\\x07)" in story
-    assert "\x1b" not in story
+    detail = drawn("sent", [receipt("[/]\x1b[2J", reason="[red]\x07")])
+    assert "[/]\\x1b[2J" in detail
+    assert "([red]\\x07)" in detail
+    assert "\x1b" not in detail

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters.sql.database import prepare
-from waypost.adapters.sql.settings import SqlSettings
 from waypost.domain.time import Instant
+from waypost.stores.sql.database import prepare
+from waypost.stores.sql.settings import SqlSettings
 
 API_COMMANDS = (
     "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"

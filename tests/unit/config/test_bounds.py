@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from waypost.adapters.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
 from waypost.bootstrap.registry import load
+from waypost.channels.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
 from waypost.config import AppSettings
 from waypost.domain.channel import APNS
 from waypost.domain.errors import ConfigurationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.stream.settings import StreamSettings
+from waypost.compat.jobs_stream.settings import StreamSettings
 from waypost.config.drop_in import REQUIRED, VARIABLES, drop_in, variable_of
 from waypost.domain.errors import ConfigurationError
 from waypost.telemetry import Level

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from waypost.domain.congestion import CongestionRules, Flow, Seen, adjusted, fallen, fresh
+from waypost.domain.congestion import CongestionRules, Flow, Observed, adjusted, fallen, fresh
 
 STEP_S = 0.01
 TICK_S = 0.05
@@ -49,7 +49,7 @@ class Worker:
 
     flow: Flow
     in_flight: int = 0
-    seen: Seen = field(default_factory=Seen)
+    seen: Observed = field(default_factory=Observed)
     round_s: float = 0.0
     answer_times: list[float] = field(default_factory=list)
     later_answer_times: list[float] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Worker:
         """End the round where a round trip has passed."""
         if now_s - self.round_s >= max(TICK_S, 0.0 if math.isinf(self.seen.quickest_s) else self.seen.quickest_s):
             self.flow = adjusted(self.flow, self.seen, now_s)
-            self.seen, self.round_s = Seen(), now_s
+            self.seen, self.round_s = Observed(), now_s
 
 
 def simulated(
@@ -158,7 +158,7 @@ def test_a_limit_that_is_not_used_is_forgotten() -> None:
 
 def test_an_overload_takes_a_part_once_a_round_trip() -> None:
     flow = fresh(RULES)
-    once = adjusted(flow, Seen(answers=5, quickest_s=0.01, overloads=3), 1.0)
+    once = adjusted(flow, Observed(answers=5, quickest_s=0.01, overloads=3), 1.0)
     assert once.limit == pytest.approx(0.7 * flow.limit)
     assert fallen(once, 1.1) is once
     assert fallen(once, 2.0).limit == pytest.approx(0.49 * flow.limit)
@@ -175,14 +175,14 @@ def test_the_limit_keeps_its_bounds() -> None:
 
 def test_time_in_which_this_process_stood_still_is_not_the_providers() -> None:
     flow = fresh(RULES)
-    kept = adjusted(flow, Seen(answers=5, quickest_s=8.02, stalled_s=8.0, is_limited=True), 1.0)
+    kept = adjusted(flow, Observed(answers=5, quickest_s=8.02, stalled_s=8.0, is_limited=True), 1.0)
     assert kept.limit > flow.limit
 
 
 def test_nothing_is_learned_of_the_distance_while_this_process_stood_still() -> None:
     """Answers that came at once after the stall less the stall are none at all: a far provider would seem congested."""
-    far = adjusted(msgspec.structs.replace(fresh(RULES), base_s=5.0), Seen(answers=5, quickest_s=0.8), 1.0)
-    stalled = adjusted(far, Seen(answers=5, quickest_s=0.81, stalled_s=3.0, is_limited=True), 2.0)
-    after = adjusted(stalled, Seen(answers=5, quickest_s=0.82, is_limited=True), 3.0)
+    far = adjusted(msgspec.structs.replace(fresh(RULES), base_s=5.0), Observed(answers=5, quickest_s=0.8), 1.0)
+    stalled = adjusted(far, Observed(answers=5, quickest_s=0.81, stalled_s=3.0, is_limited=True), 2.0)
+    after = adjusted(stalled, Observed(answers=5, quickest_s=0.82, is_limited=True), 3.0)
     assert stalled.base_s == 0.8
     assert after.limit > stalled.limit > far.limit

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.made import ATTEMPT, NOW
 from waypost.domain.address import UNROUTED
-from waypost.domain.amendment import Held, NotOpen, TooLate, Withdrawn
+from waypost.domain.amendment import LeasedTargets, NotOpen, TooLate, Withdrawn
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Receipt, Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
@@ -154,33 +154,33 @@ class TestWithdraw:
     """Taking back, against what is leased."""
 
     def test_what_is_unrouted_ends_unless_it_is_leased(self) -> None:
-        step, answer = FRESH.withdraw("caller", Held(), NOW)
+        step, answer = FRESH.withdraw("caller", LeasedTargets(), NOW)
         assert (step.progress.status, answer, words(step)) == ("cancelled", Withdrawn(0), ["pending>cancelled"])
-        step, answer = FRESH.withdraw("caller", Held(whole=True), NOW)
+        step, answer = FRESH.withdraw("caller", LeasedTargets(whole=True), NOW)
         assert (step.progress.withdrawn, step.progress.status, answer) == ("caller", "pending", TooLate(0))
 
     def test_waiting_targets_end_and_leased_ones_stay(self) -> None:
         step, answer = routed(3, change(0, SENT), change(1, AGAIN)).withdraw(
-            "caller", Held(targets=frozenset({2})), NOW
+            "caller", LeasedTargets(targets=frozenset({2})), NOW
         )
         assert answer == TooLate(2)
         assert words(step) == ["1:pending>cancelled"]
         assert step.progress.settle([change(2, AGAIN)], NOW).progress.status == "sent"
 
     def test_the_reason_of_the_first_order_stays_with_what_comes_back(self) -> None:
-        marked = FRESH.withdraw("caller", Held(whole=True), NOW)[0].progress
-        step, answer = marked.withdraw(None, Held(), NOW)
+        marked = FRESH.withdraw("caller", LeasedTargets(whole=True), NOW)[0].progress
+        step, answer = marked.withdraw(None, LeasedTargets(), NOW)
         assert answer == Withdrawn(0)
         (move,) = step.moves
         assert isinstance(move, NotificationMoved) and move.reason == "caller"
 
     def test_routed_since_it_was_leased_whole_all_of_it_is_in_hand(self) -> None:
-        assert routed(2).withdraw("caller", Held(whole=True), NOW)[1] == TooLate(2)
+        assert routed(2).withdraw("caller", LeasedTargets(whole=True), NOW)[1] == TooLate(2)
 
     def test_nothing_is_left_to_withdraw(self) -> None:
         done = routed(1, change(0, SENT))
-        assert done.withdraw("caller", Held(), NOW) == (Step(done, done), NotOpen(NotificationStatus.SENT))
-        assert FRESH.withdraw(None, Held(), NOW)[1] == NotOpen(NotificationStatus.PENDING)
+        assert done.withdraw("caller", LeasedTargets(), NOW) == (Step(done, done), NotOpen(NotificationStatus.SENT))
+        assert FRESH.withdraw(None, LeasedTargets(), NOW)[1] == NotOpen(NotificationStatus.PENDING)
 
 
 class TestReplay:
@@ -209,13 +209,13 @@ SETTLEMENTS = st.sampled_from([SENT, AGAIN, DEAD, GONE, PARKED, INTENT, UNSURE, 
 CHANGES = st.builds(change, st.integers(0, 3), SETTLEMENTS, st.integers(1, 3))
 ORDERS = st.one_of(
     st.lists(CHANGES, max_size=4),
-    st.builds(Held, st.booleans(), st.frozensets(st.integers(0, 3))),
+    st.builds(LeasedTargets, st.booleans(), st.frozensets(st.integers(0, 3))),
     st.just("replay"),
 )
 
 
 @given(st.integers(0, 4), st.integers(0, 2), st.lists(ORDERS, max_size=8))
-def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Change] | Held | str]) -> None:
+def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Change] | LeasedTargets | str]) -> None:
     """Moves follow each other without a gap, a final status is told once a round, and counts come out right."""
     step = UNSTORED.settle([], NOW, targets(count, min(suppressed, count)))
     told = list(step.moves)
@@ -224,7 +224,7 @@ def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Chan
         match order:
             case list():
                 step = progress.settle(order, NOW)
-            case Held():
+            case LeasedTargets():
                 step = progress.withdraw("caller", order, NOW)[0]
             case _:
                 step = progress.replay(NOW) or Step(progress, progress)
@@ -232,12 +232,12 @@ def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Chan
         progress = step.progress
         if progress.receipts is not None:
             assert progress.is_final is not any(each.is_open for each in progress.receipts.values())
-    story = [each for each in told if isinstance(each, NotificationMoved)]
-    assert [each.before for each in story] == [None, *(each.after for each in story[:-1])]
-    for each in story[1:]:
+    detail = [each for each in told if isinstance(each, NotificationMoved)]
+    assert [each.before for each in detail] == [None, *(each.after for each in detail[:-1])]
+    for each in detail[1:]:
         assert each.before is not None
         is_replay = each.before in FINAL and each.after is NotificationStatus.PENDING
         assert is_replay or each.after in NOTIFICATION_TRANSITIONS[each.before]
-    counts = Counter(each.after for each in story)
-    counts.subtract(each.before for each in story if each.before is not None)
+    counts = Counter(each.after for each in detail)
+    counts.subtract(each.before for each in detail if each.before is not None)
     assert +counts == Counter({progress.status: 1})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waypost.domain.content import Urgency
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import (
     EXPONENTIAL,
     POLICIES,
@@ -98,7 +98,7 @@ CLASSES: list[tuple[Outcome, ErrorClass | None]] = [
     (Taken("p"), None),
     (Gone("410"), ErrorClass.TERMINAL),
     (Refused("400", "bad"), ErrorClass.TERMINAL),
-    (Denied("403", "key"), ErrorClass.CREDENTIAL),
+    (CredentialRejected("403", "key"), ErrorClass.CREDENTIAL),
     (Throttled("429"), ErrorClass.RATE_LIMIT),
     (Unreachable("refused", "away"), ErrorClass.GATEWAY_DOWN),
     (Unanswered("timeout", "no answer"), ErrorClass.TRANSIENT),

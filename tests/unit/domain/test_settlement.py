@@ -13,7 +13,7 @@ from tests.unit.domain.made import ATTEMPT, NOW, delivery, intent, notification,
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.notification import Guarantee
-from waypost.domain.outcome import Denied, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import EXPONENTIAL, POLICIES, Exhausted, Jitter, RetryPolicy
 from waypost.domain.settlement import (
     ATTEMPTS_KEPT,
@@ -45,7 +45,7 @@ RETRYABLE, TERMINAL = FailureClass.RETRYABLE, FailureClass.TERMINAL
 TAKEN = Taken("p1")
 GONE = Gone("Unregistered", Instant(5))
 REFUSED = Refused("BadTopic", "bad topic")
-DENIED = Denied("403", "expired")
+DENIED = CredentialRejected("403", "expired")
 THROTTLED = Throttled("429")
 UNREACHABLE = Unreachable("reset", "not written")
 UNANSWERED = Unanswered("timeout", "no answer")
@@ -193,7 +193,7 @@ def test_what_fails_at_an_open_breaker_leaves_the_next_probe_to_another(
 
 @pytest.mark.parametrize("outcome", [DENIED, UNREACHABLE, THROTTLED])
 def test_what_ends_before_its_rest_waits_for_the_breaker_until_its_end(
-    outcome: Denied | Unreachable | Throttled,
+    outcome: CredentialRejected | Unreachable | Throttled,
 ) -> None:
     ending = delivery(notification(expires_at=IN_1S))
     assert decide(outcome, ending, POLICY, NOW, 0.0, REST) == Parked(REST.condition, IN_1S, outcome.code)

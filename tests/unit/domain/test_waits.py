@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.made import ATTEMPT, NOW
 from tests.unit.domain.test_progress import AGAIN, DEAD, FRESH, ID, INTENT, SENT, UNSURE, change, targets, words
-from waypost.domain.amendment import Confirm, Confirmed, Held, NotConfirmed, Supersede, TooLate, Withdrawn, together
+from waypost.domain.amendment import (
+    Confirm,
+    Confirmed,
+    LeasedTargets,
+    NotConfirmed,
+    Supersede,
+    TooLate,
+    Withdrawn,
+    together,
+)
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, format_id
@@ -98,17 +107,17 @@ class TestWaits:
     def test_one_confirmation_ends_the_whole_chain(self) -> None:
         listed = (*targets(1), waiting(1, WaitsFor(0, 30)), waiting(2, WaitsFor(1, 60)))
         progress = FRESH.settle([change(0, SENT)], NOW, listed).progress
-        step, _ = progress.confirm(confirm(), Held(), NOW)
+        step, _ = progress.confirm(confirm(), LeasedTargets(), NOW)
         assert (stands(step.progress), step.progress.status) == (["delivered", "cancelled", "cancelled"], "delivered")
 
     def test_withdrawn_it_is_cancelled_with_the_rest(self) -> None:
-        step, answer = fallback(change(0, SENT)).withdraw("caller", Held(), NOW)
+        step, answer = fallback(change(0, SENT)).withdraw("caller", LeasedTargets(), NOW)
         assert (stands(step.progress), answer) == (["sent", "cancelled"], Withdrawn(1, 1))
-        step, answer = fallback().withdraw("caller", Held(whole=True), NOW)
+        step, answer = fallback().withdraw("caller", LeasedTargets(whole=True), NOW)
         assert (stands(step.progress), answer) == (["pending", "cancelled"], TooLate(1))
 
     def test_routed_after_it_was_withdrawn_it_never_waits(self) -> None:
-        marked = FRESH.withdraw("caller", Held(whole=True), NOW)[0].progress
+        marked = FRESH.withdraw("caller", LeasedTargets(whole=True), NOW)[0].progress
         step = marked.settle([change(0, SENT)], NOW, (*targets(1), waiting(1, WaitsUntil(LATER))))
         assert (stands(step.progress), step.progress.status) == (["sent", "cancelled"], "sent")
 
@@ -130,19 +139,21 @@ class TestConfirm:
         progress = FRESH.settle([change(0, settlement)], NOW, targets(1)).progress
         assert progress.receipts is not None
         before = progress.receipts[0]
-        step, answer = progress.confirm(confirm(status=said), Held(), NOW)
+        step, answer = progress.confirm(confirm(status=said), LeasedTargets(), NOW)
         if not before.is_open and said in DELIVERY_TRANSITIONS[before.status]:
             assert answer == Confirmed(said)
             assert words(step)[0] == f"0:{before.status}>{said}"
-            again = step.progress.confirm(confirm(status=said), Held(), NOW)
+            again = step.progress.confirm(confirm(status=said), LeasedTargets(), NOW)
             assert again == (again[0], NotConfirmed(said)) and not again[0].moves
         else:
             assert (step.moves, step.progress, answer) == ((), progress, NotConfirmed(before.status))
 
     def test_what_is_foreign_is_harmless(self) -> None:
-        assert FRESH.confirm(confirm(), Held(), NOW)[1] == NotConfirmed(None)
-        assert fallback(change(0, SENT)).confirm(confirm(7), Held(), NOW)[1] == NotConfirmed(None)
-        assert fallback(change(0, SENT)).confirm(confirm(status=D.FAILED), Held(), NOW)[1] == NotConfirmed(D.SENT)
+        assert FRESH.confirm(confirm(), LeasedTargets(), NOW)[1] == NotConfirmed(None)
+        assert fallback(change(0, SENT)).confirm(confirm(7), LeasedTargets(), NOW)[1] == NotConfirmed(None)
+        assert fallback(change(0, SENT)).confirm(confirm(status=D.FAILED), LeasedTargets(), NOW)[1] == NotConfirmed(
+            D.SENT
+        )
 
     @pytest.mark.parametrize(
         ("settlements", "said", "moves"),
@@ -159,25 +170,25 @@ class TestConfirm:
     ) -> None:
         changes = [change(n, each) for n, each in enumerate(settlements)]
         progress = FRESH.settle(changes, NOW, targets(len(changes))).progress
-        step, _ = progress.confirm(confirm(status=said), Held(), NOW)
+        step, _ = progress.confirm(confirm(status=said), LeasedTargets(), NOW)
         assert words(step)[1:] == ([] if moves is None else [moves])
         assert not step.finished
 
     def test_what_waits_for_it_is_cancelled_and_the_notification_ends(self) -> None:
-        step, _ = fallback(change(0, SENT)).confirm(confirm(), Held(), NOW)
+        step, _ = fallback(change(0, SENT)).confirm(confirm(), LeasedTargets(), NOW)
         assert words(step) == ["0:sent>delivered", "1:pending>cancelled", "pending>delivered"]
         assert step.finished and step.progress.receipts is not None
         assert step.progress.receipts[1].reason == CONFIRMED_ELSEWHERE
 
     def test_what_is_leased_by_then_goes_on_but_is_not_tried_again(self) -> None:
-        step, _ = fallback(change(0, SENT)).confirm(confirm(), Held(targets=frozenset({1})), NOW)
+        step, _ = fallback(change(0, SENT)).confirm(confirm(), LeasedTargets(targets=frozenset({1})), NOW)
         assert words(step) == ["0:sent>delivered"]
         assert stands(step.progress.settle([change(1, SENT)], NOW).progress) == ["delivered", "sent"]
         assert stands(step.progress.settle([change(1, AGAIN)], NOW).progress) == ["delivered", "cancelled"]
 
     def test_less_than_it_waits_for_changes_nothing_for_it(self) -> None:
         progress = fallback(change(0, SENT), status=D.OPENED)
-        step, _ = progress.confirm(confirm(), Held(), NOW)
+        step, _ = progress.confirm(confirm(), LeasedTargets(), NOW)
         assert (stands(step.progress), due(step.progress)) == (["delivered", "pending"], LATER)
 
 
@@ -214,9 +225,9 @@ def test_every_target_ends_once_and_none_is_stuck(
         before = progress
         match order:
             case Confirm():
-                progress = progress.confirm(order, Held(), NOW)[0].progress
+                progress = progress.confirm(order, LeasedTargets(), NOW)[0].progress
             case str():
-                progress = progress.withdraw(order, Held(), NOW)[0].progress
+                progress = progress.withdraw(order, LeasedTargets(), NOW)[0].progress
             case _:
                 progress = _settled(progress, order)
         _follows(before, progress)

@@ -22,7 +22,7 @@ from waypost.domain.errors import (
 from waypost.domain.ids import NotificationId
 from waypost.entrypoints.decoding import decode, fault_of
 from waypost.entrypoints.rest import cursors
-from waypost.entrypoints.rest.problems import STATUS_OF, Refused, headers_of, problem_of
+from waypost.entrypoints.rest.problems import STATUS_OF, RequestRefused, headers_of, problem_of
 
 
 def test_every_code_has_its_status() -> None:
@@ -40,7 +40,7 @@ def test_every_code_has_its_status() -> None:
         (Unavailable("full", ErrorCode.BACKLOG_FULL, 5), 429, 5),
         (StorageFull("full"), 503, 1),
         (StorageBroken("corrupt"), 503, 1),
-        (Refused(ErrorCode.UNAUTHENTICATED, "no key"), 401, None),
+        (RequestRefused(ErrorCode.UNAUTHENTICATED, "no key"), 401, None),
     ],
 )
 def test_an_error_becomes_a_problem(error: WaypostError, status: int, retry_after: int | None) -> None:
@@ -71,7 +71,7 @@ def test_a_cursor_reads_back_as_what_it_was_made_from(raw: bytes, n: int) -> Non
 
 @given(st.text(max_size=21) | st.text(min_size=28, max_size=40))
 def test_any_other_text_is_not_a_cursor(text: str) -> None:
-    """Refused with its own code; never another exception."""
+    """RequestRefused with its own code; never another exception."""
     for read in (cursors.notification, cursors.target):
         with pytest.raises(InvalidRequest) as caught:
             read(text)

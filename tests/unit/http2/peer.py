@@ -18,11 +18,11 @@ from hyperframe.frame import (
 from waypost.http2 import Result, encode_headers
 from waypost.http2.connection import Connection
 from waypost.http2.frames import PREFACE
-from waypost.http2.opening import Limits
+from waypost.http2.opening import ConnectionLimits
 from waypost.http2.stream import Stream
 
 HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"test")])
-LIMITS = Limits(first_streams=1, most_streams=1000, max_response_bytes=1000, max_header_list_bytes=2000)
+LIMITS = ConnectionLimits(first_streams=1, most_streams=1000, max_response_bytes=1000, max_header_list_bytes=2000)
 
 
 def settings(**values: int) -> bytes:
@@ -97,7 +97,7 @@ def read(written: bytes) -> list[Any]:
 class Driven:
     """A `Connection` under test, greeted by its server, with its output read after each step."""
 
-    def __init__(self, greeting: bytes | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, greeting: bytes | None = None, limits: ConnectionLimits = LIMITS) -> None:
         self.connection = Connection(limits)
         self.written = read(self.connection.take_output())
         self.hear(settings(MAX_CONCURRENT_STREAMS=100) if greeting is None else greeting)

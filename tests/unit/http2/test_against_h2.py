@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.unit.http2 import peer
 from waypost.http2 import Answer
 from waypost.http2.connection import Connection
-from waypost.http2.opening import Limits
+from waypost.http2.opening import ConnectionLimits
 from waypost.http2.stream import Stream
 
-LIMITS = Limits(first_streams=1, most_streams=50, max_response_bytes=200_000, max_header_list_bytes=16_384)
+LIMITS = ConnectionLimits(first_streams=1, most_streams=50, max_response_bytes=200_000, max_header_list_bytes=16_384)
 SIZES = st.sampled_from([0, 1, 500, 16_384, 16_385, 70_000])
 
 
@@ -141,7 +141,7 @@ FRAMES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(FRAMES, st.sampled_from([1, 3, 5])), max_size=14))
-def test_what_the_library_reads_we_read(story: list[tuple[Any, int]]) -> None:
+def test_what_the_library_reads_we_read(detail: list[tuple[Any, int]]) -> None:
     """The same frames to both: as long as the library has nothing against them, both have the same whole answers."""
     theirs = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding=None))
     theirs.initiate_connection()
@@ -155,7 +155,7 @@ def test_what_the_library_reads_we_read(story: list[tuple[Any, int]]) -> None:
     theirs.data_to_send()
     bodies = dict.fromkeys(streams, b"")
     ended: dict[int, bytes] = {}
-    for frame, stream_id in story:
+    for frame, stream_id in detail:
         data = frame(stream_id)
         try:
             events = theirs.receive_data(data)

@@ -29,7 +29,7 @@ from tests.unit.http2.peer import (
 from waypost.http2 import Answer, Lost, Unknown, encode_headers
 from waypost.http2.connection import Connection
 from waypost.http2.frames import CANCEL, ENHANCE_YOUR_CALM, LARGEST_STREAM_ID, PREFACE, REFUSED_STREAM
-from waypost.http2.opening import Limits
+from waypost.http2.opening import ConnectionLimits
 
 
 def test_the_first_bytes_are_the_preface_and_our_settings() -> None:
@@ -100,7 +100,7 @@ def test_continuation_padding_priority_and_unknown_frames() -> None:
 @pytest.mark.parametrize("size", [16, 100, 1000])
 def test_a_long_head_may_come_in_many_small_frames(size: int) -> None:
     """12 KB of header list, within the limit, as a server with small buffers sends it."""
-    driven = Driven(limits=Limits(1, 1000, 1000, 16_384))
+    driven = Driven(limits=ConnectionLimits(1, 1000, 1000, 16_384))
     driven.send(b"x")
     fields = [(b"x-%d" % number, b"\x7f" * 83) for number in range(100)]
     encoded = encode_headers([(b":status", b"200"), *fields])

@@ -3,8 +3,8 @@
 import asyncio
 
 from tests.unit.http2.simulated import DAY_S, HOUR_S, Bench, Server, simulate
-from waypost.adapters.apns.gateway import PING_AFTER_IDLE_S
-from waypost.adapters.fcm.wire import IDLE_S, MAX_AGE_S, STREAMS
+from waypost.channels.apns.gateway import PING_AFTER_IDLE_S
+from waypost.channels.fcm.wire import IDLE_S, MAX_AGE_S, STREAMS
 from waypost.http2 import Answer, ConnectionClosed, Lost, PoolSettings, Unknown, Unsent
 
 # What the senders set for each provider.

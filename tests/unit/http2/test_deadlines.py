@@ -1,10 +1,10 @@
-"""Deadlines share timers, and a finished request leaves nothing behind."""
+"""RequestDeadlines share timers, and a finished request leaves nothing behind."""
 
 import asyncio
 
 import pytest
 
-from waypost.http2.deadlines import Deadlines
+from waypost.http2.deadlines import RequestDeadlines
 from waypost.http2.stream import Stream
 
 
@@ -20,7 +20,7 @@ async def test_deadlines_pass_in_order_never_early_and_not_when_discarded() -> N
         if len(passed) == 3:
             all_passed.set_result(None)
 
-    deadlines = Deadlines(loop, on_passed)
+    deadlines = RequestDeadlines(loop, on_passed)
     now = loop.time()
     streams = [Stream(b"", b"", now + after_s, lambda result: None) for after_s in (0.2, 0.1, 0.15, -1.0)]
     for stream in streams:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.http2.peer import Driven, goaway, ping, raw, settings, window
 from waypost.http2 import COMPILED
 from waypost.http2.frames import LARGEST_STREAM_ID, LARGEST_WINDOW
-from waypost.http2.opening import Limits
+from waypost.http2.opening import ConnectionLimits
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="compiled code has no instructions of Python")
 
@@ -18,7 +18,7 @@ FRAMES = 500
 INSTRUCTIONS_A_FRAME = 400
 INSTRUCTIONS_A_STREAM = 100
 """Of the interpreter; a read may look at each stream once, whatever is in it."""
-LIMITS = Limits(first_streams=1, most_streams=STREAMS, max_response_bytes=1000, max_header_list_bytes=2000)
+LIMITS = ConnectionLimits(first_streams=1, most_streams=STREAMS, max_response_bytes=1000, max_header_list_bytes=2000)
 BODY = b"x" * 4000
 
 

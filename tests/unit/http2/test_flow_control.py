@@ -3,7 +3,7 @@
 from hyperframe.frame import DataFrame, SettingsFrame, WindowUpdateFrame
 
 from tests.unit.http2.peer import Driven, answer, data, head, raw, settings, window
-from waypost.http2.opening import RECEIVE_WINDOW, Limits
+from waypost.http2.opening import RECEIVE_WINDOW, ConnectionLimits
 
 
 def sizes(driven: Driven) -> list[int]:
@@ -100,7 +100,7 @@ def test_a_larger_frame_size_is_used() -> None:
 
 def test_the_connections_receive_window_is_given_back() -> None:
     """After half of it, also for streams nobody waits for any more, padding included."""
-    driven = Driven(limits=Limits(1, 1000, 1 << 30, 2000))
+    driven = Driven(limits=ConnectionLimits(1, 1000, 1 << 30, 2000))
     driven.send(b"x")
     driven.hear(head(1))
     given_back = 0

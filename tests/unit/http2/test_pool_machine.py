@@ -76,13 +76,13 @@ def act(bench: Bench, action: str) -> None:
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from([0.0, 0.01, 0.03, 0.2, 5.0])), max_size=30))
 @settings(max_examples=200)
 @example([("ask many", 0.2), ("fall silent", 5.0), ("cut", 5.0), ("hear again", 5.0), ("ask", 0.2)])
-def test_every_request_ends_once_whatever_happens(story: list[tuple[str, float]]) -> None:
+def test_every_request_ends_once_whatever_happens(detail: list[tuple[str, float]]) -> None:
     """Answer: done once. Unsent: not done. Unknown: done at most once. Nothing is left, and nothing grew too large."""
 
     async def life() -> None:
         bench = Bench(Server(streams=10), POOL)
         await bench.pool.start()
-        for action, pause_s in story:
+        for action, pause_s in detail:
             act(bench, action)
             await asyncio.sleep(pause_s)
             stats = bench.pool.stats
@@ -111,13 +111,13 @@ def pending_calls(bench: Bench) -> int:
 
 @given(st.lists(st.sampled_from(ACTIONS), max_size=10))
 @settings(max_examples=50)
-def test_a_server_that_is_well_again_is_used_again(story: list[str]) -> None:
+def test_a_server_that_is_well_again_is_used_again(detail: list[str]) -> None:
     """After any trouble a request is answered, at the latest after the longest backoff."""
 
     async def life() -> None:
         bench = Bench(Server(streams=10), POOL)
         await bench.pool.start()
-        for action in story:
+        for action in detail:
             act(bench, action)
             await asyncio.sleep(1.0)
         act(bench, "be well")

@@ -6,25 +6,27 @@ from typing import Any
 import pytest
 
 from waypost.lab.check.cases import CASES, GATEWAYS, Case, Want
-from waypost.lab.check.judgement import Seen, complete, judge
-from waypost.lab.check.run import Order, chosen
+from waypost.lab.check.judgement import SeenRequests, complete, judge
+from waypost.lab.check.run import CheckOrder, chosen
 from waypost.lab.faults import Do
-from waypost.lab.records import Record
+from waypost.lab.records import RequestRecord
 
 
-def record(token: str, *, accepted: bool = True, reason: str = "", at: float = 0.0) -> Record:
-    return Record(0, at, "apns", 1, token, "", "alert", 200 if accepted else 400, reason, accepted)
+def record(token: str, *, accepted: bool = True, reason: str = "", at: float = 0.0) -> RequestRecord:
+    return RequestRecord(0, at, "apns", 1, token, "", "alert", 200 if accepted else 400, reason, accepted)
 
 
-def refused(token: str, at: float = 0.0) -> Record:
+def refused(token: str, at: float = 0.0) -> RequestRecord:
     return record(token, accepted=False, reason="Bad", at=at)
 
 
-def seen(*requests: Record, faults: int = 0, acted: int = 0, violations: Mapping[str, int] | None = None) -> Seen:
-    by_token: dict[str, list[Record]] = {}
+def seen(
+    *requests: RequestRecord, faults: int = 0, acted: int = 0, violations: Mapping[str, int] | None = None
+) -> SeenRequests:
+    by_token: dict[str, list[RequestRecord]] = {}
     for request in requests:
         by_token.setdefault(request.token, []).append(request)
-    return Seen(("a", "b"), by_token, violations or {}, faults, acted, trap="trap")
+    return SeenRequests(("a", "b"), by_token, violations or {}, faults, acted, trap="trap")
 
 
 PLAIN = Case(name="plain", says="", targets=2)
@@ -34,7 +36,7 @@ FINAL = Case(
 )  # fmt: skip
 PAUSED = Case(name="paused", says="", targets=2, first={"apns": Do(drop=True)}, want=Want(pause_s=2))
 
-JUDGED: list[tuple[Case, Seen, str, str]] = [
+JUDGED: list[tuple[Case, SeenRequests, str, str]] = [
     (PLAIN, seen(record("a"), record("b")), "passed", ""),
     (PLAIN, seen(), "not exercised", "nothing arrived"),
     (PLAIN, seen(record("a")), "failed", "1 of 2 did not arrive"),
@@ -54,12 +56,12 @@ JUDGED: list[tuple[Case, Seen, str, str]] = [
 
 
 @pytest.mark.parametrize(("case", "what", "verdict", "why"), JUDGED)
-def test_what_was_seen_is_judged(case: Case, what: Seen, verdict: str, why: str) -> None:
+def test_what_was_seen_is_judged(case: Case, what: SeenRequests, verdict: str, why: str) -> None:
     result = judge(case, "apns", what)
     assert (result.verdict, result.why[: len(why)]) == (verdict, why)
 
 
-COMPLETE: list[tuple[Case, Seen, int, bool]] = [
+COMPLETE: list[tuple[Case, SeenRequests, int, bool]] = [
     (PLAIN, seen(record("a")), 1, False),
     (PLAIN, seen(record("a"), record("b")), 1, True),
     (FINAL, seen(record("b")), 1, False),
@@ -68,7 +70,7 @@ COMPLETE: list[tuple[Case, Seen, int, bool]] = [
 
 
 @pytest.mark.parametrize(("case", "what", "rounds", "whole"), COMPLETE)
-def test_waiting_ends_when_all_has_come_that_must(case: Case, what: Seen, rounds: int, whole: bool) -> None:
+def test_waiting_ends_when_all_has_come_that_must(case: Case, what: SeenRequests, rounds: int, whole: bool) -> None:
     assert complete(case, what, rounds) is whole
 
 
@@ -90,7 +92,7 @@ def test_case_names_are_unlike_each_other() -> None:
 
 
 def test_a_case_nobody_knows_is_refused_with_the_names_there_are() -> None:
-    wrong: Any = Order(cases=("accept",))
+    wrong: Any = CheckOrder(cases=("accept",))
     with pytest.raises(ValueError, match="no case accept; there are accepts, "):
         chosen(wrong)
-    assert [case.name for case in chosen(Order(cases=("goaway", "accepts")))] == ["accepts", "goaway"]
+    assert [case.name for case in chosen(CheckOrder(cases=("goaway", "accepts")))] == ["accepts", "goaway"]

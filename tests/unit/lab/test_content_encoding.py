@@ -12,7 +12,7 @@ import http_ece
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from waypost.adapters.push.encryption import expand
+from waypost.channels.push.encryption import expand
 from waypost.lab.jose import from_base64url, to_base64url
 from waypost.lab.vapid import read_vapid
 

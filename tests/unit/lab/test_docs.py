@@ -13,7 +13,7 @@ DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8"
 ADMIN = (Path(__file__).parents[3] / "src" / "waypost" / "lab" / "admin.py").read_text(encoding="utf-8")
 
 
-APPLE: list[Sequence[apns_identity.Check[Any]]] = [
+APPLE: list[Sequence[apns_identity.IdentityCheck[Any]]] = [
     apns_identity.BY_TOKEN, apns_identity.BY_CERTIFICATE,
     *(table for host in (apns, apns_channels, apns_broadcast) for table in (host.LINE, host.CONTENT)),
 ]  # fmt: skip

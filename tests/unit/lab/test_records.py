@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from waypost.lab.exchange import Answer, Connection, Request, Verdict
+from waypost.lab.exchange import ClientConnection, GatewayAnswer, Request, Verdict
 from waypost.lab.records import Records
 from waypost.lab.verification import Expectation, Expected, verify
 
@@ -14,7 +14,7 @@ def arrived(records: Records, *pushes: tuple[str, str], accepted: bool = True) -
     for notification_id, token in pushes:
         request = Request(method="POST", path="/", headers={}, body=b"x", connection=connection)
         verdict = Verdict(
-            answer=Answer(200), accepted=accepted, reason="" if accepted else "Bad", token=token,
+            answer=GatewayAnswer(200), accepted=accepted, reason="" if accepted else "Bad", token=token,
             notification_id=notification_id,
         )  # fmt: skip
         records.add(request, verdict, 200, 1.0)
@@ -57,7 +57,7 @@ def test_reset_forgets_what_arrived_but_not_open_connections() -> None:
 def test_many_connections_do_not_fill_the_memory() -> None:
     kept = records()
     for _ in range(10_050):
-        connection: Connection = kept.open_connection("fcm", "h2", 0)
+        connection: ClientConnection = kept.open_connection("fcm", "h2", 0)
         connection.closed_at = 1
     assert len(kept.connections) <= 10_000
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from waypost.lab.ece import Opened, Undecryptable, content_keys, open_message
+from waypost.lab.ece import Decrypted, Undecryptable, content_keys, open_message
 from waypost.lab.jose import es256_holds, from_base64url, parse_jwt, rs256_holds, to_base64url
 
 UA_PRIVATE = from_base64url("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94")
@@ -32,7 +32,7 @@ def browser_key() -> ec.EllipticCurvePrivateKey:
 
 def test_the_example_of_rfc_8291_opens() -> None:
     opened = open_message(BODY, browser_key(), UA_PUBLIC, AUTH)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, Decrypted)
     assert opened.plaintext == b"When I grow up, I want to be a watermelon"
     assert opened.sender_key == BODY[21:86]
 
@@ -51,7 +51,7 @@ def test_what_http_ece_writes_opens(size: int) -> None:
         version="aes128gcm",
     )  # fmt: skip
     opened = open_message(sealed, browser_key(), UA_PUBLIC, AUTH)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, Decrypted)
     assert opened.plaintext == text
 
 

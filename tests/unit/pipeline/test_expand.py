@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tests.contract.bench import Bench
 from tests.contract.bulk_bench import created, job, leased, taken
 from tests.contract.stores import MemoryUnderTest
-from waypost.domain.bulk import FAILURES_LIMIT, Job, JobId, Order, Recipient
+from waypost.domain.bulk import FAILURES_LIMIT, BulkJob, JobId, JobOrder, Recipient
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline import expand as expanding
-from waypost.pipeline.expand import PORTIONS_A_SECOND, Expanded, Failed, Failures, Pace, Paces, expand
+from waypost.pipeline.expand import PORTIONS_A_SECOND, Expanded, FailedJob, Failures, JobPace, Paces, expand
 from waypost.ports.bulk import Enqueued, Walking
 
 
@@ -26,7 +26,7 @@ class Endless:
         self.enqueued: list[int] = [0 for _ in rates]
         self.faults: dict[JobId, Exception] = {}
         self.order_faults: dict[JobId, Exception] = {}
-        self.orders: list[tuple[JobId, Order, str | None]] = []
+        self.orders: list[tuple[JobId, JobOrder, str | None]] = []
 
     async def running(self) -> list[Walking]:
         """See Bulk."""
@@ -41,7 +41,9 @@ class Endless:
         self.enqueued[wanted[0]] += recipients
         return Enqueued(recipients, moved=recipients > 0)
 
-    async def order(self, app: object, wanted: JobId, order: Order, now: Instant, failure: str | None = None) -> None:
+    async def order(
+        self, app: object, wanted: JobId, order: JobOrder, now: Instant, failure: str | None = None
+    ) -> None:
         """See Bulk; what is wrong with ordering about it."""
         if wanted in self.order_faults:
             raise self.order_faults[wanted]
@@ -57,8 +59,8 @@ async def test_a_walk_that_fails_stops_no_other_and_ends_after_three_times() -> 
         await expand(jobs, Paces(), failures, Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
         for _ in range(FAILURES_LIMIT)
     ]
-    assert [each.failed for each in rounds] == [(), (), (Failed(jobs.jobs[0].app, bad, "ValueError"),)]
-    assert jobs.orders == [(bad, Order.FAIL, "ValueError")]
+    assert [each.failed for each in rounds] == [(), (), (FailedJob(jobs.jobs[0].app, bad, "ValueError"),)]
+    assert jobs.orders == [(bad, JobOrder.FAIL, "ValueError")]
 
 
 @pytest.mark.asyncio
@@ -111,7 +113,7 @@ async def test_no_more_waits_than_the_limit() -> None:
 @given(rate=st.integers(1, 20_000), looks=st.lists(st.integers(0, 400), min_size=1, max_size=60))
 def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> None:
     """In no span of time, whenever it is looked at: the rate times the span, and one second's worth that added up."""
-    now, pace = Instant(0), Pace(rate, Instant(0))
+    now, pace = Instant(0), JobPace(rate, Instant(0))
     spent: list[tuple[Instant, int]] = []
     for wait_ms in looks:
         now = Instant(now + wait_ms)
@@ -127,7 +129,7 @@ def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> Non
 
 def test_a_rate_is_spread_over_the_second() -> None:
     """Looked at every ten milliseconds: ten portions, not one."""
-    pace = Pace(1_000, Instant(0))
+    pace = JobPace(1_000, Instant(0))
     portions = []
     for now in range(0, SECOND_MS + 1, 10):
         allowed = pace.allowed(Instant(now))
@@ -140,7 +142,7 @@ def test_a_rate_is_spread_over_the_second() -> None:
 @pytest.mark.parametrize(("rate", "portion"), [(1, 1), (3, 3), (4, 4), (39, 4), (50, 5), (1_000_000, 500)])
 def test_a_slow_job_is_not_cut_into_more_pieces_than_ids_can_name(rate: int, portion: int) -> None:
     """Looked at every millisecond, it gets nothing until there is a portion."""
-    pace = Pace(rate, Instant(0))
+    pace = JobPace(rate, Instant(0))
     first = next(allowed for now in range(1, 2 * SECOND_MS) if (allowed := pace.allowed(Instant(now))))
     assert portion <= first <= max(portion, rate // SECOND_MS)
 
@@ -158,9 +160,9 @@ async def test_a_whole_list_is_walked_in_steps() -> None:
     """On a store: what is sent to makes room for the rest."""
     store = MemoryUnderTest()
     bench = Bench(store, (await store.open_workers(1))[0])
-    made: Job = await created(bench, job(registry=None))
+    made: BulkJob = await created(bench, job(registry=None))
     await bench.bulk.add(made.app, made.id, [Recipient(UserId(f"u{n:03}")) for n in range(40)])
-    await bench.bulk.order(made.app, made.id, Order.START, bench.now)
+    await bench.bulk.order(made.app, made.id, JobOrder.START, bench.now)
     assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(40, moved=True)
     assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(0, moved=False)
     lease = await leased(bench)

@@ -9,10 +9,8 @@ import pytest
 
 from tests.contract.clock import StoppedClock
 from tests.unit.domain.made import CHANNELS
-from waypost.adapters.fcm.sender import FcmSender
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.memory.store import MemoryStore
+from waypost.channels.fcm.sender import FcmSender
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind
@@ -24,6 +22,8 @@ from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import later
 from waypost.pipeline.explain import Explain
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.memory.store import MemoryStore
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

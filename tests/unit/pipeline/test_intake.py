@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
-from waypost.adapters.memory.dedup import MemoryDedup
 from waypost.domain.backlog import Backlog
 from waypost.domain.channel import Channel
 from waypost.domain.content import Urgency
@@ -20,6 +19,7 @@ from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.pressure import Pressure
 from waypost.ports.work import Accepted, Duplicate
+from waypost.stores.memory.dedup import MemoryDedup
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

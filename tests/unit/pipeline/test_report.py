@@ -18,7 +18,7 @@ from waypost.domain.outcome import Gone, Taken
 from waypost.domain.time import SECOND_MS
 from waypost.pipeline.report import READER, Unreported, report
 from waypost.ports.devices import Eviction
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 
 pytestmark = pytest.mark.asyncio
 
@@ -57,9 +57,9 @@ class RegistryBench(LaneBench):
         self.registry = Registry(self.devices)
         self.began = self.clock.now()
 
-    def crew(self) -> Crew:
+    def context(self) -> DeliveryContext:
         """With the witness."""
-        return msgspec.structs.replace(super().crew(), devices=self.registry)
+        return msgspec.structs.replace(super().context(), devices=self.registry)
 
     async def told(self, count: int = 1) -> None:
         """Accept *count* notifications for ann and let the lane deliver them; time passes in between."""

@@ -8,11 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.contract.clock import StoppedClock
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.memory.journal import MemoryJournal
-from waypost.adapters.memory.store import MemoryStore
-from waypost.adapters.memory.views import MemoryViews
-from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Urgency
@@ -27,16 +22,21 @@ from waypost.domain.routing import RULES, RoutingTable, Rule
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
-from waypost.ports.views import Story
-from waypost.ports.work import Arrival, Work
-from waypost.runtime.board import Board
+from waypost.ports.views import NotificationDetail
+from waypost.ports.work import NewNotification, Work
 from waypost.runtime.clock import RandomIds
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.gates import Gates
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
+from waypost.runtime.worker_slots import WorkerSlots
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.memory.journal import MemoryJournal
+from waypost.stores.memory.store import MemoryStore
+from waypost.stores.memory.views import MemoryViews
+from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Silent, Telemetry
 
 APP = AppId("demo")
@@ -98,7 +98,7 @@ class LaneBench:
         self.views = MemoryViews(self.store, self.clock)
         self.journal = MemoryJournal(self.store)
         self.devices = MemoryDevices(self.store)
-        self.board = Board(board_path)
+        self.worker_slots = WorkerSlots(board_path)
         self.apns, self.fcm = ScriptedSender(Channel("apns")), ScriptedSender(Channel("fcm"))
         self.rules = BreakerRules(failures_to_open=3, ramp_start=2)
         self.ids = RandomIds(self.clock)
@@ -107,12 +107,12 @@ class LaneBench:
         self.routing_rules: Sequence[Rule] = RULES
         self.telemetry: Telemetry = Silent()
 
-    def crew(self) -> Crew:
+    def context(self) -> DeliveryContext:
         """What the lane works with, as the composition root puts it together."""
         senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
         capabilities = {name: each.capabilities for name, each in senders.items()}
         gates = Gates(capabilities, self.budgets, self.rules, self.telemetry, self.rates)
-        return Crew(
+        return DeliveryContext(
             work=self.work,
             devices=self.devices,
             senders=senders,
@@ -124,7 +124,7 @@ class LaneBench:
             rules={APP: RetryRules()},
             gates=gates,
             settler=Settler(self.work, Silent(), 1_000, gates.parked),
-            poison=PoisonWatch(self.board, slot=0),
+            poison=PoisonWatch(self.worker_slots, slot=0),
             clock=self.clock,
             jitter=lambda: 0.0,
             telemetry=Silent(),
@@ -133,7 +133,7 @@ class LaneBench:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[LaneLoop]:
         """A lane loop and its settler, until the block ends."""
-        self.made = self.crew()
+        self.made = self.context()
         loop = LaneLoop(Lane.NORMAL, self.made)
         self.made.settler.on_written = lambda _: loop.wake()
         tasks = [asyncio.create_task(self.made.settler.run()), asyncio.create_task(loop.run())]
@@ -176,14 +176,14 @@ class LaneBench:
             urgency=urgency,
             guarantee=guarantee,
         )
-        await self.work.accept([Arrival(notification)])
+        await self.work.accept([NewNotification(notification)])
         return new_id
 
-    async def story(self, notification_id: NotificationId) -> Story:
+    async def detail(self, notification_id: NotificationId) -> NotificationDetail:
         """What became of it."""
-        story = await self.views.story(APP, notification_id)
-        assert story is not None
-        return story
+        detail = await self.views.detail(APP, notification_id)
+        assert detail is not None
+        return detail
 
     def statuses(self, told: NotificationId) -> dict[Channel | None, DeliveryStatus]:
         """The receipts of a notification as stored, by channel."""

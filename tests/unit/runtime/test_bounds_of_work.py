@@ -31,7 +31,7 @@ BACKLOG = 1_000
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
     """An empty store, looked at often."""
     monkeypatch.setattr(worker_module, "DEPTH_S", 0.02)
-    return LaneBench(tmp_path / "board")
+    return LaneBench(tmp_path / "worker_slots")
 
 
 async def test_what_is_in_flight_lands_before_its_sender_is_stopped(

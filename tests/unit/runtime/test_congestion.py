@@ -26,7 +26,7 @@ BUDGETS = dict.fromkeys(Lane, 100)
 @pytest.fixture
 def bench(tmp_path: Path) -> TimedBench:
     """A lane on an empty store."""
-    bench = TimedBench(tmp_path / "board")
+    bench = TimedBench(tmp_path / "worker_slots")
     bench.rules = BreakerRules(ramp_start=2)
     return bench
 
@@ -35,7 +35,7 @@ async def _pass(bench: TimedBench, loop: LaneLoop, span_s: int, stalled_s: float
     """Let time go by at once, with deliveries still in flight."""
     bench.clock.advance(span_s * 1_000)
     bench.made.gates.tick(bench.clock.monotonic(), stalled_s)
-    await bench.work.release(bench.clock.now(), 100, bench.made.gates.lifted())
+    await bench.work.promote_due(bench.clock.now(), 100, bench.made.gates.lifted())
     await _leased(bench, loop)
 
 

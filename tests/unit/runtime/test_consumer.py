@@ -18,12 +18,12 @@ from waypost.runtime.consumer import LOOK_S, Consumer
 @pytest.mark.asyncio
 async def test_time_in_which_the_process_stood_still_makes_no_answer_late(tmp_path: Path) -> None:
     """It was stopped for a minute, with a message at the provider: the answer is not read yet, and no breaker opens."""
-    bench = LaneBench(tmp_path / "board")
+    bench = LaneBench(tmp_path / "worker_slots")
     bench.apns.answer = lambda delivery: None
-    crew = bench.crew()
+    context = bench.context()
     stop = asyncio.Event()
     looks: list[int] = []
-    consumer = Consumer(crew, Lane.NORMAL, [("looks", LOOK_S, lambda: looks.append(1))], lambda: False)
+    consumer = Consumer(context, Lane.NORMAL, [("looks", LOOK_S, lambda: looks.append(1))], lambda: False)
 
     async def silence() -> None:
         bench.apns.finish(Taken("id"))
@@ -36,6 +36,6 @@ async def test_time_in_which_the_process_stood_still_makes_no_answer_late(tmp_pa
     bench.clock.advance(60_000)
     so_far = len(looks)
     await until(lambda: len(looks) >= so_far + 2)
-    assert crew.gates.of(Lane.NORMAL)[APNS].circuit.state is BreakerState.CLOSED
+    assert context.gates.of(Lane.NORMAL)[APNS].circuit.state is BreakerState.CLOSED
     stop.set()
     await running

@@ -12,12 +12,6 @@ import pytest
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
-from waypost.adapters.memory.bulk import MemoryBulk
-from waypost.adapters.memory.dedup import MemoryDedup
-from waypost.adapters.memory.devices import MemoryDevices
-from waypost.adapters.memory.erasures import MemoryErasures
-from waypost.adapters.memory.retention import MemoryRetention
-from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.amendment import Amended, Amendment, NotOpen, Withdraw
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
@@ -25,8 +19,14 @@ from waypost.domain.time import MINUTE_MS, Instant
 from waypost.pipeline.tail import Reader
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
-from waypost.runtime.duties import ERASURES_AT_ONCE, Chores, Duties
+from waypost.runtime.duties import ERASURES_AT_ONCE, Duties, DutyContext
 from waypost.runtime.roles import Role
+from waypost.stores.memory.bulk import MemoryBulk
+from waypost.stores.memory.dedup import MemoryDedup
+from waypost.stores.memory.devices import MemoryDevices
+from waypost.stores.memory.erasures import MemoryErasures
+from waypost.stores.memory.retention import MemoryRetention
+from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio
@@ -59,9 +59,9 @@ async def carried_on(duties: Duties) -> None:
     await done(duties, "erase")
 
 
-def chores_on(bench: LaneBench) -> Chores:
+def duty_context_on(bench: LaneBench) -> DutyContext:
     """All of them, on the memory adapters."""
-    return Chores(
+    return DutyContext(
         bench.work,
         MemoryDevices(bench.store),
         bench.journal,
@@ -98,13 +98,15 @@ class Cleared:
 @pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
 async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Exception, tmp_path: Path) -> None:
     """Whichever of them it is."""
-    bench, names = LaneBench(tmp_path / "board"), ("dedup", "retention", "of_a_feature")
+    bench, names = LaneBench(tmp_path / "worker_slots"), ("dedup", "retention", "of_a_feature")
     for bad in names:
         noted, swept = Noted(), list[str]()
         parts = {name: Cleared(swept, name, fault if name == bad else None) for name in names}
         drops = {"toy": parts.pop("of_a_feature").drop_before}
-        chores = msgspec.structs.replace(chores_on(bench), **parts, drops=drops)
-        duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
+        duty_context = msgspec.structs.replace(duty_context_on(bench), **parts, drops=drops)
+        duties = Duties(
+            msgspec.structs.replace(bench.context(), telemetry=noted), duty_context, OwnsAll(), lambda lane: None
+        )
         await done(duties, "sweep")
         assert swept == [name for name in names if name != bad]
         failed = [each["error"] for each in noted.fields_of(Event.STAGE_FAILED)]
@@ -113,7 +115,7 @@ async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Excepti
 
 
 async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(tmp_path: Path) -> None:
-    bench, noted = LaneBench(tmp_path / "board"), Noted()
+    bench, noted = LaneBench(tmp_path / "worker_slots"), Noted()
     ids = bench.ids.next(3)
     faults: dict[NotificationId, Exception] = {ids[0]: ValueError("of a row"), ids[1]: Unavailable("its shard moves")}
     asked: list[NotificationId] = []
@@ -136,8 +138,10 @@ async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(
             return [NotOpen(None)]
 
     parts = {"bulk": Leftovers(bench.store), "work": Withdraws(bench.store, bench.clock)}
-    chores = msgspec.structs.replace(chores_on(bench), **parts)
-    duties = Duties(msgspec.structs.replace(bench.crew(), telemetry=noted), chores, OwnsAll(), lambda lane: None)
+    duty_context = msgspec.structs.replace(duty_context_on(bench), **parts)
+    duties = Duties(
+        msgspec.structs.replace(bench.context(), telemetry=noted), duty_context, OwnsAll(), lambda lane: None
+    )
     await done(duties, "tidy")
     assert asked == ids
     named = {"app": APP, "notification_id": format_id(ids[0])}
@@ -146,11 +150,11 @@ async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(
 
 async def test_an_erasure_that_fails_keeps_no_other_waiting(tmp_path: Path) -> None:
     """More of them than a page holds, all older than the one that can be carried out; they are tried again."""
-    bench, noted = LaneBench(tmp_path / "board"), Noted()
+    bench, noted = LaneBench(tmp_path / "worker_slots"), Noted()
     registry, erasures = Registry(bench), MemoryErasures(bench.store)
-    chores = msgspec.structs.replace(chores_on(bench), devices=registry, erasures=erasures)
-    crew = msgspec.structs.replace(bench.crew(), telemetry=noted)
-    duties = Duties(crew, chores, OwnsAll(), lambda lane: None)
+    duty_context = msgspec.structs.replace(duty_context_on(bench), devices=registry, erasures=erasures)
+    context = msgspec.structs.replace(bench.context(), telemetry=noted)
+    duties = Duties(context, duty_context, OwnsAll(), lambda lane: None)
     users = [UserId(f"user-{n}") for n in range(ERASURES_AT_ONCE + 3)]
     orders = []
     for user in users:
@@ -173,7 +177,7 @@ async def test_a_reader_of_the_journal_that_fails_keeps_no_other_waiting_and_no_
     tmp_path: Path,
 ) -> None:
     """Its rows are not swept away; as it works again, it is told them all, and the other none twice."""
-    bench = LaneBench(tmp_path / "board")
+    bench = LaneBench(tmp_path / "worker_slots")
     bench.store.journal += [JournalRow(n, ()) for n in (1, 2, 3)]
     told: dict[str, list[int]] = {"bad": [], "good": []}
     broken = True
@@ -186,8 +190,8 @@ async def test_a_reader_of_the_journal_that_fails_keeps_no_other_waiting_and_no_
     readers = [Reader(name, partial(hear, name)) for name in told]
 
     def duties() -> Duties:
-        chores = msgspec.structs.replace(chores_on(bench), readers=readers)
-        return Duties(bench.crew(), chores, OwnsAll(), lambda lane: None)
+        duty_context = msgspec.structs.replace(duty_context_on(bench), readers=readers)
+        return Duties(bench.context(), duty_context, OwnsAll(), lambda lane: None)
 
     with pytest.raises(ValueError, match="bad"):
         await done(duties(), "read.bad")

@@ -18,7 +18,7 @@ from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency
 from waypost.runtime.gates import Gates
-from waypost.runtime.parked import Parked
+from waypost.runtime.parked import ParkedWork
 from waypost.telemetry import Silent
 
 APNS = CredentialId(AppId("demo"), Channel("apns"))
@@ -88,7 +88,7 @@ async def test_what_others_parked_is_found_once_it_is_expected(gates: Gates) -> 
     """The store is not asked before each release, but by whoever took shards over, and now and then."""
     store = MemoryUnderTest()
     bench = Bench(store, (await store.open_workers(1))[0])
-    parked = Parked(gates, bench.worker)
+    parked = ParkedWork(gates, bench.worker)
     assert await parked.lifted() == gates.lifted()
     made = notification(bench.now)
     await bench.routed(made, settlement.Parked("rate:normal/demo/gone", made.expires_at))

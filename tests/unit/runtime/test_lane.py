@@ -11,11 +11,10 @@ import pytest
 from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
-from waypost.adapters.memory.work import MemoryWork
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.outcome import Denied, Taken, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
 from waypost.domain.routing import RULES, Candidate, Question, Rule
 from waypost.domain.settlement import Intent, Parked
@@ -23,6 +22,7 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
+from waypost.stores.memory.work import MemoryWork
 
 pytestmark = pytest.mark.asyncio
 
@@ -32,7 +32,7 @@ AWAY = Unreachable("connect", "refused")
 @pytest.fixture
 def bench(tmp_path: Path) -> LaneBench:
     """A lane on an empty store."""
-    return LaneBench(tmp_path / "board")
+    return LaneBench(tmp_path / "worker_slots")
 
 
 async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> None:
@@ -41,9 +41,9 @@ async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> Non
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
-    story = await bench.story(told)
-    assert story.record.status is NotificationStatus.SENT
-    assert [receipt.status for receipt in story.receipts] == [DeliveryStatus.SENT, DeliveryStatus.SENT]
+    detail = await bench.detail(told)
+    assert detail.record.status is NotificationStatus.SENT
+    assert [receipt.status for receipt in detail.receipts] == [DeliveryStatus.SENT, DeliveryStatus.SENT]
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
@@ -59,13 +59,13 @@ async def test_what_a_rule_puts_off_waits_durably_and_is_routed_anew_when_its_ti
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
-        waiting = {receipt.channel: receipt for receipt in (await bench.story(told)).receipts}[Channel("apns")]
+        waiting = {receipt.channel: receipt for receipt in (await bench.detail(told)).receipts}[Channel("apns")]
         assert (waiting.status, waiting.parked, waiting.due_at, waiting.attempt) == ("pending", "quiet:ann", over, 0)
         assert (len(bench.apns.sent), len(bench.fcm.sent)) == (0, 1)
         bench.clock.advance(HOUR_MS)
-        await bench.work.release(bench.clock.now(), 100, {})
+        await bench.work.promote_due(bench.clock.now(), 100, {})
         await bench.settled(loop)
-    assert (await bench.story(told)).record.status is NotificationStatus.SENT
+    assert (await bench.detail(told)).record.status is NotificationStatus.SENT
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
@@ -74,7 +74,7 @@ async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
     told = await bench.accept("nobody")
     async with bench.running() as loop:
         await bench.settled(loop)
-    assert (await bench.story(told)).record.status is NotificationStatus.NO_TARGETS
+    assert (await bench.detail(told)).record.status is NotificationStatus.NO_TARGETS
 
 
 async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
@@ -88,7 +88,7 @@ async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
         assert len(bench.apns.open) == 1
         bench.apns.finish(Taken("late"))
         await bench.settled(loop)
-    assert (await bench.story(told)).record.status is NotificationStatus.SENT
+    assert (await bench.detail(told)).record.status is NotificationStatus.SENT
 
 
 async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench: LaneBench) -> None:
@@ -101,7 +101,7 @@ async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench:
     async with bench.running() as loop:
         await until(lambda: loop.is_idle and len(bench.fcm.sent) >= 1)
         await bench.written()
-        parked = [r for each in told for r in (await bench.story(each)).receipts if r.parked]
+        parked = [r for each in told for r in (await bench.detail(each)).receipts if r.parked]
         assert parked
         assert {receipt.parked for receipt in parked} <= {f"room:normal/{APNS}", f"room:normal/{FCM}"}
         assert all(receipt.attempt == 0 for receipt in parked)
@@ -110,9 +110,9 @@ async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench:
         for _ in range(10):
             await bench.settled(loop)
             lifted = bench.made.gates.lifted()
-            await bench.work.release(bench.clock.now(), 100, lifted)
+            await bench.work.promote_due(bench.clock.now(), 100, lifted)
         await bench.settled(loop)
-    assert [(await bench.story(each)).record.status for each in told] == [NotificationStatus.SENT] * 4
+    assert [(await bench.detail(each)).record.status for each in told] == [NotificationStatus.SENT] * 4
 
 
 async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: LaneBench) -> None:
@@ -128,28 +128,28 @@ async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: L
         await bench.settled(loop)
         assert len(bench.apns.sent) == 3
         for each in later_on:
-            assert (await bench.story(each)).receipts[0].parked == f"breaker:{APNS}"
+            assert (await bench.detail(each)).receipts[0].parked == f"breaker:{APNS}"
         bench.apns.answer = lambda delivery: Taken("id")
         bench.clock.advance(6_000)
         bench.made.gates.tick(bench.clock.monotonic())
         assert bench.made.gates.lifted()[f"breaker:{APNS}"] == 1
         tried = []
         for _ in range(6):
-            await bench.work.release(bench.clock.now(), 100, bench.made.gates.lifted())
+            await bench.work.promote_due(bench.clock.now(), 100, bench.made.gates.lifted())
             await bench.settled(loop)
             tried.append(len(bench.apns.sent))
-    assert [(await bench.story(each)).record.status for each in first + later_on] == [NotificationStatus.SENT] * 8
+    assert [(await bench.detail(each)).record.status for each in first + later_on] == [NotificationStatus.SENT] * 8
     assert tried[0] - 3 <= 1 + 3, "one probe (and the due retries it lets through), not everything at once"
 
 
 async def test_a_denied_credential_waits_instead_of_failing(bench: LaneBench) -> None:
     """A revoked key costs nothing: the delivery rests, unspent, and what comes behind it is parked."""
-    bench.apns.answer = lambda delivery: Denied("InvalidProviderToken", "the key was refused")
+    bench.apns.answer = lambda delivery: CredentialRejected("InvalidProviderToken", "the key was refused")
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
-        (receipt,) = (await bench.story(told)).receipts
+        (receipt,) = (await bench.detail(told)).receipts
         assert (receipt.status, receipt.due_at) == (DeliveryStatus.PENDING, later(bench.clock.now(), 7_500))
         assert (receipt.retries, receipt.code) == (0, "InvalidProviderToken")
         assert receipt.attempts[0].message == "the key was refused (said of the whole credential)"
@@ -157,7 +157,7 @@ async def test_a_denied_credential_waits_instead_of_failing(bench: LaneBench) ->
 
 async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: LaneBench) -> None:
     """With nothing parked to come back for the probe, the lane itself must notice that there is room again."""
-    bench.apns.answer = bench.fcm.answer = lambda delivery: Denied("refused", "the key was refused")
+    bench.apns.answer = bench.fcm.answer = lambda delivery: CredentialRejected("refused", "the key was refused")
     await bench.register("ann", Channel("apns"), Channel("fcm"))
     await bench.register("bob", Channel("apns"))
     async with bench.running() as loop:
@@ -165,7 +165,7 @@ async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: Lan
         await bench.settled(loop)
         fresh = await bench.accept("bob")
         await bench.settled(loop)
-        assert (await bench.story(fresh)).receipts == ()
+        assert (await bench.detail(fresh)).receipts == ()
         await withdraw(bench.work, APP, [opened], "cancelled", bench.clock.now())
         bench.apns.answer = lambda delivery: Taken("id")
         bench.clock.advance(6_000)
@@ -173,7 +173,7 @@ async def test_what_came_while_every_breaker_was_open_makes_the_probe(bench: Lan
         loop.look_again()
         await until(lambda: loop.is_idle)
         await bench.written()
-        assert (await bench.story(fresh)).record.status is NotificationStatus.SENT
+        assert (await bench.detail(fresh)).record.status is NotificationStatus.SENT
 
 
 async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> None:
@@ -186,7 +186,7 @@ async def test_at_most_once_is_on_record_before_it_is_sent(bench: LaneBench) -> 
     async with bench.running() as loop:
         await bench.settled(loop)
     assert seen == [DeliveryStatus.UNKNOWN]
-    assert (await bench.story(told)).record.status is NotificationStatus.UNKNOWN
+    assert (await bench.detail(told)).record.status is NotificationStatus.UNKNOWN
 
 
 class Faulty:
@@ -214,7 +214,7 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
         faulty.append(Faulty(work))
         return cast(Work, faulty[0])
 
-    bench = LaneBench(tmp_path / "board", wrap)
+    bench = LaneBench(tmp_path / "worker_slots", wrap)
     await bench.register("ann", Channel("apns"))
     faulty[0].away = True
     told = await bench.accept("ann")
@@ -229,7 +229,7 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
         await bench.made.settler.drained()
         await bench.settled(loop)
     for each in (told, second):
-        assert (await bench.story(each)).record.status is NotificationStatus.SENT
+        assert (await bench.detail(each)).record.status is NotificationStatus.SENT
 
 
 class _Frozen:
@@ -260,7 +260,7 @@ async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_ove
         frozen.append(_Frozen(work))
         return cast(Work, frozen[0])
 
-    bench = LaneBench(tmp_path / "board", wrap)
+    bench = LaneBench(tmp_path / "worker_slots", wrap)
     frozen[0].bench = bench
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
@@ -276,18 +276,18 @@ async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: 
     await bench.register("ann", Channel("apns"))
     poison, neighbour = await bench.accept("ann"), await bench.accept("ann")
     for _ in range(3):
-        bench.board.note(0, Lane.NORMAL, [poison])
-        bench.board.bury(0)
-    bench.board.note(0, Lane.NORMAL, [poison, neighbour])
-    bench.board.bury(0)
+        bench.worker_slots.note(0, Lane.NORMAL, [poison])
+        bench.worker_slots.bury(0)
+    bench.worker_slots.note(0, Lane.NORMAL, [poison, neighbour])
+    bench.worker_slots.bury(0)
     async with bench.running() as loop:
         await bench.settled(loop)
-    dead = await bench.story(poison)
+    dead = await bench.detail(poison)
     assert dead.record.status is NotificationStatus.FAILED
     assert (dead.receipts[0].code, dead.receipts[0].dead) == ("poison", True)
-    assert (await bench.story(neighbour)).record.status is NotificationStatus.SENT
+    assert (await bench.detail(neighbour)).record.status is NotificationStatus.SENT
     assert [delivery.id for delivery in bench.apns.sent] == [neighbour]
-    assert bench.board.suspects() == {}
+    assert bench.worker_slots.suspects() == {}
 
 
 class SlowToRecord(Faulty):
@@ -305,7 +305,7 @@ class SlowToRecord(Faulty):
 
 async def test_what_is_over_when_its_intent_is_on_record_is_not_sent(tmp_path: Path) -> None:
     """The store took its time; the message expired meanwhile, and that is known."""
-    bench = LaneBench(tmp_path / "board", SlowToRecord)
+    bench = LaneBench(tmp_path / "worker_slots", SlowToRecord)
     assert isinstance(bench.work, SlowToRecord)
     bench.work.clock = bench.clock
     await bench.register("ann", Channel("apns"))

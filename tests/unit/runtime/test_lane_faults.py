@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from tests.unit.runtime.bench import LaneBench, until
-from waypost.adapters.memory.devices import MemoryDevices
 from waypost.domain.channel import Channel
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
+from waypost.stores.memory.devices import MemoryDevices
 
 pytestmark = pytest.mark.asyncio
 
@@ -37,32 +37,32 @@ class AwayOnce(MemoryDevices):
 class AwayBench(LaneBench):
     """A lane whose registry is away at first."""
 
-    def crew(self) -> Crew:
+    def context(self) -> DeliveryContext:
         """With that registry."""
-        return msgspec.structs.replace(super().crew(), devices=AwayOnce(self.store))
+        return msgspec.structs.replace(super().context(), devices=AwayOnce(self.store))
 
 
 async def test_what_shared_a_lease_with_a_suspect_is_sent_when_the_registry_is_back(tmp_path: Path) -> None:
     """Suspects are taken one at a time; when the first cannot be read, the others of the lease are given back too."""
-    bench = AwayBench(tmp_path / "board")
+    bench = AwayBench(tmp_path / "worker_slots")
     await bench.register("ann", Channel("apns"))
     told = [await bench.accept("ann") for _ in range(3)]
-    bench.board.note(0, Lane.NORMAL, told[:2])
-    bench.board.bury(0)
+    bench.worker_slots.note(0, Lane.NORMAL, told[:2])
+    bench.worker_slots.bury(0)
     async with bench.running() as loop:
         await bench.settled(loop)
-        assert [(await bench.story(each)).record.status for each in told] == [NotificationStatus.SENT] * 3
+        assert [(await bench.detail(each)).record.status for each in told] == [NotificationStatus.SENT] * 3
     assert [delivery.id for delivery in bench.apns.sent] == told
 
 
 async def test_a_registry_that_is_away_makes_no_suspects(tmp_path: Path) -> None:
     """What was only leased when the store went away had nothing to do with a worker's later death."""
-    bench = AwayBench(tmp_path / "board")
+    bench = AwayBench(tmp_path / "worker_slots")
     await bench.register("ann", Channel("apns"))
     await bench.accept("ann")
     async with bench.running():
         devices = bench.made.devices
         assert isinstance(devices, AwayOnce)
         await until(lambda: devices.tries == 1)
-    bench.board.bury(0)
-    assert bench.board.suspects() == {}
+    bench.worker_slots.bury(0)
+    assert bench.worker_slots.suspects() == {}

@@ -12,7 +12,7 @@ from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.channel import Channel
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Throttled
+from waypost.domain.outcome import CredentialRejected, Throttled
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS
 from waypost.ports.sender import Capabilities
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def bench(tmp_path: Path) -> TimedBench:
     """A lane on an empty store."""
-    return TimedBench(tmp_path / "board")
+    return TimedBench(tmp_path / "worker_slots")
 
 
 async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None:
@@ -75,7 +75,7 @@ async def test_a_quota_that_is_used_up_pauses_the_whole_credential_and_no_other(
         assert (len(bench.fcm.sent), len(bench.apns.sent)) == (3, 1)
         await bench.pass_time(loop, 30)
     for told in (*first, second):
-        assert (await bench.story(told)).record.status is NotificationStatus.SENT
+        assert (await bench.detail(told)).record.status is NotificationStatus.SENT
 
 
 async def test_a_pause_of_two_hours_is_probed_within_a_minute(bench: TimedBench) -> None:
@@ -90,9 +90,9 @@ async def test_a_pause_of_two_hours_is_probed_within_a_minute(bench: TimedBench)
         bench.fcm.answer = lambda delivery: TAKEN
         others = [await bench.accept(user, ttl_ms=HOUR_MS) for user in users[3:]]
         await bench.pass_time(loop, 70)
-        assert [(await bench.story(each)).record.status for each in others] == [NotificationStatus.SENT] * 10
+        assert [(await bench.detail(each)).record.status for each in others] == [NotificationStatus.SENT] * 10
         await bench.pass_time(loop, HOUR_MS // SECOND_MS, step_s=5)
-    assert [(await bench.story(each)).record.status for each in first] == [NotificationStatus.SENT] * 3
+    assert [(await bench.detail(each)).record.status for each in first] == [NotificationStatus.SENT] * 3
 
 
 @pytest.mark.parametrize("well_after_s", [0, 90])
@@ -100,7 +100,7 @@ async def test_what_ends_without_being_sent_ends_while_every_breaker_is_open(
     bench: TimedBench, well_after_s: int
 ) -> None:
     """Fresh work that is over, for nobody, or now or never; the rest is parked, and sent once there is a provider."""
-    bench.fcm.answer = bench.apns.answer = lambda delivery: Denied("403", "the key was refused")
+    bench.fcm.answer = bench.apns.answer = lambda delivery: CredentialRejected("403", "the key was refused")
     await bench.register("ann", Channel("apns"), Channel("fcm"))
     async with bench.running() as loop:
         await bench.accept("ann")
@@ -114,17 +114,17 @@ async def test_what_ends_without_being_sent_ends_while_every_breaker_is_open(
         lasting = await bench.accept("ann")
         await bench.pass_time(loop, 5)
         for status, told in fresh.items():
-            assert (await bench.story(told)).record.status is status
-        assert (await bench.story(short)).record.status is NotificationStatus.EXPIRED
-        assert {each.parked for each in (await bench.story(lasting)).receipts} == {f"breaker:{APNS}", f"breaker:{FCM}"}
+            assert (await bench.detail(told)).record.status is status
+        assert (await bench.detail(short)).record.status is NotificationStatus.EXPIRED
+        assert {each.parked for each in (await bench.detail(lasting)).receipts} == {f"breaker:{APNS}", f"breaker:{FCM}"}
         bench.fcm.answer = bench.apns.answer = lambda delivery: TAKEN
         await bench.pass_time(loop, 200)
-    assert (await bench.story(lasting)).record.status is NotificationStatus.SENT
+    assert (await bench.detail(lasting)).record.status is NotificationStatus.SENT
 
 
 async def test_a_backlog_behind_open_breakers_is_leased_at_a_trickle(bench: TimedBench) -> None:
     """It is written down as parked, a few at a time: no storm of writes in an outage."""
-    bench.fcm.answer = bench.apns.answer = lambda delivery: Denied("403", "the key was refused")
+    bench.fcm.answer = bench.apns.answer = lambda delivery: CredentialRejected("403", "the key was refused")
     await bench.register("ann", Channel("apns"), Channel("fcm"))
     async with bench.running() as loop:
         await bench.accept("ann")
@@ -133,7 +133,7 @@ async def test_a_backlog_behind_open_breakers_is_leased_at_a_trickle(bench: Time
         taken = []
         for _ in range(3):
             await bench.pass_time(loop, 1)
-            taken.append(sum([bool((await bench.story(each)).receipts) for each in told]))
+            taken.append(sum([bool((await bench.detail(each)).receipts) for each in told]))
     assert taken == [TRICKLE, 2 * TRICKLE, 2 * TRICKLE + 1]
 
 
@@ -169,5 +169,5 @@ async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> 
 async def test_where_nothing_can_be_parked_nothing_is_leased_that_cannot_be_sent(parks: bool, room: int) -> None:
     """The drop-in's queue is the stream itself: what it took would come back at once."""
     gates = Gates({FCM: Capabilities(Channel("fcm"), 10_000, 1_000, 4096)}, {}, BreakerRules(), Silent(), parks=parks)
-    gates.of(Lane.NORMAL)[FCM].circuit.done(Denied("403", "the key was refused"), 0.0, 100)
+    gates.of(Lane.NORMAL)[FCM].circuit.done(CredentialRejected("403", "the key was refused"), 0.0, 100)
     assert gates.room(Lane.NORMAL, 1.0, 1.0) == room

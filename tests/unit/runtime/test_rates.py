@@ -9,7 +9,6 @@ import pytest
 from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
-from waypost.adapters.memory.limiter import MemoryLimiter
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, UserId
@@ -20,6 +19,7 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import MINUTE_MS, SECOND_MS
 from waypost.ports.limiter import Limiter
 from waypost.runtime.rates import RateGate, Waiting
+from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -49,7 +49,7 @@ class Bench(TimedBench):
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     """A lane on an empty store."""
-    return Bench(tmp_path / "board")
+    return Bench(tmp_path / "worker_slots")
 
 
 async def test_an_empty_bucket_parks_without_a_call_and_what_comes_refills_it(bench: Bench) -> None:

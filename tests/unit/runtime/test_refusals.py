@@ -18,7 +18,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Outcome, Reach, Throttled, Unanswered
+from waypost.domain.outcome import CredentialRejected, Outcome, Reach, Throttled, Unanswered
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.ports.sender import Capabilities
@@ -28,9 +28,9 @@ from waypost.runtime.refusals import REMEMBERED, Refusals, Weight
 from waypost.telemetry import Event, Metric
 
 FCM, APNS = Channel("fcm"), Channel("apns")
-OF_ONE = Denied("http_403", "refused", Reach.DEVICE)
-OF_ITS_PART = Denied("TopicDisallowed", "not to this topic", Reach.SCOPE)
-OF_ALL = Denied("Forbidden", "the key was revoked")
+OF_ONE = CredentialRejected("http_403", "refused", Reach.DEVICE)
+OF_ITS_PART = CredentialRejected("TopicDisallowed", "not to this topic", Reach.SCOPE)
+OF_ALL = CredentialRejected("Forbidden", "the key was revoked")
 
 
 class Told(Noted):
@@ -80,7 +80,7 @@ def _user(delivery: Delivery) -> str:
 @pytest.fixture
 def bench(tmp_path: Path) -> PartedBench:
     """A lane on an empty store."""
-    return PartedBench(tmp_path / "board")
+    return PartedBench(tmp_path / "worker_slots")
 
 
 @pytest.mark.asyncio
@@ -159,7 +159,9 @@ async def test_no_delivery_makes_two_probes_in_a_row(bench: PartedBench, failure
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("failure", [OF_ITS_PART, OF_ALL], ids=["scope", "credential"])
-async def test_one_that_is_refused_while_others_are_taken_stops_them_once(bench: PartedBench, failure: Denied) -> None:
+async def test_one_that_is_refused_while_others_are_taken_stops_them_once(
+    bench: PartedBench, failure: CredentialRejected
+) -> None:
     """Then it is known to be meant alone: it is tried a few times more and ends as a dead letter."""
     bench.fcm.answer = lambda one: failure if _user(one) == "part.bad" else TAKEN
     async with bench.running() as loop:

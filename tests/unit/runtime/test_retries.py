@@ -26,7 +26,7 @@ GONE = Gone("Unregistered")
 @pytest.fixture
 def bench(tmp_path: Path) -> TimedBench:
     """A lane on an empty store."""
-    return TimedBench(tmp_path / "board")
+    return TimedBench(tmp_path / "worker_slots")
 
 
 @pytest.mark.parametrize("failures", range(6))
@@ -95,7 +95,7 @@ async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> 
         await bench.turn(loop)
         await bench.pass_time(loop, 10)
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (3, 1)
-    assert (await bench.story(told)).record.status is NotificationStatus.SENT
+    assert (await bench.detail(told)).record.status is NotificationStatus.SENT
 
 
 async def test_a_receipt_is_current_after_each_attempt(bench: TimedBench) -> None:
@@ -147,7 +147,7 @@ async def test_nothing_is_sent_after_the_end_of_its_time(bench: TimedBench) -> N
         await bench.turn(loop)
         await bench.pass_time(loop, 60)
     assert bench.attempts_s == [0, 1, 3]
-    assert (await bench.story(told)).record.status is NotificationStatus.EXPIRED
+    assert (await bench.detail(told)).record.status is NotificationStatus.EXPIRED
 
 
 async def test_the_low_policy_drops_after_two_retries_and_leaves_no_letter(bench: TimedBench) -> None:

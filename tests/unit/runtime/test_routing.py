@@ -20,7 +20,7 @@ from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant
 from waypost.ports.promises import Promise
-from waypost.ports.work import Acceptance, Arrival, Lease, Replay, Settled, Work
+from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.routing import RouteLoop
 
@@ -39,7 +39,7 @@ class Apart:
         """See Work."""
         return self.inner.promises
 
-    async def accept(self, batch: Sequence[Arrival | Replay]) -> list[Acceptance]:
+    async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work."""
         return await self.inner.accept(batch)
 
@@ -59,9 +59,9 @@ class Apart:
         """See Work."""
         return await self.inner.settle(lease, settled)
 
-    async def release(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
-        return await self.inner.release(now, n, lifted)
+        return await self.inner.promote_due(now, n, lifted)
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""
@@ -83,14 +83,14 @@ class Apart:
 @pytest.fixture
 def bench(tmp_path: Path) -> LaneBench:
     """A lane that sends what was routed, on an empty store."""
-    return LaneBench(tmp_path / "board", lambda work: Apart(work, fresh=False))
+    return LaneBench(tmp_path / "worker_slots", lambda work: Apart(work, fresh=False))
 
 
 @contextlib.asynccontextmanager
 async def routing(bench: LaneBench) -> AsyncIterator[LeaseLoop]:
     """A loop that routes, until the block ends."""
     assert isinstance(bench.work, Apart)
-    loop = RouteLoop(Lane.NORMAL, bench.crew(), Apart(bench.work.inner, fresh=True))
+    loop = RouteLoop(Lane.NORMAL, bench.context(), Apart(bench.work.inner, fresh=True))
     running = asyncio.create_task(loop.run())
     try:
         yield loop
@@ -110,15 +110,15 @@ async def test_one_stores_the_targets_and_another_sends_to_them(bench: LaneBench
     await bench.register("ann", Channel("apns"), Channel("fcm"))
     told = await bench.accept("ann")
     await routed(bench)
-    story = await bench.story(told)
-    assert story.record.status is NotificationStatus.PROCESSING
-    assert [(receipt.status, receipt.attempt) for receipt in story.receipts] == [(DeliveryStatus.PENDING, 0)] * 2
+    detail = await bench.detail(told)
+    assert detail.record.status is NotificationStatus.PROCESSING
+    assert [(receipt.status, receipt.attempt) for receipt in detail.receipts] == [(DeliveryStatus.PENDING, 0)] * 2
     assert bench.apns.sent == []
     async with bench.running() as loop:
         await bench.settled(loop)
-    story = await bench.story(told)
-    assert story.record.status is NotificationStatus.SENT
-    assert [receipt.attempt for receipt in story.receipts] == [1, 1]
+    detail = await bench.detail(told)
+    assert detail.record.status is NotificationStatus.SENT
+    assert [receipt.attempt for receipt in detail.receipts] == [1, 1]
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
@@ -128,8 +128,8 @@ async def test_what_needs_no_sending_ends_where_it_is_routed(bench: LaneBench) -
     nobody, late = await bench.accept("nobody"), await bench.accept("ann", ttl_ms=MINUTE_MS)
     bench.clock.advance(MINUTE_MS)
     await routed(bench)
-    assert (await bench.story(nobody)).record.status is NotificationStatus.NO_TARGETS
-    assert (await bench.story(late)).record.status is NotificationStatus.EXPIRED
+    assert (await bench.detail(nobody)).record.status is NotificationStatus.NO_TARGETS
+    assert (await bench.detail(late)).record.status is NotificationStatus.EXPIRED
 
 
 async def test_what_expires_between_the_two_is_not_sent(bench: LaneBench) -> None:
@@ -139,7 +139,7 @@ async def test_what_expires_between_the_two_is_not_sent(bench: LaneBench) -> Non
     bench.clock.advance(MINUTE_MS)
     async with bench.running() as loop:
         await bench.settled(loop)
-    assert (await bench.story(told)).record.status is NotificationStatus.EXPIRED
+    assert (await bench.detail(told)).record.status is NotificationStatus.EXPIRED
     assert bench.apns.sent == []
 
 
@@ -157,12 +157,12 @@ async def test_a_token_that_changes_between_the_two_is_used(bench: LaneBench) ->
 
 
 async def test_what_kills_every_router_is_buried(bench: LaneBench) -> None:
-    """Three times alone on the board of a dead worker: a dead letter, and no other is held."""
+    """Three times alone on the worker_slots of a dead worker: a dead letter, and no other is held."""
     await bench.register("ann", Channel("apns"))
     poison, well = await bench.accept("ann"), await bench.accept("ann")
     for _ in range(3):
-        bench.board.note(0, Lane.NORMAL, [poison])
-        bench.board.bury(0)
+        bench.worker_slots.note(0, Lane.NORMAL, [poison])
+        bench.worker_slots.bury(0)
     await routed(bench)
-    assert [receipt.code for receipt in (await bench.story(poison)).receipts] == ["poison"]
-    assert [receipt.status for receipt in (await bench.story(well)).receipts] == [DeliveryStatus.PENDING]
+    assert [receipt.code for receipt in (await bench.detail(poison)).receipts] == ["poison"]
+    assert [receipt.status for receipt in (await bench.detail(well)).receipts] == [DeliveryStatus.PENDING]

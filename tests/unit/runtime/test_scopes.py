@@ -15,7 +15,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Outcome, Throttled
+from waypost.domain.outcome import CredentialRejected, Outcome, Throttled
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.ports.sender import Capabilities
@@ -55,7 +55,7 @@ def _part(delivery: Delivery) -> str:
 @pytest.fixture
 def bench(tmp_path: Path) -> ScopedBench:
     """A lane on an empty store."""
-    return ScopedBench(tmp_path / "board")
+    return ScopedBench(tmp_path / "worker_slots")
 
 
 @pytest.mark.asyncio
@@ -85,7 +85,7 @@ async def test_a_part_that_is_away_stops_its_own_alone(bench: ScopedBench, outco
 @pytest.mark.asyncio
 async def test_a_refused_credential_stops_every_part(bench: ScopedBench) -> None:
     """Only that speaks of the credential."""
-    bench.fcm.answer = lambda one: Denied("errno_109", "the key") if _part(one) == "one" else TAKEN
+    bench.fcm.answer = lambda one: CredentialRejected("errno_109", "the key") if _part(one) == "one" else TAKEN
     async with bench.running() as loop:
         await bench.tell("one", 1)
         await bench.turn(loop)

@@ -44,7 +44,7 @@ class Choking:
 @pytest.fixture
 def bench(tmp_path: Path) -> LaneBench:
     """A lane on that store."""
-    return LaneBench(tmp_path / "board", lambda work: cast(Work, Choking(work)))
+    return LaneBench(tmp_path / "worker_slots", lambda work: cast(Work, Choking(work)))
 
 
 async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(bench: LaneBench) -> None:
@@ -56,10 +56,10 @@ async def test_an_outcome_that_cannot_be_written_ends_as_a_dead_letter_alone(ben
     ann, bob, cyd = [await bench.accept(user) for user in users]
     async with bench.running() as loop:
         await bench.settled(loop)
-        assert [(await bench.story(each)).record.status for each in (ann, cyd)] == [NotificationStatus.SENT] * 2
-        story = await bench.story(bob)
-    assert story.record.status is NotificationStatus.FAILED
-    assert (story.receipts[0].code, story.receipts[0].dead) == ("unrecorded", True)
+        assert [(await bench.detail(each)).record.status for each in (ann, cyd)] == [NotificationStatus.SENT] * 2
+        detail = await bench.detail(bob)
+    assert detail.record.status is NotificationStatus.FAILED
+    assert (detail.receipts[0].code, detail.receipts[0].dead) == ("unrecorded", True)
     assert len(bench.apns.sent) == 3
 
 
@@ -70,8 +70,8 @@ async def test_what_could_not_be_put_on_record_is_not_sent(bench: LaneBench) -> 
     ann, bob = [await bench.accept(user, Guarantee.AT_MOST_ONCE) for user in ("ann", "bob")]
     async with bench.running() as loop:
         await bench.settled(loop)
-        assert (await bench.story(ann)).record.status is NotificationStatus.SENT
-        assert (await bench.story(bob)).record.status is NotificationStatus.FAILED
+        assert (await bench.detail(ann)).record.status is NotificationStatus.SENT
+        assert (await bench.detail(bob)).record.status is NotificationStatus.FAILED
     assert [delivery.id for delivery in bench.apns.sent] == [ann]
 
 
@@ -86,4 +86,4 @@ async def test_nothing_is_leased_while_outcomes_wait_too_long(bench: LaneBench) 
         assert not bench.apns.sent
         settler.pressure = lambda: Pressure(2.0, 0.9)
         await bench.settled(loop)
-        assert (await bench.story(ann)).record.status is NotificationStatus.SENT
+        assert (await bench.detail(ann)).record.status is NotificationStatus.SENT

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from waypost.runtime.board import Presence, WorkerState
 from waypost.runtime.silence import LONGEST_GAP_S, Silence
+from waypost.runtime.worker_slots import Presence, WorkerState
 
 
 def heard(heartbeat_s: float, pid: int = 1) -> list[Presence]:

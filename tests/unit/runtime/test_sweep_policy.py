@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.fixture
 def bench(tmp_path: Path) -> TimedBench:
     """A lane on an empty store."""
-    return TimedBench(tmp_path / "board")
+    return TimedBench(tmp_path / "worker_slots")
 
 
 async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_never(bench: TimedBench) -> None:
@@ -35,7 +35,7 @@ async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_n
     assert bench.attempts_s == [0, 0, 5 * 60, 20 * 60]
     receipt = await bench.receipt(told)
     assert (receipt.status, receipt.retries) == (DeliveryStatus.FAILED, 3)
-    assert (await bench.story(told)).record.status is NotificationStatus.FAILED
+    assert (await bench.detail(told)).record.status is NotificationStatus.FAILED
 
 
 async def test_the_sweep_leaves_alone_what_is_a_day_old(bench: TimedBench) -> None:

@@ -12,16 +12,12 @@ import msgspec
 import pytest
 
 from tests.unit.runtime.bench import APNS, APP, LaneBench, until
-from waypost.adapters.memory.bulk import MemoryBulk
-from waypost.adapters.memory.dedup import MemoryDedup
-from waypost.adapters.memory.erasures import MemoryErasures
-from waypost.adapters.memory.retention import MemoryRetention
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
 from waypost.domain.channel import Channel
 from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Denied, Taken
+from waypost.domain.outcome import CredentialRejected, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.erasure import Erasure
@@ -29,10 +25,14 @@ from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.work import Lease
 from waypost.runtime import ending as ending_module
 from waypost.runtime import worker as worker_module
-from waypost.runtime.duties import Chores
+from waypost.runtime.duties import DutyContext
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.roles import Role
-from waypost.runtime.worker import Place, Worker
+from waypost.runtime.worker import Worker, WorkerIdentity
+from waypost.stores.memory.bulk import MemoryBulk
+from waypost.stores.memory.dedup import MemoryDedup
+from waypost.stores.memory.erasures import MemoryErasures
+from waypost.stores.memory.retention import MemoryRetention
 
 pytestmark = pytest.mark.asyncio
 
@@ -112,11 +112,11 @@ class StuckServer(NoServer):
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
-    """An empty store, and chores that are due soon."""
+    """An empty store, and duty_context that are due soon."""
     monkeypatch.setattr(worker_module, "DEPTH_S", 0.02)
     monkeypatch.setattr(worker_module, "PARKED_S", 0.02)
     monkeypatch.setattr(worker_module, "ATTEND_S", 0.02)
-    return LaneBench(tmp_path / "board")
+    return LaneBench(tmp_path / "worker_slots")
 
 
 @asynccontextmanager
@@ -129,13 +129,13 @@ async def at_work(
     backlog_limit: int = 1_000,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
-    bench.made = bench.crew()
-    place = Place(0, bench.board, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
+    bench.made = bench.context()
+    place = WorkerIdentity(0, bench.worker_slots, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
 
     async def nothing_to_record() -> bool:
         return False
 
-    chores = Chores(
+    duty_context = DutyContext(
         bench.work,
         bench.devices,
         bench.journal,
@@ -146,7 +146,7 @@ async def at_work(
         30,
         nothing_to_record,
     )
-    worker = Worker(bench.made, place, chores, Backlog(backlog_limit, is_shared=True))
+    worker = Worker(bench.made, place, duty_context, Backlog(backlog_limit, is_shared=True))
     stop, ready = asyncio.Event(), asyncio.Event()
     running = asyncio.create_task(worker.run(server or NoServer(), stop, ready.set, drain_timeout_s))
     await ready.wait()
@@ -193,7 +193,7 @@ async def test_what_one_lane_settled_sends_no_other_to_the_store(
 async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: LaneBench) -> None:
     """What was parked while the store was just asked, and had nothing, is found at the next look."""
     await bench.register("ann", Channel("apns"), Channel("fcm"))
-    bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
+    bench.apns.answer = lambda delivery: CredentialRejected("refused", "the key was refused")
     async with at_work(bench):
         await bench.accept("ann")
         await until(lambda: bench.made.gates.of(Lane.NORMAL)[APNS].circuit.state is BreakerState.OPEN)
@@ -211,7 +211,7 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
 async def test_what_is_parked_under_a_condition_that_no_gate_lifts_comes_back(bench: LaneBench, condition: str) -> None:
     """Its rate was lifted, its channel or app was taken out, or the version before made another name."""
     await bench.register("ann", Channel("apns"))
-    bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
+    bench.apns.answer = lambda delivery: CredentialRejected("refused", "the key was refused")
     async with at_work(bench):
         await bench.accept("ann")
         await until(lambda: bench.made.gates.of(Lane.NORMAL)[APNS].circuit.state is BreakerState.OPEN)
@@ -268,9 +268,9 @@ async def test_the_heart_beats_while_senders_start(bench: LaneBench, monkeypatch
     monkeypatch.setattr(worker_module, "HEARTBEAT_S", 0.01)
 
     async def start() -> None:
-        (before,) = bench.board.present()
+        (before,) = bench.worker_slots.present()
         bench.clock.advance(1_000)
-        await until(lambda: bench.board.present()[0].heartbeat_s > before.heartbeat_s)
+        await until(lambda: bench.worker_slots.present()[0].heartbeat_s > before.heartbeat_s)
 
     monkeypatch.setattr(bench.apns, "start", start)
     async with at_work(bench):
@@ -338,7 +338,7 @@ async def test_an_erasure_that_stands_is_carried_on_by_whoever_sweeps(bench: Lan
 async def test_what_waits_of_an_app_is_found_and_refused_above_its_share(bench: LaneBench) -> None:
     """It is parked behind an open breaker, so that nothing of it could be leased."""
     await bench.register("ann", Channel("apns"))
-    bench.apns.answer = lambda delivery: Denied("refused", "the key was refused")
+    bench.apns.answer = lambda delivery: CredentialRejected("refused", "the key was refused")
     async with at_work(bench, backlog_limit=4) as worker:
         for _ in range(2):
             await bench.accept("ann")

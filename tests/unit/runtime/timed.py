@@ -17,7 +17,7 @@ from waypost.domain.outcome import Outcome, Taken, Throttled, Unreachable
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.time import SECOND_MS
 from waypost.ports.views import DeadQuery
-from waypost.runtime.crew import Crew
+from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.lane import LaneLoop
 
 TAKEN = Taken("p1")
@@ -37,9 +37,9 @@ class TimedBench(LaneBench):
         for sender in (self.apns, self.fcm):
             sender.on_send = lambda delivery: self.attempts_s.append((self.clock.now() - self.began) // SECOND_MS)
 
-    def crew(self) -> Crew:
+    def context(self) -> DeliveryContext:
         """With the policies of the test."""
-        return msgspec.structs.replace(super().crew(), rules={APP: self.retry})
+        return msgspec.structs.replace(super().context(), rules={APP: self.retry})
 
     def under(self, policy: str) -> None:
         """Let the app use the named policy for everything."""
@@ -53,7 +53,7 @@ class TimedBench(LaneBench):
     async def turn(self, loop: LaneLoop) -> None:
         """Release what is due now and let the lane do it."""
         self.made.gates.tick(self.clock.monotonic())
-        await self.work.release(self.clock.now(), 100, self.made.gates.lifted())
+        await self.work.promote_due(self.clock.now(), 100, self.made.gates.lifted())
         await self.made.gates.release_rated(self.work, self.clock.now())
         await self.settled(loop)
 
@@ -65,7 +65,7 @@ class TimedBench(LaneBench):
 
     async def receipt(self, told: NotificationId, channel: Channel = APNS) -> Receipt:
         """The receipt of one channel."""
-        return next(each for each in (await self.story(told)).receipts if each.channel == channel)
+        return next(each for each in (await self.detail(told)).receipts if each.channel == channel)
 
     async def letters(self) -> list[str | None]:
         """The codes of the dead letters."""

@@ -28,7 +28,7 @@ class Times(Struct, frozen=True):
     nbf: Seconds = 0
 
 
-class Denied(Struct, frozen=True):
+class TokenRejected(Struct, frozen=True):
     """Why a token is not believed, in our words."""
 
     why: str
@@ -43,24 +43,24 @@ class Issuer(Struct, frozen=True):
     settings: IssuerSettings
 
 
-def bearer_of(claims: Mapping[str, Any], issuer: Issuer, now: Instant) -> Bearer | Denied:
+def bearer_of(claims: Mapping[str, Any], issuer: Issuer, now: Instant) -> Bearer | TokenRejected:
     """Whom *claims* speak for, or why they are not believed."""
     settings, now_s = issuer.settings, now / SECOND_MS
     if claims.get("iss") != settings.issuer or settings.audience not in audiences(claims):
-        return Denied("the token is not for this service")
+        return TokenRejected("the token is not for this service")
     try:
         times = msgspec.convert(claims, Times)
         subject = msgspec.convert(claims.get(settings.subject_claim), Identity)
     except msgspec.ValidationError:
-        return Denied(f"the token needs `exp`, `iat` and `{settings.subject_claim}`")
+        return TokenRejected(f"the token needs `exp`, `iat` and `{settings.subject_claim}`")
     ends_s = min(times.exp, times.iat + settings.max_age_s) + settings.leeway_s
     if now_s >= ends_s:
-        return Denied("the token has expired")
+        return TokenRejected("the token has expired")
     if max(times.iat, times.nbf) > now_s + settings.leeway_s:
-        return Denied("the token is not valid yet")
+        return TokenRejected("the token is not valid yet")
     name = f"{issuer.name}:{subject}"
     if len(name) > NAME_LIMIT:
-        return Denied("the subject of the token is too long")
+        return TokenRejected("the subject of the token is too long")
     user = UserId(subject) if settings.users else None
     return Bearer(issuer.app, CallerId(name), _scopes(claims, settings), user, Instant(int(ends_s * SECOND_MS)))
 

@@ -43,37 +43,38 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     """Somebody whose tokens are believed; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
 
     issuer: Annotated[str, Meta(min_length=1)]
-    """The claim `iss` of its tokens, exactly."""
+    """The exact value of the `iss` claim in its tokens."""
     audience: Annotated[str, Meta(min_length=1)]
-    """What the claim `aud` must name. No two issuers have both this and `issuer` alike."""
+    """The value that the `aud` claim must contain. Two issuers may not share both `issuer` and `audience`."""
     algorithms: Annotated[tuple[Algorithm, ...], Meta(min_length=1)]
-    """How its tokens may be signed: `HS…` with a secret, `RS…` and `ES…` with a key set."""
+    """The signature algorithms accepted: `HS…` with `secret`, `RS…` and `ES…` with a key set."""
     secret: str | None = None
-    """The secret that both sides have, by reference; at least as long as the hash: 32, 48 or 64 bytes. It changes with
-    a restart, without an overlap: where keys rotate, use a key set."""
+    """The shared secret, as `${NAME}` or `file:PATH`; at least as long as the hash: 32, 48 or 64 bytes. Changing it
+    needs a restart and invalidates older tokens; to rotate keys, use a key set."""
     jwks_url: str | None = None
-    """Where its key set is: https, or http on the loopback. Redirects are not followed."""
+    """The URL of its key set (JWKS): https, or http on the loopback. Redirects are not followed."""
     jwks_file: str | None = None
-    """A file with its key set; read again where a token names a key that is not in it."""
+    """A file with its key set (JWKS). It is read again when a token names an unknown key."""
     ca_file: str | None = None
-    """Trust these authorities alone for `jwks_url`, instead of the system's."""
+    """The certificate authorities trusted for `jwks_url`, instead of the system's."""
     jwks_refresh_s: Annotated[float, Meta(ge=10, le=86_400)] = 300.0
-    """Once the key set is so many seconds old, the next token has it asked for again, and is itself still checked by
-    the last one; while there is no answer, that is believed for a day."""
+    """Seconds after which the key set is fetched again, in the background, when the next token arrives. While
+    fetching fails, the last key set stays valid for a day."""
     users: bool = False
-    """Whether its tokens are those of end users, each for what is theirs; otherwise they are those of services."""
+    """Whether its tokens belong to end users, who reach only what is theirs; if false, they belong to services."""
     subject_claim: Annotated[str, Meta(min_length=1)] = "sub"
-    """The claim that names the user, or the service as a caller."""
+    """The claim that contains the user id, or the service's name as a caller."""
     scopes: tuple[Scope, ...] = ()
-    """What each of its tokens may do; those of end users `send`, `devices` and `read` alone."""
+    """The scopes of each of its tokens; end users may have `send`, `devices` and `read` only."""
     scope_claim: str | None = None
-    """A claim whose words, a list or one text with spaces, add scopes; those of `claimed_scopes` alone."""
+    """A claim that adds scopes, as a list or as one text separated by spaces; only scopes in `claimed_scopes` are
+    granted."""
     claimed_scopes: tuple[Scope, ...] = ()
-    """Which scopes `scope_claim` may add."""
+    """The scopes that `scope_claim` may add."""
     leeway_s: Annotated[float, Meta(ge=0, le=300)] = 30.0
-    """How far the clocks may be apart."""
+    """The clock difference tolerated between issuer and server, seconds."""
     max_age_s: Annotated[float, Meta(ge=1)] = 86_400.0
-    """A token issued longer ago than this is refused, whatever it says."""
+    """The greatest age of a token, seconds since `iat`, whatever its own expiry says."""
 
 
 def misfit(settings: IssuerSettings) -> tuple[str, str] | None:

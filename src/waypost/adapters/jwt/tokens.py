@@ -13,7 +13,7 @@ import jwt
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.adapters.jwt.claims import Denied, Issuer, audiences, bearer_of
+from waypost.adapters.jwt.claims import Issuer, TokenRejected, audiences, bearer_of
 from waypost.adapters.jwt.key_set import shared
 from waypost.adapters.jwt.key_source import FetchedKeys, SharedKeys, VerifyingKeys
 from waypost.adapters.jwt.settings import Algorithm
@@ -39,7 +39,7 @@ _claims = msgspec.json.Decoder(dict[str, Any])
 
 
 class IssuedTokens:
-    """Believes what the issuers of the configuration have signed (fulfils ports.tokens.Tokens and Lifecycle)."""
+    """Believes what the issuers of the configuration have signed (fulfils ports.tokens.TokenVerifier and Lifecycle)."""
 
     def __init__(self, issuers: Iterable[Issuer], clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class IssuedTokens:
         except (jwt.PyJWTError, ValueError, RecursionError):
             _refuse("the signature of the token does not hold")
         bearer = bearer_of(_claims.decode(signed), issuer, self._clock.now())
-        if isinstance(bearer, Denied):
+        if isinstance(bearer, TokenRejected):
             _refuse(bearer.why)
         return bearer
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.domain.limits import Granted, Level, Limit, TokenBucket, Wait, forgettable_at_ms, take
+from waypost.domain.limits import Granted, Limit, Remaining, TokenBucket, Wait, forgettable_at_ms, take
 from waypost.ports.clock import Clock
 
 ROWS: Final = 4_096
@@ -76,13 +76,13 @@ class MappedLimiter:
             _SLOT.pack_into(self._map, place, *kept)
         return answer
 
-    def _find(self, row: int, digest: bytes) -> tuple[int, Level | None]:
+    def _find(self, row: int, digest: bytes) -> tuple[int, Remaining | None]:
         """Where *digest* lies, or what makes room for it, and its level."""
         start = row * _ROW_BYTES
         at = self._map.find(digest, start, start + _ROW_BYTES)
         if at >= 0 and (at - start) % _SLOT.size == 0:
             _, at_ms, left, since_ms, _ = _SLOT.unpack_from(self._map, at)
-            return at, Level(left, at_ms, since_ms)
+            return at, Remaining(left, at_ms, since_ms)
         slots = _SLOT.iter_unpack(self._map[start : start + _ROW_BYTES])
         soonest = min(range(PER_ROW), key=[slot[4] for slot in slots].__getitem__)
         return start + soonest * _SLOT.size, None

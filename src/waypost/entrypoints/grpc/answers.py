@@ -9,7 +9,7 @@ from waypost.domain.ids import format_id
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.entrypoints.submitting import Submitted
-from waypost.ports.views import Story
+from waypost.ports.views import NotificationDetail
 from waypost.v1 import notifications_pb2 as pb
 
 
@@ -24,9 +24,9 @@ def submitted(answer: Submitted) -> pb.Submitted:
     )
 
 
-def notification(story: Story) -> pb.Notification:
+def notification(detail: NotificationDetail) -> pb.Notification:
     """A notification as asked for by id."""
-    record, told = story.record, story.record.notification
+    record, told = detail.record, detail.record.notification
     return pb.Notification(
         id=format_id(told.id),
         status=f"NOTIFICATION_STATUS_{record.status.upper()}",
@@ -42,7 +42,7 @@ def notification(story: Story) -> pb.Notification:
         reason=record.reason,
         duplicate_of=None if record.duplicate_of is None else format_id(record.duplicate_of),
         round=record.round,
-        receipts=[_receipt(each) for each in story.receipts],
+        receipts=[_receipt(each) for each in detail.receipts],
     )
 
 

@@ -30,7 +30,7 @@ Context = Any
 """grpc.aio.ServicerContext over bytes: messages are parsed here, so that what is none gets a clear status."""
 
 
-class Call:
+class AuthenticatedCall:
     """One call past authentication."""
 
     def __init__(self, context: Context, caller: Caller, known: Callable[[], Awaitable[Caller]]) -> None:
@@ -67,7 +67,7 @@ class Call:
         return _said(self._context, key)
 
 
-Answer = Callable[[Call], Awaitable[Message | None]]
+Answer = Callable[[AuthenticatedCall], Awaitable[Message | None]]
 
 
 class Calls:
@@ -102,7 +102,7 @@ class Calls:
             telemetry.count(Metric.REQUESTS, route=method, status=word)
             telemetry.observe(Metric.REQUEST_SECONDS, clock.monotonic() - began, route=method)
 
-    async def _let_in(self, method: str, context: Context, access: Access, writes: bool) -> Call:
+    async def _let_in(self, method: str, context: Context, access: Access, writes: bool) -> AuthenticatedCall:
         """Nothing of the message is read before the caller is known."""
         if self._open > self._api.settings.calls_limit:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
@@ -115,7 +115,7 @@ class Calls:
             raise shutting_down()
         if writes:
             self._api.intake.shed(caller.app)
-        return Call(context, caller, partial(self._known, credential, access))
+        return AuthenticatedCall(context, caller, partial(self._known, credential, access))
 
     async def _known(self, credential: str | None, access: Access) -> Caller:
         caller = await self._api.callers.caller(credential)

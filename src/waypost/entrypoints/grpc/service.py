@@ -13,7 +13,7 @@ from waypost.domain.submission import Submission
 from waypost.entrypoints.access import GRPC_ACCESS, reached
 from waypost.entrypoints.grpc import answers
 from waypost.entrypoints.grpc.api import GrpcApi
-from waypost.entrypoints.grpc.calls import Answer, Call, Calls
+from waypost.entrypoints.grpc.calls import Answer, AuthenticatedCall, Calls
 from waypost.entrypoints.grpc.refusals import status_of
 from waypost.entrypoints.grpc.streaming import SubmissionStream
 from waypost.entrypoints.grpc.submissions import submission
@@ -57,7 +57,7 @@ class Notifications:
 
         return answered
 
-    async def _submit(self, call: Call) -> pb.Submitted:
+    async def _submit(self, call: AuthenticatedCall) -> pb.Submitted:
         message = await call.only(pb.Submission, self._api.settings.message_timeout_s)
         wanted = submission(message)
         key = call.said(KEY)
@@ -68,7 +68,7 @@ class Notifications:
             raise answer
         return answers.submitted(answer)
 
-    async def _submit_batch(self, call: Call) -> pb.SubmitBatchResponse:
+    async def _submit_batch(self, call: AuthenticatedCall) -> pb.SubmitBatchResponse:
         if call.said(KEY) is not None:
             raise InvalidRequest((Fault(KEY, "names one notification; give each item its own key"),))
         message = await call.only(pb.SubmitBatchRequest, self._api.settings.message_timeout_s)
@@ -86,7 +86,7 @@ class Notifications:
             results=[_result(each) for each in results],
         )
 
-    async def _submit_stream(self, call: Call) -> None:
+    async def _submit_stream(self, call: AuthenticatedCall) -> None:
         async def each(messages: Sequence[pb.Submission]) -> list[Submitted | WaypostError]:
             await self._api.limits.count(call.caller, len(messages))
             return await self._submit_each(call.caller, "", messages)
@@ -99,13 +99,13 @@ class Notifications:
         finally:
             self._streams.discard(stream)
 
-    async def _get(self, call: Call) -> pb.Notification:
+    async def _get(self, call: AuthenticatedCall) -> pb.Notification:
         message = await call.only(pb.GetRequest, self._api.settings.message_timeout_s)
         try:
             wanted = parse_id(message.id)
         except ValueError:
             raise NotFound("no such notification") from None
-        return answers.notification(reached(call.caller, await self._api.views.story(call.caller.app, wanted)))
+        return answers.notification(reached(call.caller, await self._api.views.detail(call.caller.app, wanted)))
 
     async def _submit_each(
         self, caller: Caller, place: str, messages: Sequence[pb.Submission]

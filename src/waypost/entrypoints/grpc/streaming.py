@@ -10,7 +10,7 @@ from itertools import islice
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.entrypoints.grpc.answers import submitted
-from waypost.entrypoints.grpc.calls import Call, shutting_down
+from waypost.entrypoints.grpc.calls import AuthenticatedCall, shutting_down
 from waypost.entrypoints.grpc.refusals import foreseen, status_of
 from waypost.entrypoints.submitting import BATCH_LIMIT, Submitted
 from waypost.v1 import notifications_pb2 as pb
@@ -26,7 +26,7 @@ class SubmissionStream:
     *at_once* of them are submitted together.
     """
 
-    def __init__(self, call: Call, submit: SubmitAll, limit: int, at_once: int) -> None:
+    def __init__(self, call: AuthenticatedCall, submit: SubmitAll, limit: int, at_once: int) -> None:
         self._call = call
         self._submit = submit
         self._limit = limit

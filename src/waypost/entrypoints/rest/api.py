@@ -32,7 +32,7 @@ from waypost.telemetry import Telemetry
 
 
 class Readiness(Struct, frozen=True):
-    """Whether requests make sense now, for all workers; each check says ``ok`` or why not."""
+    """Whether requests can be served now, for all workers together; each check is ``ok`` or a reason."""
 
     ready: bool
     checks: dict[str, str] = {}

@@ -28,9 +28,9 @@ from waypost.entrypoints.rest import (
 )
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
-from waypost.entrypoints.rest.door import Door
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
+from waypost.entrypoints.rest.request_handler import RequestHandler
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
 from waypost.pipeline.intake import Caller
@@ -62,7 +62,7 @@ def build_app(api: Api) -> ASGIApp:
         before_request=refuse_unknown_parameters,
         state=State({"api": api, "document": document}, deep_copy=False),
     )
-    return Door(api, inner)
+    return RequestHandler(api, inner)
 
 
 @cache

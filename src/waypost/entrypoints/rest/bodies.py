@@ -52,28 +52,32 @@ class RawBatch(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
-    """How to replay; the body may be left out."""
+    """Options of a replay; the body may be omitted."""
 
-    ttl: Annotated[Seconds | None, Meta(description="Validity of the new round; the app's default if left out.")] = None
+    ttl: Annotated[
+        Seconds | None, Meta(description="Seconds for which the new round is worthwhile; the app's default if omitted.")
+    ] = None
 
 
 class DeadFilter(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters; an empty filter is all of them."""
+    """A filter of dead letters; an empty one selects all of them."""
 
-    code: Annotated[Text | None, Meta(description="The provider's own word, such as BadDeviceToken.")] = None
+    code: Annotated[Text | None, Meta(description="The provider's own error code, such as `BadDeviceToken`.")] = None
     user_id: Identity | None = None
     since: Annotated[Moment | None, Meta(description="Resolved at or after this time (RFC 3339).")] = None
 
 
 class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters to replay: either *ids*, or a page of what a *filter* finds."""
+    """The dead letters to replay: either *ids*, or a page of those that match *filter*."""
 
     ids: Annotated[tuple[IdText, ...], Meta(min_length=1, max_length=BATCH_LIMIT)] | None = None
     filter: DeadFilter | None = None
     cursor: Annotated[str, Meta(max_length=128, pattern=NO_NUL, description="`next` of the answer before.")] | None = (
         None
     )
-    limit: Annotated[int, Meta(ge=1, le=BATCH_LIMIT, description="How many dead letters of a filter at once.")] = 500
+    limit: Annotated[
+        int, Meta(ge=1, le=BATCH_LIMIT, description="The most dead letters of one page of the filter.")
+    ] = 500
     ttl: Seconds | None = None
 
 
@@ -85,11 +89,11 @@ class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an app says of itself at launch."""
+    """A device registration."""
 
     platform: PlatformName
     token: TokenText
-    keys: Annotated[SubmittedKeys | None, Meta(description="Of a push subscription, as `web` has them.")] = None
+    keys: Annotated[SubmittedKeys | None, Meta(description="The keys of a push subscription (platform `web`).")] = None
     expiration_time: Annotated[
         float | None,
         Meta(
@@ -101,7 +105,7 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
     os_version: Text | None = None
     locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
     token_use: Annotated[
-        TokenUse, Meta(description="What the token of an iOS device is for; live activities and calls have their own.")
+        TokenUse, Meta(description="The use of an iOS token; live activities and calls have their own tokens.")
     ] = TokenUse.ALERT
 
 

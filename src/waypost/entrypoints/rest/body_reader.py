@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from litestar.types import Receive
 
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.entrypoints.rest.problems import Refused
+from waypost.entrypoints.rest.problems import RequestRefused
 from waypost.entrypoints.rest.settings import RestSettings
 
 LINGER_LIMIT_BYTES = 8 * 1024 * 1024
@@ -27,7 +27,8 @@ class BodyReader:
         self._held_bytes = 0
 
     async def read(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit_bytes: int) -> bytes:
-        """The body; Refused where it is too large, too slow or not JSON, Unavailable while too many are being read."""
+        """The body; RequestRefused where it is too large, too slow or not JSON, Unavailable while too many are being
+        read."""
         declared = _declared(headers)
         if declared is not None and declared > limit_bytes:
             raise _too_large(declared, limit_bytes)
@@ -36,7 +37,7 @@ class BodyReader:
                 body = await self._collected(receive, limit_bytes)
         except TimeoutError:
             why = f"the body took more than {self._settings.body_timeout_s:g} s"
-            raise Refused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
+            raise RequestRefused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
         if body:
             _check_type(headers)
         return body
@@ -87,12 +88,12 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
 def _check_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
     fields = dict(headers)
     if fields.get(b"content-encoding", b"identity").lower() != b"identity":
-        raise Refused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send the body without a content encoding")
+        raise RequestRefused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send the body without a content encoding")
     media, _, parameters = fields.get(b"content-type", b"").decode("latin-1").lower().partition(";")
     charset = parameters.strip().removeprefix("charset=").strip('"')
     if media.strip() != "application/json" or charset not in ("", "utf-8"):
-        raise Refused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send JSON with Content-Type: application/json")
+        raise RequestRefused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send JSON with Content-Type: application/json")
 
 
-def _too_large(size: int, limit_bytes: int) -> Refused:
-    return Refused(ErrorCode.TOO_LARGE, f"a body of {size} bytes or more, at most {limit_bytes}", closes=True)
+def _too_large(size: int, limit_bytes: int) -> RequestRefused:
+    return RequestRefused(ErrorCode.TOO_LARGE, f"a body of {size} bytes or more, at most {limit_bytes}", closes=True)

@@ -37,7 +37,7 @@ _order = msgspec.json.Decoder(DeadReplayOrder)
 CodeGiven = Annotated[
     str | None,
     QueryParameter(
-        max_length=LONGEST, min_length=1, pattern=NO_NUL, description="The provider's own word.", required=False
+        max_length=LONGEST, min_length=1, pattern=NO_NUL, description="The provider's own error code.", required=False
     ),
 ]
 SinceGiven = Annotated[
@@ -47,14 +47,14 @@ SinceGiven = Annotated[
 
 
 class ReplayResult(Struct, frozen=True, omit_defaults=True):
-    """What became of one id: without *error*, its new round has begun."""
+    """The result for one id: without *error*, its new round has begun."""
 
     id: Id
     error: Problem | None = None
 
 
 class DeadReplayed(Struct, frozen=True):
-    """Which notifications started a new round."""
+    """The notifications that started a new round."""
 
     replayed: int
     results: tuple[ReplayResult, ...]
@@ -76,7 +76,7 @@ async def dead(
     cursor: CursorGiven = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
-    """Newest first: deliveries that failed for good and were kept."""
+    """Newest first: deliveries that failed for good."""
     moment = None if since is None else checked(Moment, since, "since")
     letters, following = await _page(request, DeadFilter(code, user_id, moment), cursor, limit)
     return answer(200, DeadPage(tuple(dead_letter(letter) for letter in letters), following))
@@ -97,9 +97,9 @@ async def dead(
     ),
 )
 async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
-    """Replay the named notifications, or a page of what a filter finds; go on with `next` until it is null.
+    """Replays the named notifications, or one page of those that match a filter; repeat with `next` until it is null.
 
-    202 where any new round began, 200 where none did.
+    202 if any new round began, otherwise 200.
     """
     order = decode(_order, body)
     ids, following = await _ordered(request, order)

@@ -21,15 +21,15 @@ _submission = msgspec.json.Decoder(Submission)
 
 
 class ForgottenView(Struct, frozen=True):
-    """What that achieved."""
+    """The result of forgetting."""
 
-    forgotten: Annotated[int, Meta(description="Windows that were open and are not any more.")]
+    forgotten: Annotated[int, Meta(description="Dedup windows that were open and have been ended.")]
 
 
 @post(
     "/v1/dedup/forget",
     tags=["Notifications"],
-    summary="Let a submission be new again",
+    summary="Forget a submission's dedup keys",
     operation_id="forgetDedup",
     status_code=200,
     opt=speaks(
@@ -37,7 +37,8 @@ class ForgottenView(Struct, frozen=True):
     ),
 )
 async def forget(request: Call, body: RawBody) -> Response[bytes]:
-    """Takes the submission as it was made; its content window and its idempotency key, if it has one, end now."""
+    """Takes the submission as it was sent. Its content window and its idempotency key, if any, end now, so that it
+    can be sent again."""
     submission = decode(_submission, body)
     await record(request, Act.DEDUP_FORGOTTEN, [""])
     return answer(200, ForgottenView(await api_of(request).intake.forget(request.user, submission)))

@@ -38,10 +38,10 @@ _device = msgspec.json.Decoder(SubmittedDevice)
     ),
 )
 async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity, body: RawBody) -> Response[bytes]:
-    """Call it at every launch of the app, and when a browser's subscription changes: the same id is replaced. The token
-    is taken from any other device or user that has it.
+    """Call this at every launch of the app and whenever a browser's subscription changes: an existing device is
+    replaced. If another device or user has the token, it is taken from them.
 
-    201 where the device is new. Above the cap per user the devices seen longest ago are deactivated.
+    201 if the device is new. Above the cap per user, the devices seen longest ago are deactivated.
     """
     api = api_of(request)
     said = decode(_device, body)
@@ -74,9 +74,9 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
 async def of_user(
     request: Call,
     user_id: PathIdentity,
-    inactive: Annotated[bool, QueryParameter(description="The deactivated ones too.")] = False,
+    inactive: Annotated[bool, QueryParameter(description="Include deactivated devices.")] = False,
 ) -> Response[bytes]:
-    """Newest registration first; an unknown user has none."""
+    """Newest registration first; empty for an unknown user."""
     owner = user_in(request.user, user_id)
     devices = await api_of(request).devices.of_user(request.user.app, owner, inactive=inactive)
     return answer(200, DeviceList(tuple(device_view(device) for device in devices)))

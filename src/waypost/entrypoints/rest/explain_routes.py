@@ -32,28 +32,28 @@ _submission = msgspec.json.Decoder(Submission)
 
 
 class RenderedView(Struct, frozen=True, omit_defaults=True):
-    """What would go on the wire; the token and credentials are left out."""
+    """The request that would be sent, without token and credentials."""
 
     headers: dict[str, str]
     size_bytes: int
     limit_bytes: int
-    body: Annotated[str | None, Meta(description="The body, where it is text.")] = None
-    body_base64: Annotated[str | None, Meta(description="The body, where it is not.")] = None
-    refused: Annotated[str | None, Meta(description="Why it would not be sent.")] = None
+    body: Annotated[str | None, Meta(description="The body, if it is text.")] = None
+    body_base64: Annotated[str | None, Meta(description="The body in base64, if it is not text.")] = None
+    refused: Annotated[str | None, Meta(description="The reason why it would not be sent.")] = None
 
 
 class ExplainedTargetView(Struct, frozen=True):
-    """One device: what it would be sent, or why nothing."""
+    """One device: the message that it would get, or the reason why it gets none."""
 
     n: int
     device_id: str
     channel: Channel | None
-    suppressed: Annotated[str | None, Meta(description="Why this device would be left out.")]
+    suppressed: Annotated[str | None, Meta(description="The reason why this device would be skipped.")]
     credential: str | None
     rendered: RenderedView | None
     scope: Annotated[
         str | None,
-        Meta(description="The topic or push service whose refusals would stop it, where there is one."),
+        Meta(description="The topic or push service whose refusals would stop it, if any."),
     ] = None
 
 
@@ -70,15 +70,17 @@ class RulingView(Struct, frozen=True):
 
 
 class ExplanationView(Struct, frozen=True):
-    """What would become of a submission. Nothing was accepted, claimed or sent."""
+    """The predicted outcome of a submission. Nothing was accepted, claimed or sent."""
 
     user_id: str
     lane: Lane
     expires_at: Timestamp
     scheduled_at: Timestamp | None
     content_hash: Hash
-    dedup: Annotated[tuple[ClaimKind, ...], Meta(description="The keys it would claim; none: it may be said again.")]
-    targets: Annotated[tuple[ExplainedTargetView, ...], Meta(description="Empty: the user has no device.")]
+    dedup: Annotated[
+        tuple[ClaimKind, ...], Meta(description="The dedup keys that it would claim; empty if it may be repeated.")
+    ]
+    targets: Annotated[tuple[ExplainedTargetView, ...], Meta(description="Empty if the user has no device.")]
     routing: Annotated[
         tuple[RulingView, ...], Meta(description="What the rules said that found these targets, in order.")
     ]
@@ -95,7 +97,7 @@ class ExplanationView(Struct, frozen=True):
     ),
 )
 async def explain(request: Call, body: RawBody) -> Response[bytes]:
-    """Takes a submission; gives targets, rendered bytes, sizes and reasons. Nothing is sent."""
+    """Takes a submission and returns its targets, the rendered bytes, sizes and reasons. Nothing is sent."""
     submission = decode(_submission, body)
     explanation = await api_of(request).explain.explain(request.user.app, request.user.name, submission)
     return answer(200, _view(explanation))

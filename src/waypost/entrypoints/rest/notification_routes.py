@@ -33,12 +33,13 @@ _E = ErrorCode
 _replay_order = msgspec.json.Decoder(ReplayOrder)
 
 StatusesGiven = Annotated[
-    list[NotificationStatus] | None, QueryParameter(description="Only in these; may be repeated.", required=False)
+    list[NotificationStatus] | None,
+    QueryParameter(description="Only with these statuses; may be repeated.", required=False),
 ]
 
 WordsGiven = Annotated[
     Vocabulary | None,
-    QueryParameter(description="Say the statuses in the words of another API, too.", required=False),
+    QueryParameter(description="Also return the statuses as another API names them.", required=False),
 ]
 
 
@@ -50,7 +51,7 @@ class Cancelling(StrEnum):
 
 
 class Cancellation(Struct, frozen=True):
-    """What could still be stopped; *result* is an answer, not a status."""
+    """The result of a cancellation; *result* is not a status of the notification."""
 
     id: Id
     result: Cancelling
@@ -88,7 +89,8 @@ _REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c12
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """Durable when answered: 202 where it is new, 200 with `deduplicated` and the first id where it was said before."""
+    """The notification is stored durably before the answer: 202 for a new one, 200 with `deduplicated` and the first
+    one's id for a duplicate."""
     return answer(*await submit_one(api_of(request), request.user, header_key, body))
 
 
@@ -107,10 +109,10 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     ),
 )
 async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
-    """One result per item, in order: 202 where any is new, 200 where all are repeated or refused.
+    """One result per item, in order. 202 if any item is new, 200 if all are duplicates or refused.
 
-    An item that says the same as one before it is its duplicate. If the store fails, nothing of the batch is accepted;
-    with the `log` stack each item says so for itself.
+    An item with the same content as an earlier one is its duplicate. If the store fails, nothing of the batch is
+    accepted; with the `log` stack, each item has its own result.
     """
     return answer(*await submit_batch(api_of(request), request.user, None, body))
 
@@ -123,16 +125,16 @@ async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     opt=speaks({200: NotificationView}, READS_OWN, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, notification_id: PathId, words: WordsGiven = None) -> Response[bytes]:
-    """With its content, and a receipt for each device with every attempt.
+    """Returns the content and, for each device, a receipt with every attempt.
 
-    A duplicate is shown as the first where the words asked for have none for it.
+    A duplicate is shown as the first notification where the API asked for has no word for it.
     """
     views, app = api_of(request).views, request.user.app
-    story = reached(request.user, await views.story(app, id_in(notification_id)))
-    first = story.record.duplicate_of
-    if first is not None and words is not None and notification_word(words, story.record.status) is None:
-        story = await views.story(app, first) or story
-    return answer(200, whole(story, words))
+    detail = reached(request.user, await views.detail(app, id_in(notification_id)))
+    first = detail.record.duplicate_of
+    if first is not None and words is not None and notification_word(words, detail.record.status) is None:
+        detail = await views.detail(app, first) or detail
+    return answer(200, whole(detail, words))
 
 
 @get(
@@ -175,7 +177,7 @@ async def history(
     ),
 )
 async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
-    """200 `cancelled`: nothing more is sent. 202 `cancelling`: it is on its way, no further attempt is made."""
+    """200 `cancelled`: nothing more is sent. 202 `cancelling`: an attempt is under way and will be the last."""
     wanted = id_in(notification_id)
     text = format_id(wanted)
     withdrawal = await api_of(request).intake.cancel(request.user, wanted)

@@ -17,13 +17,14 @@ from waypost.entrypoints.access import Access
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken, spoken_of
 from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
-from waypost.entrypoints.rest.shapes.envelope import Failed
+from waypost.entrypoints.rest.shapes.envelope import FailedAnswer
 
 DESCRIPTION = """
 Tell a user something, and every device of theirs gets it: durably, once, on time.
 
-Every call but health and metrics takes an API key (make one with `waypost keys create`) or a token of a configured
-issuer, `Authorization: Bearer …`, with the scope that stands at the call; tokens of end users reach what is theirs.
+Every call except health and metrics needs `Authorization: Bearer …` with an API key (create one with `waypost keys
+create`) or a token of a configured issuer. Each call names the scope that it needs; end users' tokens reach only what
+belongs to them.
 Errors are problems (RFC 9457) with a stable `code`; `faults` name the wrong fields.
 """
 TAGS = {
@@ -65,7 +66,7 @@ def specification(
     document = described.openapi_schema.to_schema()
     spoken = {str(route.operation_id): spoken_of(route) for route in routes}
     kinds = [kind for each in spoken.values() for kind in (*each.answers.values(), each.body)]
-    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, Failed) if kind not in (None, str)))
+    unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, FailedAnswer) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
     by_kind = dict(zip(unique, schemas, strict=True))
     for path in document["paths"].values():
@@ -166,7 +167,7 @@ def _problem(description: str, code: ErrorCode, by_kind: dict[Any, dict[str, Any
 
 
 def _enveloped(description: str, code: ErrorCode, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    content = {"schema": by_kind[Failed], "example": Failed(_example(code))}
+    content = {"schema": by_kind[FailedAnswer], "example": FailedAnswer(_example(code))}
     return {"description": description, "content": {JSON_TYPE: content}}
 
 

@@ -22,24 +22,24 @@ class Alive(Struct, frozen=True):
 @get(
     "/health/live",
     tags=["Operation"],
-    summary="Is it alive",
+    summary="Liveness",
     operation_id="getLiveness",
     opt=speaks({200: Alive}, None),
 )
 async def live() -> Response[bytes]:
-    """Answered by any worker whose event loop runs."""
+    """Answers as long as a worker's event loop runs."""
     return answer(200, Alive())
 
 
 @get(
     "/health/ready",
     tags=["Operation"],
-    summary="Is it ready",
+    summary="Readiness",
     operation_id="getReadiness",
     opt=speaks({200: Readiness, 503: Readiness}, None),
 )
 async def ready(request: Call) -> Response[bytes]:
-    """200 where requests make sense now, otherwise 503; speaks for all workers."""
+    """200 if requests can be served now, otherwise 503; for all workers together."""
     api = api_of(request)
     readiness = api.readiness()
     if api.draining():

@@ -17,7 +17,7 @@ from waypost.entrypoints.rest.views import OutboxPage, outbox_entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 
 StatusGiven = Annotated[
-    list[EntryState] | None, QueryParameter(description="Only with these; may be repeated.", required=False)
+    list[EntryState] | None, QueryParameter(description="Only with these statuses; may be repeated.", required=False)
 ]
 
 

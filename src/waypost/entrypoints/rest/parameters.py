@@ -17,13 +17,16 @@ from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.bodies import IdText, PrefixText, TokenText
 from waypost.pipeline.intake import Caller
 
-Limit = Annotated[int, QueryParameter(ge=1, le=500, description="At most this many.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=500, description="The most entries to return.")]
 CursorGiven = Annotated[
-    str | None, QueryParameter(max_length=128, min_length=1, description="`next` of the page before.", required=False)
+    str | None,
+    QueryParameter(
+        max_length=128, min_length=1, description="The value of `next` on the previous page.", required=False
+    ),
 ]
 UserGiven = Annotated[
     str | None,
-    QueryParameter(max_length=128, min_length=1, pattern=NO_CONTROLS, description="Of this user.", required=False),
+    QueryParameter(max_length=128, min_length=1, pattern=NO_CONTROLS, description="Only this user's.", required=False),
 ]
 HeaderKey = Annotated[
     str | None,
@@ -31,7 +34,7 @@ HeaderKey = Annotated[
 ]
 PathId = Annotated[str, PathParameter(description="The notification's id.")]
 PathJob = Annotated[str, PathParameter(description="The job's id.")]
-PathIdentity = Annotated[str, PathParameter(description="Percent-encode what a path cannot hold.")]
+PathIdentity = Annotated[str, PathParameter(description="Percent-encode characters that a path cannot hold.")]
 """As it stands in the path; ``identity_in`` reads it."""
 
 PATH_KINDS = {

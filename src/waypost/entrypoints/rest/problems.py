@@ -49,18 +49,22 @@ _PATH_LIMIT = 200
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """Why a request was refused; programs look at *code*, people at *detail*."""
+    """The reason for a refusal; *code* is for programs, *detail* for people."""
 
-    type: Annotated[str, Meta(description="Names the kind of problem.", examples=["urn:waypost:problem:not_found"])]
+    type: Annotated[
+        str, Meta(description="A URI that identifies the kind of problem.", examples=["urn:waypost:problem:not_found"])
+    ]
     title: str
     status: Annotated[int, Meta(ge=400, le=599)]
     code: ErrorCode
     detail: str
     faults: tuple[Fault, ...] = ()
-    retry_after: Annotated[int | None, Meta(description="Seconds; also in the Retry-After header.")] = None
+    retry_after: Annotated[
+        int | None, Meta(description="Seconds to wait before a retry; also in the Retry-After header.")
+    ] = None
 
 
-class Refused(WaypostError):
+class RequestRefused(WaypostError):
     """The HTTP exchange itself is at fault; *headers* go with the answer, *closes* ends the connection."""
 
     def __init__(
@@ -88,7 +92,7 @@ def _problem(code: ErrorCode, detail: str, faults: tuple[Fault, ...] = (), retry
 
 def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
     """The headers an error answer carries besides its type and length."""
-    headers = list(error.headers) if isinstance(error, Refused) else []
+    headers = list(error.headers) if isinstance(error, RequestRefused) else []
     if problem.retry_after is not None:
         headers.append(("retry-after", str(problem.retry_after)))
     if isinstance(error, RateLimited):
@@ -99,7 +103,7 @@ def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
     if isinstance(error, Forbidden):  # RFC 6750, section 3.1
         missing = f'Bearer realm="waypost", error="insufficient_scope", scope="{error.scope}"'
         headers.append(("www-authenticate", missing))
-    if isinstance(error, Refused) and error.closes:
+    if isinstance(error, RequestRefused) and error.closes:
         headers.append(("connection", "close"))
     return headers
 

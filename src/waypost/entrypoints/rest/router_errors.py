@@ -6,7 +6,7 @@ from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFou
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
 from waypost.entrypoints.decoding import without_value
-from waypost.entrypoints.rest.problems import Refused
+from waypost.entrypoints.rest.problems import RequestRefused
 
 
 def foreseen_error(error: Exception) -> WaypostError | None:
@@ -18,7 +18,7 @@ def foreseen_error(error: Exception) -> WaypostError | None:
             return NotFound("no such route")
         case MethodNotAllowedException():
             allow = (error.headers or {}).get("allow", "")
-            return Refused(ErrorCode.METHOD_NOT_ALLOWED, f"this route takes {allow}", (("allow", allow),))
+            return RequestRefused(ErrorCode.METHOD_NOT_ALLOWED, f"this route takes {allow}", (("allow", allow),))
         case ValidationException():
             return InvalidRequest(tuple(_fault(each) for each in error.extra or ()) or (Fault("", "not valid"),))
         case HTTPException() if error.status_code < 500:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
-from waypost.entrypoints.rest.problems import PROBLEM_TYPE, Refused, encode_problem, problem_of
+from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, problem_of
 from waypost.entrypoints.rest.settings import RestSettings
 
 PIPELINE_LIMIT: Final = 100
@@ -82,7 +82,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bytes_without_news += len(data)
         super().data_received(data)
         if self._bytes_without_news > self.settings.headers_limit_bytes:
-            self._refuse(Refused(ErrorCode.HEADERS_TOO_LARGE, f"at most {self.settings.headers_limit_bytes} bytes"))
+            self._refuse(
+                RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {self.settings.headers_limit_bytes} bytes")
+            )
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head."""
@@ -138,7 +140,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(self.settings.head_timeout_s, self._too_slow)
 
     def _too_slow(self) -> None:
-        self._refuse(Refused(ErrorCode.REQUEST_TIMEOUT, f"the head took more than {self.settings.head_timeout_s:g} s"))
+        self._refuse(
+            RequestRefused(ErrorCode.REQUEST_TIMEOUT, f"the head took more than {self.settings.head_timeout_s:g} s")
+        )
 
     def _stop_watch(self) -> None:
         if self._head_timer is not None:
@@ -160,7 +164,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._reader_timer.cancel()
             self._reader_timer = None
 
-    def _refuse(self, error: Refused | InvalidRequest) -> None:
+    def _refuse(self, error: RequestRefused | InvalidRequest) -> None:
         """Close the connection, with an answer where it cannot be taken for that to another request."""
         if self.transport.is_closing():
             return

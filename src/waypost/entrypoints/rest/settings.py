@@ -22,25 +22,26 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     upload_limit_bytes: int = 2048 * MIB
     """The largest list of recipients that is uploaded."""
     bodies_limit_bytes: int = 64 * MIB
-    """All bodies being read at once by one worker; past it, requests are answered 429."""
+    """The total size of the bodies that one worker reads at the same time; above it, requests are answered 429."""
     headers_limit_bytes: int = 32 * KIB
     """The largest request head (request line and headers)."""
     headers_limit: int = 64
     """The most headers of a request."""
     head_timeout_s: float = 10.0
-    """How long a client may take to send a request head."""
+    """Seconds that a client may take to send a request head."""
     body_timeout_s: float = 30.0
-    """How long a client may take to send a body."""
+    """Seconds that a client may take to send a body."""
     linger_s: float = 2.0
-    """How long an unread body is thrown away before the connection closes, so that the refusal can be read."""
+    """Seconds for which the rest of a refused body is discarded before the connection closes, so that the client can
+    read the answer."""
     keep_alive_s: int = 75
-    """How long an idle connection is kept, and one whose client does not take its answers."""
+    """Seconds that an idle connection is kept, and one whose client does not read its answers."""
     backlog: int = 2048
-    """Connections the kernel holds until they are accepted."""
+    """Connections that the kernel queues until they are accepted."""
     connections_limit: int = 10_000
-    """Connections of one worker; past it, the one that has been idle for the longest is closed."""
+    """The most connections of one worker; above it, the one idle for longest is closed."""
     key_cache_s: float = 2.0
-    """How long a verified API key is believed without asking the store: a revoked one dies within this time."""
+    """Seconds that a verified API key is cached: a revoked key stops working within this time."""
     serve_notify: bool = True
     """Whether `POST /v1/notify` is served."""
     serve_api: bool = True

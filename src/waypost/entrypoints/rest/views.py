@@ -18,10 +18,10 @@ from waypost.domain.time import Instant, isoformat
 from waypost.domain.vocabulary import Vocabulary, notification_word, receipt_word, waits
 from waypost.entrypoints.submitting import Hash, Id
 from waypost.ports.outbox import EntryState, OutboxEntry
-from waypost.ports.views import DeadLetter, Record, Story
+from waypost.ports.views import DeadLetter, NotificationDetail, NotificationRecord
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:00:00.000Z"])]
-Cursor = Annotated[str | None, Meta(description="Give it back as `cursor` for the next page; null at the end.")]
+Cursor = Annotated[str | None, Meta(description="The `cursor` of the next page; null at the end.")]
 
 
 class AttemptView(Struct, frozen=True):
@@ -35,7 +35,7 @@ class AttemptView(Struct, frozen=True):
 
 
 class ReceiptView(Struct, frozen=True):
-    """What became of a notification on one device."""
+    """The outcome of a notification on one device."""
 
     n: int
     device_id: str
@@ -44,12 +44,12 @@ class ReceiptView(Struct, frozen=True):
     attempt_count: int
     retries: int
     next_retry_at: Timestamp | None
-    parked: Annotated[str | None, Meta(description="The condition it waits for.")]
+    parked: Annotated[str | None, Meta(description="The condition that it waits for.")]
     provider_id: str | None
-    code: Annotated[str | None, Meta(description="The provider's own word of the last attempt.")]
+    code: Annotated[str | None, Meta(description="The provider's error code of the last attempt.")]
     failure_class: FailureClass | None
     reason: str | None
-    dead: Annotated[bool, Meta(description="Kept as a dead letter.")]
+    dead: Annotated[bool, Meta(description="Whether it is kept as a dead letter.")]
     first_attempt_at: Timestamp | None
     last_attempt_at: Timestamp | None
     sent_at: Timestamp | None
@@ -58,9 +58,9 @@ class ReceiptView(Struct, frozen=True):
 
 
 class NotificationSummary(Struct, frozen=True, kw_only=True):
-    """A notification as it stands, without its content.
+    """A notification without its content.
 
-    What has no `user_id` may have been accepted and is not recorded yet: nothing more of it is known here.
+    One without `user_id` may have been accepted but is not recorded yet: nothing more is known of it here.
     """
 
     id: Id
@@ -77,7 +77,7 @@ class NotificationSummary(Struct, frozen=True, kw_only=True):
     finished_at: Timestamp | None
     reason: str | None
     duplicate_of: Id | None
-    round: Annotated[int, Meta(description="1, and one more with each replay.")]
+    round: Annotated[int, Meta(description="1, plus one for each replay.")]
     recorded: Annotated[
         bool,
         Meta(
@@ -89,7 +89,7 @@ class NotificationSummary(Struct, frozen=True, kw_only=True):
 
 
 class WordsView(Struct, frozen=True):
-    """What another API calls the same; null where it has no word."""
+    """The statuses as another API names them; null if it has no word."""
 
     status: str | None
     receipts: Annotated[tuple[str | None, ...], Meta(description="In the order of `receipts`.")]
@@ -102,8 +102,8 @@ class NotificationView(Struct, frozen=True):
     device_ids: tuple[str, ...]
     content: Content
     receipts: tuple[ReceiptView, ...]
-    duplicates: Annotated[tuple[Id, ...], Meta(description="Records of content duplicates of it, at most 100.")]
-    words: Annotated[WordsView | UnsetType, Meta(description="Where the query asks for some.")] = UNSET
+    duplicates: Annotated[tuple[Id, ...], Meta(description="Its content duplicates, at most 100.")]
+    words: Annotated[WordsView | UnsetType, Meta(description="Present if the query asks for them.")] = UNSET
 
 
 class NotificationPage(Struct, frozen=True):
@@ -114,7 +114,7 @@ class NotificationPage(Struct, frozen=True):
 
 
 class DeadLetterView(Struct, frozen=True):
-    """A failed delivery that was kept."""
+    """A delivery that failed for good."""
 
     notification: NotificationSummary
     receipt: ReceiptView
@@ -131,7 +131,7 @@ class OutboxEntryView(Struct, frozen=True):
     """A notification, or one target of it, on its way to a topic."""
 
     notification_id: Id
-    n: Annotated[int | None, Meta(description="The target that is due; null is the notification whole.")]
+    n: Annotated[int | None, Meta(description="The number of the target that is due; null for the whole notification.")]
     lane: Lane
     status: EntryState
     added_at: Timestamp
@@ -148,7 +148,7 @@ class OutboxPage(Struct, frozen=True):
 
 
 class DeviceView(Struct, frozen=True):
-    """A device; its token is a secret and shown as a hash."""
+    """A device; its token is secret, so only a hash is shown."""
 
     user_id: str
     device_id: str
@@ -170,7 +170,7 @@ class RegisteredDevice(Struct, frozen=True):
 
     device: DeviceView
     created: bool
-    pushed_out: Annotated[tuple[DeviceId, ...], Meta(description="Devices that the cap per user deactivated.")]
+    pushed_out: Annotated[tuple[DeviceId, ...], Meta(description="Devices that were deactivated by the cap per user.")]
 
 
 class DeviceList(Struct, frozen=True):
@@ -179,7 +179,7 @@ class DeviceList(Struct, frozen=True):
     items: tuple[DeviceView, ...]
 
 
-def summary(record: Record) -> NotificationSummary:
+def summary(record: NotificationRecord) -> NotificationSummary:
     """A notification as lists show it."""
     notification = record.notification
     if not record.content_known:
@@ -204,7 +204,7 @@ def summary(record: Record) -> NotificationSummary:
     )
 
 
-def _unrecorded(record: Record) -> NotificationSummary:
+def _unrecorded(record: NotificationRecord) -> NotificationSummary:
     """All that is known of an id that may be in the log."""
     return NotificationSummary(
         id=format_id(record.notification.id),
@@ -219,22 +219,22 @@ def _unrecorded(record: Record) -> NotificationSummary:
     )
 
 
-def whole(story: Story, vocabulary: Vocabulary | None = None) -> NotificationView:
+def whole(detail: NotificationDetail, vocabulary: Vocabulary | None = None) -> NotificationView:
     """A notification as asked for by id, with the words of *vocabulary* beside our own."""
-    notification = story.record.notification
+    notification = detail.record.notification
     return NotificationView(
-        notification=summary(story.record),
+        notification=summary(detail.record),
         device_ids=notification.device_ids,
         content=notification.content,
-        receipts=tuple(receipt_view(receipt) for receipt in story.receipts),
-        duplicates=tuple(format_id(each) for each in story.duplicates),
-        words=UNSET if vocabulary is None else _words(story, vocabulary),
+        receipts=tuple(receipt_view(receipt) for receipt in detail.receipts),
+        duplicates=tuple(format_id(each) for each in detail.duplicates),
+        words=UNSET if vocabulary is None else _words(detail, vocabulary),
     )
 
 
-def _words(story: Story, vocabulary: Vocabulary) -> WordsView:
-    status = notification_word(vocabulary, story.record.status, waiting=waits(story.receipts))
-    return WordsView(status, tuple(receipt_word(vocabulary, status_of(receipt)) for receipt in story.receipts))
+def _words(detail: NotificationDetail, vocabulary: Vocabulary) -> WordsView:
+    status = notification_word(vocabulary, detail.record.status, waiting=waits(detail.receipts))
+    return WordsView(status, tuple(receipt_word(vocabulary, status_of(receipt)) for receipt in detail.receipts))
 
 
 def status_of(receipt: Receipt) -> DeliveryStatus:

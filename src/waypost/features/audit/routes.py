@@ -22,7 +22,9 @@ from waypost.ports.audit import Act, AuditEntry, AuditQuery
 ActGiven = Annotated[Act | None, QueryParameter(description="Only these.", required=False)]
 ByGiven = Annotated[
     str | None,
-    QueryParameter(max_length=140, min_length=1, pattern=NO_NUL, description="Ordered by this caller.", required=False),
+    QueryParameter(
+        max_length=140, min_length=1, pattern=NO_NUL, description="Only orders of this caller.", required=False
+    ),
 ]
 
 
@@ -46,14 +48,15 @@ class AuditPage(Struct, frozen=True):
 @get(
     "/v1/audit",
     tags=["Operation"],
-    summary="List who ordered what",
+    summary="List audit entries",
     operation_id="listAudit",
     opt=speaks({200: AuditPage}, ADMINISTERS, codes=(ErrorCode.INVALID_CURSOR,)),
 )
 async def audit(
     request: Call, act: ActGiven = None, by: ByGiven = None, cursor: CursorGiven = None, limit: Limit = 50
 ) -> Response[bytes]:
-    """Newest first: keys made and revoked, dead letters replayed, windows ended, jobs held or ended, users erased."""
+    """Newest first: keys created and revoked, dead letters replayed, dedup keys forgotten, jobs paused or ended,
+    users erased."""
     before = None if cursor is None else cursors.number(cursor)
     entries = await api_of(request).audit.page(AuditQuery(request.user.app, act, by, before, limit))
     following = cursors.of_number(entries[-1].seq) if len(entries) == limit else None

@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response, get, post, put
 from litestar.params import HeaderParameter, RawBody
 
-from waypost.domain.bulk import JobId, Order
+from waypost.domain.bulk import JobId, JobOrder
 from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
@@ -29,14 +29,14 @@ _submission = msgspec.json.Decoder(BulkSubmission)
 
 HeaderKey = Annotated[
     str | None,
-    HeaderParameter(name="Idempotency-Key", description="The same key makes the same job once.", required=False),
+    HeaderParameter(name="Idempotency-Key", description="A repeated key returns the existing job.", required=False),
 ]
 
 
 @post(
     "/v1/bulk",
     tags=["Bulk"],
-    summary="Tell many recipients",
+    summary="Send to many recipients",
     operation_id="submitBulk",
     opt=speaks(
         {202: BulkView, 200: BulkView},
@@ -53,9 +53,9 @@ HeaderKey = Annotated[
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """Answered at once, however many they are: the recipients are walked, enqueued and sent to afterwards.
+    """Answers at once, whatever the number of recipients. They are enqueued and sent to in the background.
 
-    Each has a notification of their own; a user is told once, however often a list names them.
+    Each recipient gets one notification, however often a list names them.
     """
     key = None if header_key is None else checked(IdempotencyKey, header_key, "Idempotency-Key")
     asked = decode(_submission, body)
@@ -80,8 +80,8 @@ async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
     """NDJSON (`application/x-ndjson`): one object a line, `user_id` and variables. CSV (`text/csv`): a head line that
     names the columns, one of them `user_id`.
 
-    The list is read as it comes in. Where a line is refused, or the connection breaks, upload it again: who is there
-    already is not told twice.
+    The list is processed while it is received. If a line is refused or the connection breaks, upload it again:
+    recipients already known get no second notification.
     """
     api = api_of(request)
     given = recipients_in(request.scope["headers"], request.receive, api.settings)
@@ -97,7 +97,7 @@ async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=speaks({200: BulkView}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Its state, and how many recipients are where."""
+    """Returns its state and the number of recipients by status."""
     record = await api_of(request).bulk.show(request.user.app, job_in(job_id))
     return answer(200, job_view(record, api_of(request).clock.now()))
 
@@ -126,7 +126,7 @@ async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -
     opt=speaks({200: BulkRecipient}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Response[bytes]:
-    """Where the job stands with one user; their notification's id is known once they are enqueued."""
+    """Returns one recipient's status; the notification's id is known once the recipient is enqueued."""
     user = UserId(identity_in(user_id, "user_id"))
     found = await api_of(request).bulk.views.recipient(request.user.app, job_in(job_id), user)
     if found is None:
@@ -135,7 +135,7 @@ async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Re
     return answer(200, BulkRecipient(user, found.status, own_id))
 
 
-_ACTS = {Order.PAUSE: Act.BULK_PAUSED, Order.RESUME: Act.BULK_RESUMED, Order.CANCEL: Act.BULK_CANCELLED}
+_ACTS = {JobOrder.PAUSE: Act.BULK_PAUSED, JobOrder.RESUME: Act.BULK_RESUMED, JobOrder.CANCEL: Act.BULK_CANCELLED}
 _ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *WRITE_CODES))
 
 
@@ -148,8 +148,8 @@ _ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *
     opt=_ORDERED,
 )
 async def pause(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Nobody more is sent to until it is resumed; what is on its way, and retries, go on. Time to live goes on, too."""
-    return await _order(request, job_id, Order.PAUSE)
+    """Enqueues no more recipients until it is resumed. Deliveries under way and retries go on, and so does the TTL."""
+    return await _order(request, job_id, JobOrder.PAUSE)
 
 
 @post(
@@ -161,8 +161,8 @@ async def pause(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=_ORDERED,
 )
 async def resume(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Go on where it was paused."""
-    return await _order(request, job_id, Order.RESUME)
+    """Continues where it was paused."""
+    return await _order(request, job_id, JobOrder.RESUME)
 
 
 @post(
@@ -174,11 +174,11 @@ async def resume(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=_ORDERED,
 )
 async def cancel(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Nobody more is sent to, and waiting retries are cancelled; what is on its way ends with its present attempt."""
-    return await _order(request, job_id, Order.CANCEL)
+    """Enqueues no more recipients and cancels waiting retries. Deliveries under way end with their present attempt."""
+    return await _order(request, job_id, JobOrder.CANCEL)
 
 
-async def _order(request: Call, job_id: str, order: Order) -> Response[bytes]:
+async def _order(request: Call, job_id: str, order: JobOrder) -> Response[bytes]:
     job = job_in(job_id)
     await record(request, _ACTS[order], [format_id(NotificationId(job))])
     ordered = await api_of(request).bulk.order(request.user.app, job, order)

@@ -11,7 +11,7 @@ from litestar.types import Receive
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.entrypoints.rest.body_reader import ClientGone
-from waypost.entrypoints.rest.problems import Refused
+from waypost.entrypoints.rest.problems import RequestRefused
 from waypost.entrypoints.rest.settings import RestSettings
 
 LINE_LIMIT_BYTES = 16 * 1024
@@ -23,14 +23,15 @@ _fields = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
 def recipients_in(
     headers: Iterable[tuple[bytes, bytes]], receive: Receive, settings: RestSettings
 ) -> AsyncIterator[tuple[str, object]]:
-    """Each recipient with where it stands (``line 7``); Refused or InvalidRequest where the list cannot be read."""
+    """Each recipient with where it stands (``line 7``); RequestRefused or InvalidRequest where the list cannot be
+    read."""
     media = dict(headers).get(b"content-type", b"").decode("latin-1").lower().partition(";")[0].strip()
     lines = _lines(_chunks(receive, settings))
     if media == _NDJSON:
         return _from_ndjson(lines)
     if media == _CSV:
         return _from_csv(lines)
-    raise Refused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"send {_NDJSON} or {_CSV}")
+    raise RequestRefused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"send {_NDJSON} or {_CSV}")
 
 
 async def _from_ndjson(lines: AsyncIterator[tuple[int, str]]) -> AsyncIterator[tuple[str, object]]:
@@ -103,14 +104,14 @@ async def _chunks(receive: Receive, settings: RestSettings) -> AsyncIterator[byt
                 message = await receive()
         except TimeoutError:
             why = f"nothing of the list came for {settings.body_timeout_s:g} s"
-            raise Refused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
+            raise RequestRefused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
         if message["type"] != "http.request":
             raise ClientGone
         part = message.get("body", b"")
         size += len(part)
         if size > settings.upload_limit_bytes:
             why = f"a list of {size} bytes or more, at most {settings.upload_limit_bytes}"
-            raise Refused(ErrorCode.TOO_LARGE, why, closes=True)
+            raise RequestRefused(ErrorCode.TOO_LARGE, why, closes=True)
         yield part
         if not message.get("more_body", False):
             return

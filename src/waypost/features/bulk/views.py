@@ -17,7 +17,7 @@ from waypost.ports.bulk import JobRecord
 
 
 class BulkView(Struct, frozen=True):
-    """A job as it stands; each recipient of it is in exactly one of *counts*."""
+    """A job and its progress; each recipient is in exactly one of *counts*."""
 
     id: Id
     state: JobState
@@ -26,19 +26,23 @@ class BulkView(Struct, frozen=True):
     expires_at: Timestamp
     finished_at: Timestamp | None
     failure: Annotated[
-        str | None, Meta(description="Of a job that is `failed`: the kind of error its last step ended with.")
+        str | None, Meta(description="For a `failed` job, the kind of error that its last step ended with.")
     ]
-    rate: Annotated[int | None, Meta(description="Recipients a second at most, as asked.")]
-    uploaded: Annotated[int, Meta(description="Recipients of its list; 0 where it goes by the registry.")]
+    rate: Annotated[int | None, Meta(description="The most recipients per second, as requested.")]
+    uploaded: Annotated[int, Meta(description="Recipients on its list; 0 for a job on the registry.")]
     enqueued: Annotated[int, Meta(description="Recipients found so far; all of them once `walked` is true.")]
     walked: bool
-    left_out: Annotated[int, Meta(description="Opted out, or gone when their turn came: in no count.")]
+    left_out: Annotated[int, Meta(description="Recipients who had opted out or been erased; they are in no count.")]
     counts: Annotated[
         dict[NotificationStatus, int],
-        Meta(description="Recipients' notifications by status; `pending`: enqueued, not yet sent to."),
+        Meta(description="Recipients by their notification's status; `pending` ones are enqueued and not yet sent to."),
     ]
-    per_second: Annotated[float, Meta(description="Recipients settled a second, from its creation to now or its end.")]
-    seconds_left: Annotated[int | None, Meta(description="At this speed; null while nobody can say.")]
+    per_second: Annotated[
+        float, Meta(description="Recipients settled per second, from the job's creation to now or its end.")
+    ]
+    seconds_left: Annotated[
+        int | None, Meta(description="Estimated seconds to the end at this speed; null while unknown.")
+    ]
     content: Content
 
 
@@ -50,7 +54,7 @@ class BulkPage(Struct, frozen=True):
 
 
 class BulkRecipient(Struct, frozen=True):
-    """Where a job stands with one user."""
+    """The status of one recipient of a job."""
 
     user_id: str
     status: NotificationStatus

@@ -21,23 +21,24 @@ from waypost.ports.erasure import Erasure
 
 
 class ErasureView(Struct, frozen=True):
-    """An order that will be carried out."""
+    """An erasure that has been ordered."""
 
-    id: Annotated[str, Meta(description="Of the erasure; the event `user.erased` names it at the end.")]
-    asked_at: Annotated[Timestamp, Meta(description="What comes later is not erased.")]
+    id: Annotated[str, Meta(description="The erasure's id; the event `user.erased` names it at the end.")]
+    asked_at: Annotated[Timestamp, Meta(description="The time of the order; anything newer is not erased.")]
 
 
 @delete(
     "/v1/users/{user_id:str}",
     tags=["Users"],
-    summary="Forget a user",
+    summary="Erase a user",
     operation_id="eraseUser",
     status_code=202,
     opt=speaks({202: ErasureView}, ADMINISTERS, codes=WRITE_CODES),
 )
 async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
-    """Withdraws what is open, deletes devices and content, and takes the user out of what stays: nothing can bring
-    it back. It is carried out in the background, a minute at least; asked again meanwhile, the answer is the same."""
+    """Cancels open notifications, deletes devices and content, and removes the user's id from the records that stay.
+    This cannot be undone. It runs in the background for at least a minute; asking again meanwhile returns the same
+    erasure."""
     api = api_of(request)
     app, user = request.user.app, UserId(identity_in(user_id, "user_id"))
     standing = await api.erasures.of(app, user)

@@ -27,23 +27,24 @@ _YEAR_S = 366 * DAY_MS // SECOND_MS
 
 _Lifetime = Annotated[int, Meta(ge=1, le=10 * _YEAR_S)]
 
-PathPrefix = Annotated[str, PathParameter(description="How the key begins, such as `wp_4k2h7x3a`.")]
+PathPrefix = Annotated[str, PathParameter(description="The beginning of the key, such as `wp_4k2h7x3a`.")]
 
 
 class WantedKey(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose key it is to be, what it may do, and for how long."""
+    """A key to create: its caller, scopes and lifetime."""
 
     caller: Annotated[
-        Identity, Meta(description="Who will use it, without a colon; it stays when the key is replaced.")
+        Identity,
+        Meta(description="The name of the caller, without a colon; it stays the same when the key is rotated."),
     ]
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1, max_length=len(Scope))]
-    expires_in: Annotated[_Lifetime | None, Meta(description="Seconds; never if left out.")] = None
+    expires_in: Annotated[_Lifetime | None, Meta(description="Seconds until it expires; never if omitted.")] = None
 
 
 class Rotation(Struct, frozen=True, forbid_unknown_fields=True):
-    """How to rotate; the body may be left out."""
+    """Options of a rotation; the body may be omitted."""
 
-    overlap: Annotated[int, Meta(ge=0, le=_YEAR_S, description="Seconds in which both keys are good.")] = 86_400
+    overlap: Annotated[int, Meta(ge=0, le=_YEAR_S, description="Seconds for which both keys are valid.")] = 86_400
 
 
 class KeyView(Struct, frozen=True):
@@ -53,15 +54,15 @@ class KeyView(Struct, frozen=True):
     caller: str
     scopes: tuple[Scope, ...]
     created_at: Timestamp
-    last_used_at: Annotated[Timestamp | None, Meta(description="Within a minute or so.")]
+    last_used_at: Annotated[Timestamp | None, Meta(description="Accurate to about a minute.")]
     expires_at: Timestamp | None
     revoked_at: Timestamp | None
 
 
 class MadeKey(Struct, frozen=True):
-    """A new key; *key* is shown this once."""
+    """A new key; *key* is shown only once."""
 
-    key: Annotated[str, Meta(description="The whole of it: what a caller presents.")]
+    key: Annotated[str, Meta(description="The whole key, as callers present it.")]
     stored: KeyView
 
 
@@ -78,7 +79,7 @@ _rotation = msgspec.json.Decoder(Rotation)
 @post(
     "/v1/keys",
     tags=["Keys"],
-    summary="Make a key",
+    summary="Create a key",
     operation_id="createKey",
     opt=speaks(
         {201: MadeKey},
@@ -89,7 +90,7 @@ _rotation = msgspec.json.Decoder(Rotation)
     ),
 )
 async def create(request: Call, body: RawBody) -> Response[bytes]:
-    """The key is in the answer and nowhere else: what is stored is its hash."""
+    """The key appears only in this answer; the store keeps its hash."""
     wanted, api = decode(_wanted, body), api_of(request)
     app, caller, scopes = request.user.app, CallerId(wanted.caller), frozenset(wanted.scopes)
     lifetime_ms = None if wanted.expires_in is None else wanted.expires_in * SECOND_MS
@@ -99,7 +100,7 @@ async def create(request: Call, body: RawBody) -> Response[bytes]:
 
 @get("/v1/keys", tags=["Keys"], summary="List keys", operation_id="listKeys", opt=speaks({200: KeyList}, ADMINISTERS))
 async def listed(request: Call) -> Response[bytes]:
-    """Oldest first, the revoked and expired ones too."""
+    """Oldest first, including revoked and expired ones."""
     keys = await api_of(request).keys.all(request.user.app)
     return answer(200, KeyList(tuple(map(_view, keys))))
 
@@ -119,7 +120,7 @@ async def listed(request: Call) -> Response[bytes]:
     ),
 )
 async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[bytes]:
-    """A new key for the same caller, with the same scopes and as long a life; the old one ends after the overlap."""
+    """Creates a new key for the same caller with the same scopes and lifetime; the old key ends after the overlap."""
     wanted, api = decode(_rotation, body) if body else Rotation(), api_of(request)
     overlap_ms, now = wanted.overlap * SECOND_MS, api.clock.now()
     made = await rotate_key(api.keys, _recording(request), prefix, overlap_ms, now, request.user.app)
@@ -135,7 +136,7 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
     opt=speaks({204: None}, ADMINISTERS, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def revoke(request: Call, prefix: PathPrefix) -> None:
-    """Refused from now on, by every process within `rest.key_cache_s`."""
+    """Every process refuses the key within `rest.key_cache_s`."""
     api = api_of(request)
     await revoke_key(api.keys, _recording(request), prefix, api.clock.now(), request.user.app)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.adapters.sql.added import AddedTable
 from waypost.features.parts import Parts
+from waypost.stores.sql.added import AddedTable
 
 _MARK: Final = (
     "CREATE TABLE IF NOT EXISTS mark"

@@ -13,7 +13,7 @@ from waypost.entrypoints.rest.parameters import PathIdentity, user_in
 
 
 class OptOut(Struct, frozen=True):
-    """Whether a user is left out of bulk sends."""
+    """Whether a user has opted out of bulk sends."""
 
     opted_out: bool
 
@@ -21,13 +21,13 @@ class OptOut(Struct, frozen=True):
 @put(
     "/v1/users/{user_id:str}/bulk-opt-out",
     tags=["Bulk"],
-    summary="Leave a user out of bulk sends",
+    summary="Opt a user out of bulk sends",
     operation_id="putBulkOptOut",
     status_code=204,
     opt=speaks({204: None}, DEVICES_OWN, codes=WRITE_CODES),
 )
 async def opt_out(request: Call, user_id: PathIdentity) -> None:
-    """From now on, also of jobs that are under way. What is sent to one user at a time is not affected."""
+    """Takes effect at once, also for running jobs. Notifications to a single user are not affected."""
     api = api_of(request)
     await api.opt_outs.put(request.user.app, user_in(request.user, user_id), api.clock.now())
 
@@ -35,12 +35,12 @@ async def opt_out(request: Call, user_id: PathIdentity) -> None:
 @get(
     "/v1/users/{user_id:str}/bulk-opt-out",
     tags=["Bulk"],
-    summary="Is a user left out of bulk sends",
+    summary="Look up a user's bulk opt-out",
     operation_id="getBulkOptOut",
     opt=speaks({200: OptOut}, DEVICES_OWN),
 )
 async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
-    """A user nobody has heard of is not."""
+    """An unknown user is not opted out."""
     user = user_in(request.user, user_id)
     return answer(200, OptOut(await api_of(request).opt_outs.has(request.user.app, user)))
 
@@ -48,13 +48,13 @@ async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
 @delete(
     "/v1/users/{user_id:str}/bulk-opt-out",
     tags=["Bulk"],
-    summary="Let a user have bulk sends again",
+    summary="End a user's bulk opt-out",
     operation_id="deleteBulkOptOut",
     status_code=204,
     opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def opt_in(request: Call, user_id: PathIdentity) -> None:
-    """Jobs that passed them by already stay as they are."""
+    """Jobs that skipped the user already do not return to them."""
     if not await api_of(request).opt_outs.remove(request.user.app, user_in(request.user, user_id)):
         raise NotFound("the user had not opted out")
 

@@ -9,11 +9,11 @@ from waypost.lab.faults import (
     AnswerFault,
     BlackHole,
     Do,
+    FaultRule,
     Goaway,
-    Gone,
+    GoneFault,
     Match,
     Rst,
-    Rule,
     SettingsChange,
 )
 
@@ -41,7 +41,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     first: dict[str, Do] = {}
     any: dict[str, Do] = {}
     """Without a fault the targets themselves are the trial."""
-    elsewhere: tuple[Rule, ...] = ()
+    elsewhere: tuple[FaultRule, ...] = ()
     """Faults at a further gateway."""
     repeats: bool = False
     """The fault meets every request, not the first alone."""
@@ -54,16 +54,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     gateways: tuple[str, ...] = GATEWAYS
     want: Want = Want()
 
-    def rules(self, tokens: dict[str, str]) -> list[Rule]:
+    def rules(self, tokens: dict[str, str]) -> list[FaultRule]:
         """The fault script, given the first target of each gateway."""
         times = None if self.repeats else 1
         mine = [
-            Rule(do=do, where=gateway, match=Match(token=tokens[gateway], times=times, after=self.let_pass))
+            FaultRule(do=do, where=gateway, match=Match(token=tokens[gateway], times=times, after=self.let_pass))
             for gateway, do in self.first.items()
             if gateway in tokens
         ]
         theirs = [
-            Rule(do=do, where=gateway, match=Match(times=times, after=self.let_pass))
+            FaultRule(do=do, where=gateway, match=Match(times=times, after=self.let_pass))
             for gateway, do in self.any.items()
             if gateway in tokens
         ]
@@ -89,7 +89,7 @@ CASES = (
     Case(name="accepts", says="every message arrives, once, and nothing about it is refused", targets=3),
     Case(
         name="dead-token", says="410 (FCM 404 UNREGISTERED) is final: no second try, and the others are reached",
-        first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, want=Want(accepted=0, max_requests=1),
+        first=_everywhere(Do(gone=GoneFault())), repeats=True, targets=2, want=Want(accepted=0, max_requests=1),
     ),
     Case(
         name="odd-field", says="a dead token is one whatever the other fields of the answer are", repeats=True,
@@ -105,11 +105,12 @@ CASES = (
     ),
     Case(
         name="dead-token-forgotten", says="a token that was said to be dead is not used for the next message",
-        first=_everywhere(Do(gone=Gone())), repeats=True, targets=2, rounds=2, want=Want(accepted=0, max_requests=1),
+        first=_everywhere(Do(gone=GoneFault())), repeats=True, targets=2, rounds=2, want=Want(accepted=0,
+        max_requests=1),
     ),
     Case(
         name="old-death", says="a death older than the registration does not cost the token", rounds=2,
-        gateways=("apns",), first={"apns": Do(gone=Gone(at_ms=_LONG_AGO_MS))},
+        gateways=("apns",), first={"apns": Do(gone=GoneFault(at_ms=_LONG_AGO_MS))},
     ),
     Case(
         name="wrong-environment", says="BadDeviceToken is not repeated at the same host", gateways=("apns",),
@@ -156,7 +157,7 @@ CASES = (
     Case(
         name="token-endpoint-down", says="while no access token is to be had the message waits, then arrives",
         gateways=("fcm",), special="revoke-access",
-        elsewhere=(Rule(do=Do(answer=AnswerFault(503, "internal_failure")), where="oauth", match=Match(times=1)),),
+        elsewhere=(FaultRule(do=Do(answer=AnswerFault(503, "internal_failure")), where="oauth", match=Match(times=1)),),
     ),
     Case(
         name="refused-stream", says="REFUSED_STREAM was not processed: the message is sent again",

@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from waypost.lab.check.cases import GATEWAYS, Case
-from waypost.lab.check.judgement import Result, Seen, complete, judge
-from waypost.lab.check.sender import Sender
-from waypost.lab.faults import AnswerFault, Do, Match, Rule
+from waypost.lab.check.judgement import Result, SeenRequests, complete, judge
+from waypost.lab.check.sender import CaseSender
+from waypost.lab.faults import AnswerFault, Do, FaultRule, Match
 from waypost.lab.lab import Lab
-from waypost.lab.records import Record
+from waypost.lab.records import RequestRecord
 from waypost.lab.subscriptions import described
 
 
-class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
     """One device a case wants to be reached, as the sender reads it from the file."""
 
     gateway: str
@@ -42,7 +42,7 @@ class Course:
     """One sender's way through the cases at the gateways it serves."""
 
     def __init__(
-        self, lab: Lab, sender: Sender, environment: dict[str, str], *, targets_file: Path,
+        self, lab: Lab, sender: CaseSender, environment: dict[str, str], *, targets_file: Path,
         gateways: Sequence[str] = GATEWAYS, patience: Patience,
     ) -> None:  # fmt: skip
         self._lab, self._sender, self._environment, self._patience = lab, sender, environment, patience
@@ -104,14 +104,14 @@ class _Trial:
         self.case, self.gateways = case, gateways
         self._lab = lab
         self._trap = ""
-        self.targets: list[Target] = []
+        self.targets: list[CourseTarget] = []
         self._tokens: dict[str, list[str]] = {}
-        self._rules: list[Rule] = []
+        self._rules: list[FaultRule] = []
 
     async def prepare(self) -> None:
         """Forget the case before; make the devices, and put the faults in force."""
         self._lab.records.reset()
-        makers: dict[str, Callable[[], tuple[str, Target]]] = {
+        makers: dict[str, Callable[[], tuple[str, CourseTarget]]] = {
             "apns": self._phone, "fcm": self._android, "webpush": self._browser,
             **{name: functools.partial(self._further, name) for name in self._lab.further},
         }  # fmt: skip
@@ -127,9 +127,9 @@ class _Trial:
         if self.case.special == "disconnect":
             self._lab.disconnect()
 
-    def seen(self, gateway: str) -> Seen:
+    def seen(self, gateway: str) -> SeenRequests:
         """What has come to a gateway so far."""
-        requests: defaultdict[str, list[Record]] = defaultdict(list)
+        requests: defaultdict[str, list[RequestRecord]] = defaultdict(list)
         for record in self._lab.records.since(-1):
             if record.token in (*self._tokens[gateway], self._trap) and record.gateway == gateway:
                 requests[record.token].append(record)
@@ -139,34 +139,34 @@ class _Trial:
             if rule.where == gateway or rule.where not in self.case.gateways
         ]
         violations = self._lab.records.counts[gateway].violations
-        return Seen(self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap)
+        return SeenRequests(self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap)
 
-    def _lure(self, token: str) -> Rule:
+    def _lure(self, token: str) -> FaultRule:
         """Redirect the first target's requests to a subscription nobody was told of."""
         trap = self._lab.webpush.subscribe(service="rfc", vapid_key=None)
         self._trap = trap.id
         fault = AnswerFault(307, headers={"location": self._lab.webpush.endpoint(trap)})
-        return Rule(do=Do(answer=fault), where="webpush", match=Match(token=token))
+        return FaultRule(do=Do(answer=fault), where="webpush", match=Match(token=token))
 
     def _name(self) -> str:
         return f"{self.case.name}-{secrets.token_hex(4)}"
 
-    def _phone(self) -> tuple[str, Target]:
+    def _phone(self) -> tuple[str, CourseTarget]:
         own = self._lab.settings.environment
         other = "sandbox" if own == "production" else "production"
         environment = other if self.case.special == "other-environment" else own
         (token,) = self._lab.tokens.make("ios", 1, topic=None, environment=environment)
-        return token, Target("apns", self._name(), token)
+        return token, CourseTarget("apns", self._name(), token)
 
-    def _android(self) -> tuple[str, Target]:
+    def _android(self) -> tuple[str, CourseTarget]:
         (token,) = self._lab.tokens.make("android", 1, topic=None, environment=None)
-        return token, Target("fcm", self._name(), token)
+        return token, CourseTarget("fcm", self._name(), token)
 
-    def _browser(self) -> tuple[str, Target]:
+    def _browser(self) -> tuple[str, CourseTarget]:
         subscription = self._lab.webpush.subscribe(service="rfc", vapid_key=None)
         endpoint = self._lab.webpush.endpoint(subscription)
-        return subscription.id, Target("webpush", self._name(), endpoint, described(subscription, endpoint))
+        return subscription.id, CourseTarget("webpush", self._name(), endpoint, described(subscription, endpoint))
 
-    def _further(self, gateway: str) -> tuple[str, Target]:
+    def _further(self, gateway: str) -> tuple[str, CourseTarget]:
         made = self._lab.further[gateway].make({})
-        return made.token, Target(gateway, self._name(), str(made.shown["endpoint"]), made.shown)
+        return made.token, CourseTarget(gateway, self._name(), str(made.shown["endpoint"]), made.shown)

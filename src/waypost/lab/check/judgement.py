@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from waypost.lab.check.cases import Case
-from waypost.lab.records import Record
+from waypost.lab.records import RequestRecord
 
 Verdict = Literal["passed", "failed", "not exercised"]
 _CLOCK_TOLERANCE_S = 0.1
@@ -22,13 +22,13 @@ class Result(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class SeenRequests(msgspec.Struct, frozen=True):
     """What a gateway saw of one case: requests by token in order of arrival (unanswered ones that were not taken leave
     none), breaches of protocol, and how often its faults acted."""
 
     tokens: Sequence[str]
     """The case's targets there; the fault is for the first."""
-    requests: Mapping[str, Sequence[Record]]
+    requests: Mapping[str, Sequence[RequestRecord]]
     violations: Mapping[str, int]
     faults: int
     acted: int
@@ -40,7 +40,7 @@ class Seen(msgspec.Struct, frozen=True):
         return sum(record.accepted for record in self.requests.get(token, ()))
 
 
-def complete(case: Case, seen: Seen, rounds: int) -> bool:
+def complete(case: Case, seen: SeenRequests, rounds: int) -> bool:
     """Whether all has come that must have after so many *rounds*; then only too much can still be wrong."""
     first, *others = seen.tokens
     if any(seen.accepted(token) < rounds for token in others):
@@ -50,7 +50,7 @@ def complete(case: Case, seen: Seen, rounds: int) -> bool:
     return bool(seen.requests.get(first))
 
 
-def judge(case: Case, gateway: str, seen: Seen) -> Result:
+def judge(case: Case, gateway: str, seen: SeenRequests) -> Result:
     """Decide one case at one gateway."""
     if not any(seen.requests.values()) and not seen.acted:
         return Result(case.name, gateway, "not exercised", "nothing arrived")
@@ -60,7 +60,7 @@ def judge(case: Case, gateway: str, seen: Seen) -> Result:
     return Result(case.name, gateway, "failed" if why else "passed", why)
 
 
-def _too_few(case: Case, seen: Seen) -> str:
+def _too_few(case: Case, seen: SeenRequests) -> str:
     first, *others = seen.tokens
     lacking = sum(seen.accepted(token) < case.rounds for token in others)
     if case.want.accepted and seen.accepted(first) < case.want.accepted:
@@ -72,7 +72,7 @@ def _too_few(case: Case, seen: Seen) -> str:
     return f"{lacking} of {len(seen.tokens)} did not arrive{refused}"
 
 
-def _too_much(case: Case, seen: Seen) -> str:
+def _too_much(case: Case, seen: SeenRequests) -> str:
     first, *others = seen.tokens
     want, requests = case.want, seen.requests.get(first, ())
     if want.accepted is not None and seen.accepted(first) > want.accepted:

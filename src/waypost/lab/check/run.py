@@ -16,7 +16,7 @@ from waypost.lab.settings import LabSettings
 LOG, TARGETS, SERVICE_OUTPUT = "check.log", "targets.json", "service.out"
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be checked, and how it is made to send."""
 
     command: str | None = None
@@ -29,7 +29,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     patience: Patience = Patience()
 
 
-class Report(msgspec.Struct, frozen=True):
+class CheckReport(msgspec.Struct, frozen=True):
     """How a sender fared."""
 
     results: list[Result]
@@ -44,7 +44,7 @@ class Report(msgspec.Struct, frozen=True):
         return not self.count("failed") and self.count("passed") > 0
 
 
-def chosen(order: Order) -> list[Case]:
+def chosen(order: CheckOrder) -> list[Case]:
     """The cases an order names. Raises ValueError for a name there is none of, of a case or a gateway."""
     elsewhere = set(order.gateways) - set(GATEWAYS)
     if elsewhere:
@@ -56,15 +56,15 @@ def chosen(order: Order) -> list[Case]:
 
 
 def run_check(
-    settings: LabSettings, order: Order, *, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
-) -> Report:
+    settings: LabSettings, order: CheckOrder, *, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
+) -> CheckReport:
     """Check a sender; *ready* is told the environment when the lab stands, *done* each result as it comes."""
     return asyncio.run(_run(settings, order, ready, done))
 
 
 async def _run(
-    settings: LabSettings, order: Order, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
-) -> Report:
+    settings: LabSettings, order: CheckOrder, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
+) -> CheckReport:
     cases, results = chosen(order), []
     lab = Lab(settings)
     await lab.start()
@@ -92,7 +92,7 @@ async def _run(
             if service is not None:
                 await service.stop()
             await lab.stop()
-    return Report(_in_order(results, cases))
+    return CheckReport(_in_order(results, cases))
 
 
 def _in_order(results: Sequence[Result], cases: Sequence[Case]) -> list[Result]:

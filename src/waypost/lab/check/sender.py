@@ -16,7 +16,7 @@ COMMAND_S = 60.0
 _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
 
 
-class Sender(Protocol):
+class CaseSender(Protocol):
     """Sends what a case asks for."""
 
     async def send(self, environment: Mapping[str, str]) -> None:

@@ -9,8 +9,6 @@ from typing import Any
 from litestar import Response, get, put
 from msgspec import Struct
 
-from waypost.adapters.sql.added import AddedTable
-from waypost.adapters.sql.transaction import Kind, Transaction
 from waypost.domain.time import Instant
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -20,6 +18,8 @@ from waypost.features.parts import FeatureDuty, Ground, Parts
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.runtime.roles import Role
+from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _GREET = "INSERT INTO greeting (app, user_id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _HEARD = "INSERT INTO heard (place, times) VALUES (?, 1) ON CONFLICT (place) DO UPDATE SET times = heard.times + 1"
@@ -44,7 +44,7 @@ def _run(transaction: Transaction, orders: Sequence[tuple[str, list[tuple[Any, .
     return [0] * len(orders)
 
 
-_WRITING = Kind("greetings", _run, durable=True)
+_WRITING = OperationKind("greetings", _run, durable=True)
 
 
 async def _write(ground: Ground, sql: str, rows: list[tuple[Any, ...]]) -> int:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.apns.credentials import SHORTEST_USE_MS, SLOT_MS, ProviderTokens, identify
-from waypost.adapters.apns.settings import ApnsSettings
+from waypost.channels.apns.credentials import SHORTEST_USE_MS, SLOT_MS, ProviderTokens, identify
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant, later
 

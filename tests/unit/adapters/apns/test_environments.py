@@ -8,13 +8,23 @@ import pytest
 
 from tests.contract.clock import StoppedClock
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.apns.environments import FEWEST, RECENT, ForeignTokens, Mistrust
-from waypost.adapters.apns.tally import FRESH_S, Tally
-from waypost.adapters.apns.verdicts import Trial, judged
+from waypost.channels.apns.environments import FEWEST, RECENT, ForeignTokens, Mistrust
+from waypost.channels.apns.tally import FRESH_S, Tally
+from waypost.channels.apns.verdicts import Trial, judged
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import (
+    CredentialRejected,
+    Gone,
+    Outcome,
+    Reach,
+    Refused,
+    Taken,
+    Throttled,
+    Unanswered,
+    Unreachable,
+)
 from waypost.domain.time import Instant
 from waypost.telemetry.events import Event
 
@@ -113,9 +123,9 @@ SUSPECT, SUSPECT_TURNED = Trial(False, False, True), Trial(True, True, True)
         (Gone("DeviceTokenNotForTopic"), HOME, Gone),
         (Gone("DeviceTokenNotForTopic"), SUSPECT, Refused),
         (Gone("Unregistered", Instant(1)), SUSPECT, Gone),
-        (Denied("InvalidProviderToken", "why"), HOME, Denied),
-        (Denied("InvalidProviderToken", "why"), TURNED_HOME, Denied),
-        (Denied("BadEnvironmentKeyInToken", "why"), TURNED_AWAY, Refused),
+        (CredentialRejected("InvalidProviderToken", "why"), HOME, CredentialRejected),
+        (CredentialRejected("InvalidProviderToken", "why"), TURNED_HOME, CredentialRejected),
+        (CredentialRejected("BadEnvironmentKeyInToken", "why"), TURNED_AWAY, Refused),
         (Unreachable("not_sent", "why"), HOME, Unreachable),
         (Unreachable("not_sent", "why"), TURNED_AWAY, Throttled),
         (Unreachable("not_sent", "why"), AWAY, Throttled),
@@ -132,6 +142,6 @@ def test_an_answer_is_judged_by_where_else_the_token_was_tried(
     ("trial", "reach"), [(HOME, Reach.CREDENTIAL), (TURNED_HOME, Reach.CREDENTIAL), (AWAY, Reach.SCOPE)]
 )
 def test_a_refusal_reaches_as_far_as_the_environment_that_said_it(trial: Trial, reach: Reach) -> None:
-    got = judged(Denied("Forbidden", "why"), trial)
-    assert isinstance(got, Denied)
+    got = judged(CredentialRejected("Forbidden", "why"), trial)
+    assert isinstance(got, CredentialRejected)
     assert got.reach is reach

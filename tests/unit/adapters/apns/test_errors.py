@@ -11,14 +11,25 @@ from tests.tables import AddRow
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
 from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
 from tests.unit.adapters.noted import Noted
-from waypost.adapters.apns.channels import REASONS as CHANNEL_REASONS
-from waypost.adapters.apns.errors import REASONS, STATUSES, outcome_of
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push.watch import CredentialWatch
+from waypost.channels.apns.channels import REASONS as CHANNEL_REASONS
+from waypost.channels.apns.errors import REASONS, STATUSES, outcome_of
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Receipt
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import (
+    CredentialRejected,
+    Gone,
+    Outcome,
+    Reach,
+    Refused,
+    Taken,
+    Throttled,
+    Unanswered,
+    Unreachable,
+    outcome_name,
+)
 from waypost.domain.retry import RetryRules
 from waypost.domain.settlement import Again, Change, Dead, Forget, apply
 from waypost.domain.status import DeliveryStatus
@@ -37,24 +48,24 @@ ROWS: list[tuple[int, str, type[Outcome]]] = [
     (400, "BadExpirationDate", Refused),
     (400, "BadMessageId", Refused),
     (400, "BadPriority", Refused),
-    (400, "BadTopic", Denied),
+    (400, "BadTopic", CredentialRejected),
     (400, "DeviceTokenNotForTopic", Refused),
     (400, "DuplicateHeaders", Refused),
     (400, "IdleTimeout", Unreachable),
     (400, "InvalidPushType", Refused),
     (400, "MissingDeviceToken", Refused),
-    (400, "MissingTopic", Denied),
+    (400, "MissingTopic", CredentialRejected),
     (400, "PayloadEmpty", Refused),
-    (400, "TopicDisallowed", Denied),
-    (403, "BadCertificate", Denied),
-    (403, "BadCertificateEnvironment", Denied),
-    (403, "ExpiredProviderToken", Denied),
-    (403, "Forbidden", Denied),
-    (403, "InvalidProviderToken", Denied),
-    (403, "MissingProviderToken", Denied),
+    (400, "TopicDisallowed", CredentialRejected),
+    (403, "BadCertificate", CredentialRejected),
+    (403, "BadCertificateEnvironment", CredentialRejected),
+    (403, "ExpiredProviderToken", CredentialRejected),
+    (403, "Forbidden", CredentialRejected),
+    (403, "InvalidProviderToken", CredentialRejected),
+    (403, "MissingProviderToken", CredentialRejected),
     (403, "UnrelatedKeyIdInToken", Unreachable),
-    (403, "BadEnvironmentKeyIdInToken", Denied),
-    (403, "BadEnvironmentKeyInToken", Denied),
+    (403, "BadEnvironmentKeyIdInToken", CredentialRejected),
+    (403, "BadEnvironmentKeyInToken", CredentialRejected),
     (404, "BadPath", Refused),
     (405, "MethodNotAllowed", Refused),
     (410, "ExpiredToken", Gone),
@@ -66,7 +77,7 @@ ROWS: list[tuple[int, str, type[Outcome]]] = [
     (503, "ServiceUnavailable", Unreachable),
     (503, "Shutdown", Unreachable),
     (400, "http_400", Refused),
-    (403, "http_403", Denied),
+    (403, "http_403", CredentialRejected),
     (404, "http_404", Refused),
     (405, "http_405", Refused),
     (410, "http_410", Gone),
@@ -122,7 +133,7 @@ def test_each_reason_is_settled_and_stored_as_its_outcome_says(
     got = read(answer(status, b'{"reason":"%s"}' % reason.encode()))
     add_error_row(table, "apns", status, got, change(status, reason).settlement, receipt)
     assert receipt.code == reason
-    assert [(made.status, made.code) for made in receipt.attempts] == [(outcome.__name__.lower(), reason)]
+    assert [(made.status, made.code) for made in receipt.attempts] == [(outcome_name(outcome), reason)]
     match change(status, reason).settlement:
         case Forget():
             assert outcome is Gone
@@ -132,8 +143,8 @@ def test_each_reason_is_settled_and_stored_as_its_outcome_says(
             assert (receipt.status, receipt.reason) == (DeliveryStatus.FAILED, TABLE[reason][1])
             assert receipt.failure_class is FailureClass.TERMINAL
         case Again(spends_attempt=spends_attempt):
-            assert outcome in (Denied, Throttled, Unreachable, Unanswered)
-            assert not (spends_attempt and outcome is Denied and reason != WITHOUT_A_WORD)
+            assert outcome in (CredentialRejected, Throttled, Unreachable, Unanswered)
+            assert not (spends_attempt and outcome is CredentialRejected and reason != WITHOUT_A_WORD)
             assert receipt.status is DeliveryStatus.PENDING
             assert (receipt.retries, receipt.throttles) == ((1, 0) if spends_attempt else (0, 1))
         case other:
@@ -149,7 +160,7 @@ def test_the_operator_is_told_of_what_only_an_operator_can_mend(
     for _ in range(2):
         watch.heed(read(answer(status, b'{"reason":"%s"}' % reason.encode())))
     told = {"credential": "demo/apns", "code": reason, "why": TABLE[reason][1]}
-    of_all = outcome is Denied and reason not in (*OF_A_TOPIC, WITHOUT_A_WORD)
+    of_all = outcome is CredentialRejected and reason not in (*OF_A_TOPIC, WITHOUT_A_WORD)
     assert noted.events == ([(Event.CREDENTIAL_DENIED, told)] if of_all else [])
     assert watch.health().ok is not of_all
 
@@ -164,7 +175,7 @@ def test_what_is_said_of_the_topic_reaches_no_other() -> None:
     reaches = {
         reason: got.reach
         for status, reason, outcome in ROWS
-        if isinstance(got := read(answer(status, b'{"reason":"%s"}' % reason.encode())), Denied)
+        if isinstance(got := read(answer(status, b'{"reason":"%s"}' % reason.encode())), CredentialRejected)
     }
     assert {reason for reason, reach in reaches.items() if reach is Reach.SCOPE} == set(OF_A_TOPIC)
     assert {reason for reason, reach in reaches.items() if reach is Reach.DEVICE} == {WITHOUT_A_WORD}
@@ -176,7 +187,7 @@ PAGE_ROW = re.compile(r"^\| (\d{3}) \| `(\w+)` \| `(\w+)` \| (\w+) \| ([^|]+) \|
 
 def what_follows(settlement: object, outcome: Outcome) -> str:
     """In the words of the operator's page."""
-    if isinstance(outcome, Denied):
+    if isinstance(outcome, CredentialRejected):
         return "`pending`, waits for " + ("the topic" if outcome.reach is Reach.SCOPE else "the credential")
     match settlement:
         case Forget():
@@ -198,7 +209,7 @@ def test_the_operators_page_has_the_same_table() -> None:
         (
             status,
             reason,
-            type(got).__name__.lower(),
+            outcome_name(type(got)),
             reach_of(got, "topic"),
             what_follows(change(status, reason).settlement, got),
             TABLE[reason][1],

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
-from waypost.adapters.apns.payload import faults, fitted_collapse_id, render
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push.payload import named
+from waypost.channels.apns.payload import faults, fitted_collapse_id, render
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push.payload import named
 from waypost.domain.channel import APNS, Channel
 from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of, rendered_for

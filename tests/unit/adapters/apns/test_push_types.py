@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
-from waypost.adapters.apns.payload import Rendering, faults, rendered
-from waypost.adapters.apns.push_types import RULES
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.push.payload import named
+from waypost.channels.apns.payload import Rendering, faults, rendered
+from waypost.channels.apns.push_types import RULES
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push.payload import named
 from waypost.domain.audience import Audience
 from waypost.domain.channel import APNS, Channel
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency

@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from waypost.adapters.fcm.credentials import read_service_account
-from waypost.adapters.fcm.settings import FcmSettings
+from waypost.channels.fcm.credentials import read_service_account
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import Instant
 

@@ -14,13 +14,23 @@ from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery, fresh_ids, notification
 from tests.unit.adapters.error_rows import add_error_row, rest_after
 from tests.unit.adapters.push.test_watch import Told
-from waypost.adapters.fcm.errors import CODES, asks_for_a_new_access_token, outcome_of
-from waypost.adapters.fcm.settings import TokenRules
-from waypost.adapters.push.answers import Meaning
-from waypost.adapters.push.watch import CredentialWatch
+from waypost.channels.fcm.errors import CODES, asks_for_a_new_access_token, outcome_of
+from waypost.channels.fcm.settings import TokenRules
+from waypost.channels.push.answers import Meaning
+from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import (
+    CredentialRejected,
+    Gone,
+    Outcome,
+    Reach,
+    Refused,
+    Taken,
+    Throttled,
+    Unanswered,
+    Unreachable,
+)
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Change, apply, decide
 from waypost.domain.status import DeliveryStatus
@@ -41,8 +51,8 @@ ROWS: list[tuple[int, str, str, type[Outcome]]] = [
     (503, "UNAVAILABLE", "UNAVAILABLE", Unanswered),
     (500, "INTERNAL", "INTERNAL", Unanswered),
     (400, "UNKNOWN", "UNSPECIFIED_ERROR", Unanswered),
-    (401, "UNAUTHENTICATED", "", Denied),
-    (403, "PERMISSION_DENIED", "", Denied),
+    (401, "UNAUTHENTICATED", "", CredentialRejected),
+    (403, "PERMISSION_DENIED", "", CredentialRejected),
     (404, "NOT_FOUND", "", Refused),
     (429, "RESOURCE_EXHAUSTED", "", Throttled),
     (400, "INVALID_ARGUMENT", "", Refused),
@@ -53,8 +63,8 @@ ROWS: list[tuple[int, str, str, type[Outcome]]] = [
 ]
 HTML_ROWS: list[tuple[int, type[Outcome]]] = [
     (400, Refused),
-    (401, Denied),
-    (403, Denied),
+    (401, CredentialRejected),
+    (403, CredentialRejected),
     (404, Refused),
     (413, Refused),
     (429, Throttled),
@@ -229,14 +239,16 @@ def test_the_app_says_whether_a_token_of_another_project_is_forgotten() -> None:
     mismatch = says("SENDER_ID_MISMATCH", 403)
     assert isinstance(read(mismatch), Refused)
     assert isinstance(read(mismatch, TokenRules(sender_id_mismatch="remove")), Gone)
-    assert isinstance(read(error(403, "PERMISSION_DENIED"), TokenRules(sender_id_mismatch="remove")), Denied)
+    assert isinstance(
+        read(error(403, "PERMISSION_DENIED"), TokenRules(sender_id_mismatch="remove")), CredentialRejected
+    )
 
 
 # What each outcome leaves in the receipt and what an operator is told.
 STORED: dict[type[Outcome], tuple[DeliveryStatus, FailureClass | None, bool]] = {
     Gone: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
     Refused: (DeliveryStatus.FAILED, FailureClass.TERMINAL, True),
-    Denied: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
+    CredentialRejected: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
     Throttled: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
     Unanswered: (DeliveryStatus.PENDING, FailureClass.RETRYABLE, False),
 }
@@ -265,14 +277,14 @@ def test_each_error_is_settled_stored_and_told(
         assert stored.reason == "gone"
     elif outcome is Refused:
         assert stored.reason == CODES[code][1]
-    elif isinstance(got, Denied):
+    elif isinstance(got, CredentialRejected):
         assert got.reach is Reach.CREDENTIAL, "FCM knows nothing smaller"
         assert (stored.reason, stored.retries) == (CODES[code][1], 0)
     else:
         assert stored.due_at is not None and stored.due_at >= NOW + 10_000
     told = Told()
     CredentialWatch(one.credential, told, lambda: 0).heed(got)
-    assert [event for event, _ in told.events] == ([Event.CREDENTIAL_DENIED] if outcome is Denied else [])
+    assert [event for event, _ in told.events] == ([Event.CREDENTIAL_DENIED] if outcome is CredentialRejected else [])
     add_error_row(table, "fcm", result.status, got, settlement, stored)
 
 

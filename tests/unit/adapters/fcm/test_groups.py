@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from waypost.adapters.fcm.groups import LARGEST, WINDOW_S, Group
+from waypost.channels.fcm.groups import LARGEST, WINDOW_S, Group
 
 
 class Timer:

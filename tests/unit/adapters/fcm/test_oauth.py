@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.http2.simulated import simulate
-from waypost.adapters.fcm.grants import Grant, Problem, _read
-from waypost.adapters.fcm.oauth import LEAST_LIFE_S, AccessTokens
-from waypost.domain.outcome import Denied, Unreachable
+from waypost.channels.fcm.grants import Grant, Problem, _read
+from waypost.channels.fcm.oauth import LEAST_LIFE_S, AccessTokens
+from waypost.domain.outcome import CredentialRejected, Unreachable
 
 
 class Source:
@@ -28,9 +28,9 @@ class Source:
         return Grant(f"t{self.given}", self._expires_in)
 
 
-async def asked_in(seconds: float, expires_in: float, *, refuse: bool = False) -> tuple[int, list[Denied]]:
+async def asked_in(seconds: float, expires_in: float, *, refuse: bool = False) -> tuple[int, list[CredentialRejected]]:
     """How often is asked in that time of the loop, and what was denied; *refuse* each token as soon as it is there."""
-    source, denied = Source(expires_in), list[Denied]()
+    source, denied = Source(expires_in), list[CredentialRejected]()
     loop = asyncio.get_running_loop()
     tokens = AccessTokens(source, loop=loop, on_denied=denied.append)
     tokens.start()
@@ -91,7 +91,7 @@ def test_a_token_is_read_whatever_stands_beside_it(expires_in: object, token_typ
 def test_a_refusal_is_read_whatever_stands_beside_it(description: object, status: int) -> None:
     said = {"error": "invalid_grant", "error_description": description}
     got = _read(status, msgspec.json.encode(said), None)
-    assert isinstance(got, Denied)
+    assert isinstance(got, CredentialRejected)
     assert got.code == "invalid_grant"
 
 

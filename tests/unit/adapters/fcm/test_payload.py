@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, TEXT_ID, notification
-from waypost.adapters.fcm.payload import faults, render
-from waypost.adapters.fcm.settings import CHANNEL
+from waypost.channels.fcm.payload import faults, render
+from waypost.channels.fcm.settings import CHANNEL
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of, rendered_for

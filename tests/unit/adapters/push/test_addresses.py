@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from waypost.adapters.push.addresses import Reach, may_dial, within_reach
+from waypost.channels.push.addresses import AllowedRange, may_dial, within_reach
 from waypost.http2 import Address, DialError
 
 PUBLIC = ["93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:8.8.8.8"]
@@ -40,29 +40,29 @@ ODD = [
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_the_internet_is_for_hosts(address: str) -> None:
-    assert may_dial(Reach.PUBLIC, address)
-    assert may_dial(Reach.ANYWHERE, address)
-    assert not may_dial(Reach.PRIVATE, address)
+    assert may_dial(AllowedRange.PUBLIC, address)
+    assert may_dial(AllowedRange.ANYWHERE, address)
+    assert not may_dial(AllowedRange.PRIVATE, address)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_private_networks_are_for_origins_that_the_operator_names(address: str) -> None:
-    assert not may_dial(Reach.PUBLIC, address)
-    assert may_dial(Reach.ANYWHERE, address)
-    assert may_dial(Reach.PRIVATE, address)
+    assert not may_dial(AllowedRange.PUBLIC, address)
+    assert may_dial(AllowedRange.ANYWHERE, address)
+    assert may_dial(AllowedRange.PRIVATE, address)
 
 
 @pytest.mark.parametrize("address", ODD)
 def test_everything_odd_is_for_nobody(address: str) -> None:
-    assert not may_dial(Reach.PUBLIC, address)
-    assert not may_dial(Reach.PRIVATE, address)
+    assert not may_dial(AllowedRange.PUBLIC, address)
+    assert not may_dial(AllowedRange.PRIVATE, address)
 
 
 def found(*names: str) -> list[Address]:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, 443)) for name in names]
 
 
-def ask(reach: Reach, *names: str) -> Sequence[Address]:
+def ask(reach: AllowedRange, *names: str) -> Sequence[Address]:
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
         return found(*names)
 
@@ -74,12 +74,12 @@ async def _ask(resolve: object) -> Sequence[Address]:
 
 
 def test_the_addresses_that_were_checked_are_those_that_are_dialed() -> None:
-    assert ask(Reach.PUBLIC, "8.8.8.8", "8.8.4.4") == found("8.8.8.8", "8.8.4.4")
+    assert ask(AllowedRange.PUBLIC, "8.8.8.8", "8.8.4.4") == found("8.8.8.8", "8.8.4.4")
 
 
 def test_one_address_out_of_reach_spoils_the_name() -> None:
     """DNS rebinding answers with a public address and a private one; the text names neither."""
     with pytest.raises(DialError) as caught:
-        ask(Reach.PUBLIC, "8.8.8.8", "127.0.0.1")
+        ask(AllowedRange.PUBLIC, "8.8.8.8", "127.0.0.1")
     assert "127.0.0.1" not in str(caught.value)
     assert "push.example" in str(caught.value)

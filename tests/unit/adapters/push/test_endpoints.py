@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.adapters.push.addresses import Reach
-from waypost.adapters.push.endpoints import EndpointGuard, take_apart
-from waypost.adapters.webpush.settings import KNOWN_SERVICES
+from waypost.channels.push.addresses import AllowedRange
+from waypost.channels.push.endpoints import EndpointGuard, take_apart
+from waypost.channels.webpush.settings import KNOWN_SERVICES
 from waypost.domain.errors import ConfigurationError
 
 
@@ -129,7 +129,7 @@ def test_a_plain_url_allows_a_private_origin_without_tls() -> None:
     assert (endpoint.origin, endpoint.authority, endpoint.reach) == (
         "http://127.0.0.1:8080",
         "127.0.0.1:8080",
-        Reach.PRIVATE,
+        AllowedRange.PRIVATE,
     )
     assert ours.admit("https://127.0.0.1:8080/push/a") is None
     by_name = ours.admit("http://push.lan:80/x")

@@ -7,7 +7,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.adapters.push.fitting import ELLIPSIS, fitted
+from waypost.channels.push.fitting import ELLIPSIS, fitted
 from waypost.domain.content import Content
 
 FAMILY = "👨‍👩‍👧‍👦"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.certificates import Authority
-from waypost.adapters.push.origin import authority_of, origin_of, own_trust, trust
+from waypost.channels.push.origin import authority_of, origin_of, own_trust, trust
 from waypost.domain.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from waypost.adapters.push.payload import overlaid, too_large
+from waypost.channels.push.payload import overlaid, too_large
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW, answer
-from waypost.adapters.push.retry_after import retry_after_ms
+from waypost.channels.push.retry_after import retry_after_ms
 from waypost.http2 import Answer
 
 

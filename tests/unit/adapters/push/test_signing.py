@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from waypost.adapters.push.signing import read_p256, signed_es256
+from waypost.channels.push.signing import read_p256, signed_es256
 from waypost.domain.errors import ConfigurationError
 
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, delivery, notification
-from waypost.adapters.apns.payload import render as apns_render
-from waypost.adapters.apns.settings import ApnsSettings
-from waypost.adapters.fcm.payload import render as fcm_render
-from waypost.adapters.push.payload import ANY_ID, named, told_alike
+from waypost.channels.apns.payload import render as apns_render
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.payload import render as fcm_render
+from waypost.channels.push.payload import ANY_ID, named, told_alike
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.device import Platform

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.unit.adapters.deliveries import NOW
-from waypost.adapters.push.vapid import Vapid, read_vapid
+from waypost.channels.push.vapid import Vapid, read_vapid
 from waypost.domain.errors import ConfigurationError
 
 KEY = ec.generate_private_key(ec.SECP256R1())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from waypost.adapters.push.watch import CredentialWatch
+from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Denied, Gone, Reach, Taken
+from waypost.domain.outcome import CredentialRejected, Gone, Reach, Taken
 from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived
 from waypost.ports.sender import Health
 from waypost.telemetry.events import Event
@@ -14,7 +14,7 @@ from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Silent
 
 CREDENTIAL = CredentialId(AppId("demo"), Channel("apns"))
-REVOKED = Denied("InvalidProviderToken", "the key is not accepted")
+REVOKED = CredentialRejected("InvalidProviderToken", "the key is not accepted")
 
 
 class Told(Silent):
@@ -82,6 +82,6 @@ def test_what_is_refused_in_a_part_of_the_provider_leaves_the_credential_well() 
     told = Told()
     watch = CredentialWatch(CREDENTIAL, told, lambda: 0)
     for reach in (Reach.DEVICE, Reach.SCOPE):
-        watch.heed(Denied("TopicDisallowed", "why", reach))
+        watch.heed(CredentialRejected("TopicDisallowed", "why", reach))
     assert watch.health() == Health(ok=True)
     assert told.events == []

@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, delivery
 from tests.unit.adapters.error_rows import rest_after
-from waypost.adapters.fcm.errors import outcome_of
-from waypost.adapters.fcm.settings import FcmSettings
-from waypost.adapters.stream.actions import Action, action_of, fault_of
-from waypost.adapters.stream.tokens import ANY
+from waypost.channels.fcm.errors import outcome_of
+from waypost.channels.fcm.settings import FcmSettings
+from waypost.compat.jobs_stream.actions import TokenAction, action_of, fault_of
+from waypost.compat.jobs_stream.tokens import ANY
 from waypost.config.drop_in import drop_in
 from waypost.domain.delivery import FailureClass
 from waypost.domain.retry import POLICIES, RetryRules
@@ -37,21 +37,21 @@ def change(status: int, code: str) -> Change:
 @pytest.mark.parametrize(
     ("status", "code", "action", "alerts"),
     [
-        (200, "", Action.SENT, False),
-        (404, "UNREGISTERED", Action.REMOVE, False),
-        (400, "INVALID_ARGUMENT", Action.REMOVE, False),
-        (403, "SENDER_ID_MISMATCH", Action.REMOVE, False),
-        (503, "UNAVAILABLE", Action.RETRY, False),
-        (500, "INTERNAL", Action.RETRY, False),
-        (500, "UNSPECIFIED_ERROR", Action.RETRY, False),
-        (429, "QUOTA_EXCEEDED", Action.WAIT, False),
-        (401, "THIRD_PARTY_AUTH_ERROR", Action.FATAL, True),
-        (401, "UNAUTHENTICATED", Action.WAIT, True),
-        (404, "NOT_FOUND", Action.RETRY, False),
-        (418, "NEVER_HEARD_OF", Action.RETRY, False),
+        (200, "", TokenAction.SENT, False),
+        (404, "UNREGISTERED", TokenAction.REMOVE, False),
+        (400, "INVALID_ARGUMENT", TokenAction.REMOVE, False),
+        (403, "SENDER_ID_MISMATCH", TokenAction.REMOVE, False),
+        (503, "UNAVAILABLE", TokenAction.RETRY, False),
+        (500, "INTERNAL", TokenAction.RETRY, False),
+        (500, "UNSPECIFIED_ERROR", TokenAction.RETRY, False),
+        (429, "QUOTA_EXCEEDED", TokenAction.WAIT, False),
+        (401, "THIRD_PARTY_AUTH_ERROR", TokenAction.FATAL, True),
+        (401, "UNAUTHENTICATED", TokenAction.WAIT, True),
+        (404, "NOT_FOUND", TokenAction.RETRY, False),
+        (418, "NEVER_HEARD_OF", TokenAction.RETRY, False),
     ],
 )
-def test_each_code_has_its_action(status: int, code: str, action: Action, alerts: bool) -> None:
+def test_each_code_has_its_action(status: int, code: str, action: TokenAction, alerts: bool) -> None:
     """A retry keeps the entry pending, and so does a wait; what FCM may be told of later costs no token."""
     made = change(status, code)
     assert action_of(made.settlement) is action
@@ -61,13 +61,13 @@ def test_each_code_has_its_action(status: int, code: str, action: Action, alerts
 @pytest.mark.parametrize(
     ("settlement", "action"),
     [
-        (Dead("payload_too_large", "4097 bytes", FailureClass.TERMINAL, letter=False), Action.FAILED),
-        (Dead("unrecorded", "its outcome could not be written", FailureClass.TERMINAL, letter=True), Action.RETRY),
-        (Suppressed("device_gone"), Action.FAILED),
-        (Expired(), Action.FAILED),
-        (Parked("breaker:x", NOW), Action.WAIT),
-        (Unstarted(), Action.WAIT),
+        (Dead("payload_too_large", "4097 bytes", FailureClass.TERMINAL, letter=False), TokenAction.FAILED),
+        (Dead("unrecorded", "its outcome could not be written", FailureClass.TERMINAL, letter=True), TokenAction.RETRY),
+        (Suppressed("device_gone"), TokenAction.FAILED),
+        (Expired(), TokenAction.FAILED),
+        (Parked("breaker:x", NOW), TokenAction.WAIT),
+        (Unstarted(), TokenAction.WAIT),
     ],
 )
-def test_what_was_decided_without_fcm(settlement: Dead | Suppressed | Expired | Parked, action: Action) -> None:
+def test_what_was_decided_without_fcm(settlement: Dead | Suppressed | Expired | Parked, action: TokenAction) -> None:
     assert action_of(settlement) is action

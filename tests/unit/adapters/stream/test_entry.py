@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from waypost.adapters.stream.actions import Action
-from waypost.adapters.stream.entry import Entry, LogStatus, Note, Tried, after, begun, id_of, note_of, status_of
+from waypost.compat.jobs_stream.actions import TokenAction
+from waypost.compat.jobs_stream.entry import JobEntry, LogStatus, Note, Tried, after, begun, id_of, note_of, status_of
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content
 from waypost.domain.delivery import Attempt, FailureClass, Target
@@ -36,9 +36,9 @@ def settled(
     return Settled(NOTIFICATION, made, targets)
 
 
-def fresh() -> Entry:
+def fresh() -> JobEntry:
     """Of which the devices are not known yet."""
-    return begun(Entry("1-1", 1, Job("u"), Note("7")))
+    return begun(JobEntry("1-1", 1, Job("u"), Note("7")))
 
 
 def test_it_is_open_until_each_device_has_its_outcome() -> None:
@@ -61,7 +61,7 @@ def test_what_is_to_be_retried_is_left_to_another_delivery() -> None:
     """Only those devices, with the attempts that were made."""
     entry, _ = after(fresh(), settled((0, Sent("x")), (1, RETRY), (2, Sent("y"))))
     assert entry.to_retry
-    again = begun(Entry("1-1", 2, Job("u"), note_of(_kept(entry)) or Note("")))
+    again = begun(JobEntry("1-1", 2, Job("u"), note_of(_kept(entry)) or Note("")))
     assert [(each.n, each.device_id, each.attempt) for each in again.targets(FCM) or ()] == [(1, "row-1", 1)]
     entry, stale = after(again, settled((1, Sent("z")), attempt=2, targets=None))
     assert not stale
@@ -88,14 +88,14 @@ def test_what_waits_stays_in_hand_until_its_time() -> None:
     ("outcomes", "status"),
     [
         ((), LogStatus.NO_TOKENS),
-        ((Action.SENT, Action.SENT), LogStatus.SENT),
-        ((Action.SENT, Action.REMOVE), LogStatus.PARTIAL),
-        ((Action.SENT, None), LogStatus.PARTIAL),
-        ((Action.REMOVE, Action.FATAL), LogStatus.FAILED),
+        ((TokenAction.SENT, TokenAction.SENT), LogStatus.SENT),
+        ((TokenAction.SENT, TokenAction.REMOVE), LogStatus.PARTIAL),
+        ((TokenAction.SENT, None), LogStatus.PARTIAL),
+        ((TokenAction.REMOVE, TokenAction.FATAL), LogStatus.FAILED),
         ((None,), LogStatus.FAILED),
     ],
 )
-def test_the_row_says_what_became_of_all(outcomes: tuple[Action | None, ...], status: LogStatus) -> None:
+def test_the_row_says_what_became_of_all(outcomes: tuple[TokenAction | None, ...], status: LogStatus) -> None:
     """Requirement S0-19."""
     assert status_of([Tried(DeviceId("d"), 1, each) for each in outcomes]) is status
 
@@ -114,5 +114,5 @@ def test_an_id_is_of_its_entry_and_its_time() -> None:
     assert (one[6] >> 4, one[8] >> 6) == (7, 2)
 
 
-def _kept(entry: Entry) -> bytes:
+def _kept(entry: JobEntry) -> bytes:
     return msgspec.json.encode(entry.note)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.stream.pool import understood
-from waypost.adapters.stream.tables import LOG_NAMES, TOKEN_NAMES, Column, matched, table_of
+from waypost.compat.jobs_stream.pool import understood
+from waypost.compat.jobs_stream.tables import LOG_NAMES, TOKEN_NAMES, Column, matched, table_of
 from waypost.domain.errors import ConfigurationError
 
 COLUMNS = [Column(name, "text") for name in ("id", "userId", "token", "user_name", "Status")]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, answer
-from waypost.adapters.push.answers import Meaning
-from waypost.adapters.unifiedpush.errors import REDIRECTED, STATUSES, outcome_of
+from waypost.channels.push.answers import Meaning
+from waypost.channels.unifiedpush.errors import REDIRECTED, STATUSES, outcome_of
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.http2 import Unknown, Unsent
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
 from tests.unit.adapters.push.test_endpoints import APIS
-from waypost.adapters.push.endpoints import API_HOST
-from waypost.adapters.unifiedpush.registration import registration_check
-from waypost.adapters.unifiedpush.settings import UnifiedPushSettings
+from waypost.channels.push.endpoints import API_HOST
+from waypost.channels.unifiedpush.registration import registration_check
+from waypost.channels.unifiedpush.settings import UnifiedPushSettings
 from waypost.domain.device import Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, DeviceId, UserId

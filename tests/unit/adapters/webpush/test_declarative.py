@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from tests.unit.adapters.webpush.test_payload import FULL
-from waypost.adapters.push.payload import named
-from waypost.adapters.webpush.payload import render
-from waypost.adapters.webpush.settings import CHANNEL
+from waypost.channels.push.payload import named
+from waypost.channels.webpush.payload import render
+from waypost.channels.webpush.settings import CHANNEL
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Kind
 from waypost.domain.message import message_of, rendered_for

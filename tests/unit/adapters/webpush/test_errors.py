@@ -12,8 +12,8 @@ import pytest
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import NOW, answer, delivery
 from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
-from waypost.adapters.push.answers import Meaning
-from waypost.adapters.webpush.errors import (
+from waypost.channels.push.answers import Meaning
+from waypost.channels.webpush.errors import (
     APPLE,
     MOZILLA,
     PHRASES,
@@ -25,7 +25,17 @@ from waypost.adapters.webpush.errors import (
 )
 from waypost.domain.delivery import Receipt
 from waypost.domain.device import Platform
-from waypost.domain.outcome import Denied, Gone, Outcome, Reach, Refused, Taken, Throttled, Unanswered, Unreachable
+from waypost.domain.outcome import (
+    CredentialRejected,
+    Gone,
+    Outcome,
+    Reach,
+    Refused,
+    Taken,
+    Throttled,
+    Unanswered,
+    Unreachable,
+)
 from waypost.domain.retry import EXPONENTIAL
 from waypost.domain.settlement import Change, Settlement, apply, decide
 from waypost.domain.status import DeliveryStatus
@@ -46,8 +56,8 @@ class Led(NamedTuple):
 LEADS = {
     Meaning.DEAD_TOKEN: Led(Gone, "Forget", DeliveryStatus.FAILED, "gone"),
     Meaning.REFUSED: Led(Refused, "Dead", DeliveryStatus.FAILED, "refused"),
-    Meaning.DENIED_SCOPE: Led(Denied, "Again", DeliveryStatus.PENDING, "denied"),
-    Meaning.DENIED_DEVICE: Led(Denied, "Again", DeliveryStatus.PENDING, "denied"),
+    Meaning.DENIED_SCOPE: Led(CredentialRejected, "Again", DeliveryStatus.PENDING, "denied"),
+    Meaning.DENIED_DEVICE: Led(CredentialRejected, "Again", DeliveryStatus.PENDING, "denied"),
     Meaning.THROTTLED: Led(Throttled, "Again", DeliveryStatus.PENDING, "throttled"),
     Meaning.UNSURE: Led(Unanswered, "Again", DeliveryStatus.PENDING, "unanswered"),
 }
@@ -60,9 +70,9 @@ APPLE_ROWS: list[tuple[int, str, type[Outcome]]] = [
     (400, "VapidPkHashMismatch", Refused),
     (403, "VapidPkHashMismatch", Refused),
     (400, "IdleTimeout", Unanswered),
-    (403, "BadAuthorizationHeader", Denied),
-    (403, "BadJwtToken", Denied),
-    (403, "BadVapidPublicKey", Denied),
+    (403, "BadAuthorizationHeader", CredentialRejected),
+    (403, "BadJwtToken", CredentialRejected),
+    (403, "BadVapidPublicKey", CredentialRejected),
     (404, "BadPath", Gone),
     (410, "Unregistered", Gone),
     (405, "MethodNotAllowed", Refused),
@@ -80,7 +90,7 @@ MOZILLA_ROWS: list[tuple[int, int, type[Outcome]]] = [
     (410, 105, Gone),
     (410, 106, Gone),
     (400, 108, Refused),
-    (401, 109, Denied),
+    (401, 109, CredentialRejected),
     (400, 110, Refused),
     (400, 111, Refused),
     (400, 112, Refused),
@@ -112,8 +122,8 @@ PHRASE_ROWS: list[tuple[int, str, str, type[Outcome]]] = [
 ]
 PLAIN_ROWS: list[tuple[int, type[Outcome]]] = [
     (400, Refused),
-    (401, Denied),
-    (403, Denied),
+    (401, CredentialRejected),
+    (403, CredentialRejected),
     (404, Gone),
     (405, Refused),
     (406, Throttled),
@@ -175,9 +185,9 @@ def test_each_answer_leads_to_one_outcome_one_settlement_and_one_receipt(
     assert type(settlement).__name__ == led.settlement
     assert stored.status is led.status
     assert stored.code == code
-    if isinstance(got, Denied | Refused | Unanswered):
+    if isinstance(got, CredentialRejected | Refused | Unanswered):
         assert stored.reason == got.why
-    spends = isinstance(got, Unanswered) or (isinstance(got, Denied) and got.reach is Reach.DEVICE)
+    spends = isinstance(got, Unanswered) or (isinstance(got, CredentialRejected) and got.reach is Reach.DEVICE)
     assert stored.retries == int(spends), "what one device alone may be refused for ends as a dead letter"
     add_error_row(table, "webpush", said.status, got, settlement, stored)
 

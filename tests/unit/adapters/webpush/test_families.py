@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.adapters.push.endpoints import take_apart
-from waypost.adapters.webpush.families import Family, family_of, ttl_headers
+from waypost.channels.push.endpoints import take_apart
+from waypost.channels.webpush.families import Family, family_of, ttl_headers
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
-from waypost.adapters.push.encryption import PLAINTEXT_LIMIT_BYTES
-from waypost.adapters.push.message import fitted_topic, message_faults
-from waypost.adapters.push.payload import named
-from waypost.adapters.webpush.families import Family
-from waypost.adapters.webpush.payload import render
-from waypost.adapters.webpush.sender import headers_for
-from waypost.adapters.webpush.settings import CHANNEL
+from waypost.channels.push.encryption import PLAINTEXT_LIMIT_BYTES
+from waypost.channels.push.message import fitted_topic, message_faults
+from waypost.channels.push.payload import named
+from waypost.channels.webpush.families import Family
+from waypost.channels.webpush.payload import render
+from waypost.channels.webpush.sender import headers_for
+from waypost.channels.webpush.settings import CHANNEL
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Kind, Urgency
 from waypost.domain.message import message_of, rendered_for

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from tests.unit.adapters.push.test_encryption import AUTH_SECRET, UA_PUBLIC
 from tests.unit.adapters.push.test_endpoints import APIS
-from waypost.adapters.push.endpoints import API_HOST
-from waypost.adapters.webpush.registration import registration_check
-from waypost.adapters.webpush.settings import WebPushSettings
 from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import registration_checks
+from waypost.channels.push.endpoints import API_HOST
+from waypost.channels.webpush.registration import registration_check
+from waypost.channels.webpush.settings import WebPushSettings
 from waypost.config import AppSettings
 from waypost.domain.channel import Channel
 from waypost.domain.device import Platform, Registration, RegistrationCheck, SubscriptionKeys, TokenUse

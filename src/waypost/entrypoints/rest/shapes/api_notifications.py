@@ -36,7 +36,7 @@ from waypost.entrypoints.rest.shapes.api_rows import (
 )
 from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
 from waypost.entrypoints.rest.submitting import accept
-from waypost.ports.views import PageQuery, Story
+from waypost.ports.views import NotificationDetail, PageQuery
 
 MOST_AT_ONCE = 100
 _S3 = Vocabulary.S3
@@ -44,16 +44,18 @@ _E = ErrorCode
 
 
 class SubmittedNotification(Struct, frozen=True):
-    """What to tell whom; the same content twice is two notifications unless a window is asked for."""
+    """A notification to submit; repeated content is sent again unless a window is given."""
 
     user_id: Identity
     title: Annotated[str, Meta(min_length=1, max_length=255)]
     body: Annotated[str, Meta(min_length=1)]
-    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    data: Annotated[dict[str, Any], Meta(description="Any JSON object, passed to the app.")] = {}
     type: TypeName = DEFAULT_TYPE
     priority: Priority = Priority.NORMAL
-    scheduled_for: Annotated[Moment | None, Meta(description="Not before this time (RFC 3339).")] = None
-    dedup_window: Annotated[Seconds, Meta(description="In this time the same content is not sent twice; 0 is off.")] = 0
+    scheduled_for: Annotated[Moment | None, Meta(description="The earliest time of sending (RFC 3339).")] = None
+    dedup_window: Annotated[
+        Seconds, Meta(description="Seconds within which the same content is not sent again; 0 turns this off.")
+    ] = 0
 
 
 _notification = msgspec.json.Decoder(SubmittedNotification)
@@ -78,8 +80,8 @@ _notification = msgspec.json.Decoder(SubmittedNotification)
 async def create(
     request: Call, body: RawBody, header_key: HeaderKey = None, acting_for: ActingFor = None
 ) -> Response[bytes]:
-    """Control characters are taken out of `title` and `body`. Who is a user, or acts for one, may tell that user
-    alone."""
+    """Control characters are removed from `title` and `body`. An end user, or a backend acting for one, may notify
+    only that user."""
     api = api_of(request)
     submission = _submission(decode(_notification, body))
     if submission.user_id != request.user.user and Scope.SEND_ANY_USER not in request.user.scopes:
@@ -126,7 +128,7 @@ async def own(
         str | None, QueryParameter(min_length=1, max_length=50, description="Only of this type.", required=False)
     ] = None,
 ) -> Response[bytes]:
-    """Newest first: what was visible, less what the user deleted."""
+    """Newest first: visible notifications that the user has not deleted."""
     at_once = min(limit, MOST_AT_ONCE)
     query = PageQuery(
         app=request.user.app,
@@ -141,9 +143,9 @@ async def own(
     elif status is Status.PENDING:
         query = msgspec.structs.replace(query, waiting=False)
     found = await api_of(request).views.page(query)
-    has_more = query.offset + len(found.stories) < found.total
+    has_more = query.offset + len(found.details) < found.total
     pagination = Pagination(page, at_once, found.total, has_more)
-    return answer(200, NotificationList(tuple(map(row, found.stories)), pagination))
+    return answer(200, NotificationList(tuple(map(row, found.details)), pagination))
 
 
 @get(
@@ -154,7 +156,7 @@ async def own(
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND,), enveloped=True),
 )
 async def look_up_own(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """Somebody else's is 404, and so is one that was deleted."""
+    """Answers 404 for another user's notification and for a deleted one."""
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, reader(request.user, acting_for)))))
 
 
@@ -166,10 +168,10 @@ async def look_up_own(request: Call, notification_id: PathId, acting_for: Acting
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """The first time counts: another call leaves `read_at` as it is."""
+    """Sets `read_at`; a repeated call leaves it unchanged."""
     api, user = api_of(request), reader(request.user, acting_for)
-    story = await _own(request, notification_id, user)
-    await api.marks.read(story.record.notification.id, api.clock.now())
+    detail = await _own(request, notification_id, user)
+    await api.marks.read(detail.record.notification.id, api.clock.now())
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
 
 
@@ -181,10 +183,10 @@ async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFo
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_unread(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """`read_at` is null again."""
+    """Sets `read_at` to null."""
     api, user = api_of(request), reader(request.user, acting_for)
-    story = await _own(request, notification_id, user)
-    await api.marks.unread(story.record.notification.id)
+    detail = await _own(request, notification_id, user)
+    await api.marks.unread(detail.record.notification.id)
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
 
 
@@ -197,22 +199,22 @@ async def mark_unread(request: Call, notification_id: PathId, acting_for: Acting
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """Its user sees it no more; under `/v1` it stays as long as any other."""
+    """The user no longer sees it; under `/v1` it stays as long as any other."""
     api = api_of(request)
-    story = await _own(request, notification_id, reader(request.user, acting_for))
-    await api.marks.hide(story.record.notification.id, api.clock.now())
-    return answer(200, NotificationAnswer(row(story)))
+    detail = await _own(request, notification_id, reader(request.user, acting_for))
+    await api.marks.hide(detail.record.notification.id, api.clock.now())
+    return answer(200, NotificationAnswer(row(detail)))
 
 
-async def _own(request: Call, path_part: str, user: UserId) -> Story:
+async def _own(request: Call, path_part: str, user: UserId) -> NotificationDetail:
     """A notification that *user* sees as theirs; a duplicate's record stands for the first."""
     views, app = api_of(request).views, request.user.app
-    story = await views.story(app, id_in(path_part))
-    if story is not None and story.record.duplicate_of is not None:
-        story = await views.story(app, story.record.duplicate_of)
-    if story is None or story.record.notification.user_id != user or story.marked.hidden_at is not None:
+    detail = await views.detail(app, id_in(path_part))
+    if detail is not None and detail.record.duplicate_of is not None:
+        detail = await views.detail(app, detail.record.duplicate_of)
+    if detail is None or detail.record.notification.user_id != user or detail.marked.hidden_at is not None:
         raise NotFound("no such notification")
-    return story
+    return detail
 
 
 ROUTES = [create, own, look_up_own, mark_read, mark_unread, hide]

@@ -14,7 +14,7 @@ from waypost.domain.time import Instant, isoformat
 from waypost.domain.vocabulary import Vocabulary, notification_word, waits
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.entrypoints.submitting import Id
-from waypost.ports.views import Story
+from waypost.ports.views import NotificationDetail
 
 DEFAULT_TYPE = "general"
 """Of a notification that was given none."""
@@ -22,7 +22,7 @@ _NO_TOKENS = "the user has no active tokens"
 
 
 class Priority(StrEnum):
-    """Three of our urgencies; ``critical`` reads as ``high``."""
+    """Three of the urgencies; ``critical`` is shown as ``high``."""
 
     LOW = "low"
     NORMAL = "normal"
@@ -49,7 +49,7 @@ class Created(Struct, frozen=True):
 
 
 class CreatedAnswer(Struct, frozen=True):
-    """It worked."""
+    """A successful answer."""
 
     data: Created
     success: bool = True
@@ -66,9 +66,11 @@ class NotificationRow(Struct, frozen=True):
     type: str
     priority: Priority
     status: Status
-    error_message: Annotated[str | None, Meta(description="Why devices did not get it, joined.")]
-    retry_count: Annotated[int, Meta(description="Of the device that took the most.")]
-    fcm_message_id: Annotated[str | None, Meta(description="The provider's id of the first device that has one.")]
+    error_message: Annotated[str | None, Meta(description="The reasons why devices did not get it, joined.")]
+    retry_count: Annotated[int, Meta(description="The highest number of retries among its devices.")]
+    fcm_message_id: Annotated[
+        str | None, Meta(description="The provider's message id, of the first device that has one.")
+    ]
     scheduled_for: Timestamp | None
     sent_at: Timestamp | None
     read_at: Timestamp | None
@@ -76,14 +78,14 @@ class NotificationRow(Struct, frozen=True):
 
 
 class NotificationAnswer(Struct, frozen=True):
-    """It worked."""
+    """A successful answer."""
 
     data: NotificationRow
     success: bool = True
 
 
 class Pagination(Struct, frozen=True):
-    """Where a page is."""
+    """The position of a page."""
 
     page: int
     limit: int
@@ -99,13 +101,13 @@ class NotificationList(Struct, frozen=True):
     success: bool = True
 
 
-def row(story: Story) -> NotificationRow:
+def row(detail: NotificationDetail) -> NotificationRow:
     """A notification as S3 has it; what is of each device there is joined."""
-    notification, receipts = story.record.notification, story.receipts
+    notification, receipts = detail.record.notification, detail.receipts
     content, urgency = notification.content, notification.urgency
     sent = [receipt.sent_at for receipt in receipts if receipt.sent_at is not None]
     provider_ids = [receipt.provider_id for receipt in receipts if receipt.provider_id]
-    word = notification_word(Vocabulary.S3, story.record.status, waiting=waits(receipts))
+    word = notification_word(Vocabulary.S3, detail.record.status, waiting=waits(receipts))
     return NotificationRow(
         id=format_id(notification.id),
         user_id=notification.user_id,
@@ -115,12 +117,12 @@ def row(story: Story) -> NotificationRow:
         type=content.type or DEFAULT_TYPE,
         priority=Priority.HIGH if urgency is Urgency.CRITICAL else Priority(urgency.value),
         status=Status(word or Status.PENDING),
-        error_message=_error(story),
+        error_message=_error(detail),
         retry_count=max((receipt.retries for receipt in receipts), default=0),
         fcm_message_id=provider_ids[0] if provider_ids else None,
         scheduled_for=_moment(notification.scheduled_at),
         sent_at=_moment(min(sent)) if sent else None,
-        read_at=_moment(story.marked.read_at),
+        read_at=_moment(detail.marked.read_at),
         created_at=shown_at(notification.id),
     )
 
@@ -130,11 +132,11 @@ def shown_at(notification_id: NotificationId) -> Timestamp:
     return isoformat(created_at(notification_id))
 
 
-def _error(story: Story) -> str | None:
-    if story.record.status is NotificationStatus.NO_TARGETS:
+def _error(detail: NotificationDetail) -> str | None:
+    if detail.record.status is NotificationStatus.NO_TARGETS:
         return _NO_TOKENS
-    reasons = [receipt.reason or receipt.code for receipt in story.receipts if receipt.sent_at is None]
-    return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or story.record.reason
+    reasons = [receipt.reason or receipt.code for receipt in detail.receipts if receipt.sent_at is None]
+    return "; ".join(dict.fromkeys(reason for reason in reasons if reason)) or detail.record.reason
 
 
 def _moment(instant: Instant | None) -> str | None:

@@ -26,7 +26,7 @@ Said = Annotated[str, Meta(max_length=128, pattern=NO_NUL)]
 
 
 class DeviceInfo(Struct, frozen=True):
-    """What a client says of its device; its model is not kept."""
+    """A client's description of its device; the model is not stored."""
 
     model: Said | None = None
     os_version: Said | None = None
@@ -34,24 +34,24 @@ class DeviceInfo(Struct, frozen=True):
 
 
 class SubmittedToken(Struct, frozen=True):
-    """A token; whatever else is in the body has no effect, a user least of all."""
+    """A token; other fields of the body, including a user, are ignored."""
 
     token: TokenText
     platform: PlatformName
     device_info: DeviceInfo = DeviceInfo()
-    keys: Annotated[SubmittedKeys | None, Meta(description="Of a browser's push subscription.")] = None
+    keys: Annotated[SubmittedKeys | None, Meta(description="The keys of a browser's push subscription.")] = None
 
 
 class TokenRow(Struct, frozen=True):
     """A registered token."""
 
-    id: Annotated[str, Meta(description="`device_id` under `/v1`.")]
+    id: Annotated[str, Meta(description="The `device_id` under `/v1`.")]
     token: str
     platform: Platform
 
 
 class TokenAnswer(Struct, frozen=True):
-    """It worked."""
+    """A successful answer."""
 
     data: TokenRow
     success: bool = True
@@ -77,7 +77,8 @@ _token = msgspec.json.Decoder(SubmittedToken)
     ),
 )
 async def register_token(request: Call, body: RawBody, acting_for: ActingFor = None) -> Response[bytes]:
-    """A token that the user has already is refreshed; any other is a new device, whose id is made of the token."""
+    """Refreshes a token that the user has already; any other becomes a new device, whose id is derived from the
+    token."""
     api, app, user = api_of(request), request.user.app, reader(request.user, acting_for)
     said = decode(_token, body)
     known = await _with_token(api, request, user, said.token)
@@ -108,7 +109,7 @@ async def deactivate_token(
     token: Annotated[str, PathParameter(description="The token or its `id`; percent-encode what a path cannot hold.")],
     acting_for: ActingFor = None,
 ) -> Response[bytes]:
-    """Nothing more is sent to it until it is registered again; its row stays. Twice is as good as once."""
+    """Nothing more is sent to it until it is registered again; its row stays. Repeating the call is harmless."""
     api, user = api_of(request), reader(request.user, acting_for)
     known = await _with_token(api, request, user, text_in(token, "token", TokenText))
     if not known:

@@ -11,8 +11,8 @@ from waypost.entrypoints.rest.problems import Problem
 PREFIX = "/api/"
 
 
-class Failed(Struct, frozen=True):
-    """Why a request was refused: the problem that the same mistake is under `/v1`."""
+class FailedAnswer(Struct, frozen=True):
+    """The reason for a refusal: the same problem as under `/v1`."""
 
     error: Problem
     success: bool = False
@@ -20,4 +20,4 @@ class Failed(Struct, frozen=True):
 
 def encode_failed(problem: Problem) -> tuple[bytes, str]:
     """A refusal's body, and its media type."""
-    return msgspec.json.encode(Failed(problem)), JSON_TYPE
+    return msgspec.json.encode(FailedAnswer(problem)), JSON_TYPE

@@ -27,23 +27,25 @@ _ID = "019c1234-5678-7abc-8def-0123456789ab"
 
 
 class Notify(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to tell whom; the same content is told once within the app's dedup window."""
+    """A notification to submit; the same content is sent once within the app's dedup window."""
 
     user_id: Identity
     title: Line | None = None
     body: str | None = None
-    data: Annotated[dict[str, Any], Meta(description="Handed to the app; any JSON.")] = {}
+    data: Annotated[dict[str, Any], Meta(description="Any JSON object, passed to the app.")] = {}
     notif_type: Annotated[Kind, Meta(description="`kind` of a notification.")] = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
-    ttl_seconds: Annotated[Seconds | None, Meta(description="Validity; the app's default if left out.")] = None
+    ttl_seconds: Annotated[
+        Seconds | None, Meta(description="Seconds for which sending is worthwhile; the app's default if omitted.")
+    ] = None
 
 
 class Notified(Struct, frozen=True):
-    """An accepted notification, or the one that said the same before."""
+    """An accepted notification, or the earlier one that it duplicates."""
 
     notification_id: Id
     status: Annotated[str, Meta(examples=["queued"], description="In the words `s1` (see the look-up).")]
-    deduplicated: Annotated[bool, Meta(description="True: said before, nothing new was accepted.")]
+    deduplicated: Annotated[bool, Meta(description="True for a duplicate: nothing new was accepted.")]
 
 
 _notify = msgspec.json.Decoder(Notify)

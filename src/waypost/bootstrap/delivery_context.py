@@ -1,0 +1,80 @@
+"""What a worker delivers with, and what it does beside."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+
+from waypost.bootstrap.registry import channels_of, installed
+from waypost.bootstrap.stacks import StackParts
+from waypost.config import Config
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.routing import RULES, RoutingTable
+from waypost.ports.clock import Clock
+from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Devices
+from waypost.ports.sender import Sender
+from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.duties import DutyContext
+from waypost.runtime.gates import Gates
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.rates import RateGate
+from waypost.runtime.settler import Settler
+from waypost.stores.sql.store import Store
+from waypost.telemetry import Telemetry
+
+HELD_OUTCOMES_LIMIT = 20_000
+"""Outcomes a worker holds in memory before it leases nothing more."""
+
+
+def context_of(
+    config: Config,
+    stack_parts: StackParts,
+    devices: Devices,
+    senders: Mapping[CredentialId, Sender],
+    rates: Mapping[CredentialId, RateGate],
+    clock: Clock,
+    telemetry: Telemetry,
+    poison: PoisonWatch,
+) -> DeliveryContext:
+    """The senders of a worker, and all that its deliveries go by."""
+    capabilities = {name: sender.capabilities for name, sender in senders.items()}
+    budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
+    settler = Settler(stack_parts.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
+    settler.pressure = stack_parts.pressure
+    return DeliveryContext(
+        work=stack_parts.work,
+        devices=devices,
+        senders=senders,
+        routing=RoutingTable(channels_of(installed()), credentials_by_app(config, senders), RULES),
+        rules={app: chosen.retry for app, chosen in config.apps.items()},
+        gates=gates,
+        settler=settler,
+        poison=poison,
+        clock=clock,
+        jitter=random.random,
+        telemetry=telemetry,
+        routes=stack_parts.routes,
+    )
+
+
+def credentials_by_app(
+    config: Config, names: Iterable[CredentialId]
+) -> dict[AppId, dict[Channel, tuple[CredentialId, ...]]]:
+    """What each app can send with, by channel; the default, which has no name, comes first."""
+    found: dict[AppId, dict[Channel, tuple[CredentialId, ...]]] = {app: {} for app in config.apps}
+    for name in sorted(names):
+        of_app = found[name.app]
+        of_app[name.channel] = (*of_app.get(name.channel, ()), name)
+    return found
+
+
+def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: Devices, dedup: Dedup) -> DutyContext:
+    """What a worker does now and then beside its deliveries."""
+    keep_days = config.retention.notifications_days
+    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
+    return DutyContext(stack_parts.work, devices, *kept, keep_days, stack_parts.record, stack_parts.shares_recording)

@@ -1,0 +1,25 @@
+"""Where a service keeps its files, and how it speaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
+from waypost.config import Config
+from waypost.stores.sql.location import run_dir_of_store
+from waypost.telemetry import Telemetry
+
+
+def log_of(config: Config, metrics: Telemetry | None = None, **always: object) -> JsonLinesSink:
+    """The log: JSON lines on standard error; a worker's say which one it is. *metrics* counts what is lost of it."""
+    return JsonLinesSink(standard_error(), config.log.level, metrics, service="push-worker", **always)
+
+
+def metrics_dir(config: Config) -> Path:
+    """Where all workers keep their counters."""
+    return run_dir_of(config) / "metrics"
+
+
+def run_dir_of(config: Config) -> Path:
+    """The folder of locks, counters and the worker_slots: beside the database, or where the settings say."""
+    return run_dir_of_store(config.store)

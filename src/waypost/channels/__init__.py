@@ -1,0 +1,1 @@
+"""Channels: how each provider is spoken to. Each folder is a sender; what several share is in `push`."""

@@ -1,0 +1,105 @@
+"""The connections to one of Apple's environments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from waypost.channels.apns.errors import CONNECTION_OVER, reason_of
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push.answers import is_success
+from waypost.channels.push.origin import authority_of, post_to, sized
+from waypost.channels.push.patience import Until
+from waypost.domain.content import Kind
+from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
+
+HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
+OTHER = {"production": "sandbox", "sandbox": "production"}
+BROADCAST = {
+    "production": "https://api-broadcast.push.apple.com",
+    "sandbox": "https://api-broadcast.sandbox.push.apple.com",
+}
+PING_AFTER_IDLE_S = 3600.0
+"""Apple: a PING after an hour of idleness is welcome."""
+OTHER_CONNECTIONS = 5
+"""At most, to the environment that is not the app's own, and to broadcast channels."""
+MOST_SOCKETS = 50
+"""Of one credential in a process, all its pools together, those that only end what they have among them."""
+
+
+class ApnsGateway:
+    """One environment; silent and visible notifications have pools of their own, or share one.
+
+    A pool belongs to one credential, so that a connection carries one team alone.
+    """
+
+    def __init__(self, origin: Origin, pools: dict[Kind, Pool]) -> None:
+        self.authority: Final = authority_of(origin)
+        self._head = post_to(self.authority)
+        self._pools = pools
+
+    def request(
+        self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
+    ) -> None:
+        """Push to *path*; *head* is what follows it."""
+        named = encode_headers(((b":path", path.encode()),))
+        block = b"".join((self._head, named, sized(len(body)), head))
+        self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
+
+    def give_back(self, why: str) -> None:
+        """End what waits to be sent as not sent: Apple would take none of it."""
+        for pool in self._distinct():
+            pool.give_back(why)
+
+    @property
+    def connections(self) -> int:
+        """Open now."""
+        return sum(pool.stats.connections for pool in self._distinct())
+
+    async def start(self) -> None:
+        """Begin to connect, where connections are wanted before there is work."""
+        for pool in self._distinct():
+            await pool.start()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        pools = self._distinct()
+        await asyncio.gather(*(pool.drain(timeout_s) for pool in pools))
+        await asyncio.gather(*(pool.close() for pool in pools))
+
+    def _distinct(self) -> list[Pool]:
+        return list(dict.fromkeys(self._pools.values()))
+
+
+def own_gateway(
+    origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None]
+) -> ApnsGateway:
+    """The app's own environment, with a connection kept for visible notifications."""
+    return ApnsGateway(
+        origin,
+        {
+            Kind.VISIBLE: _pool(origin, 1, settings.connections, sockets, on_event),
+            Kind.SILENT: _pool(origin, 0, settings.silent_connections, sockets, on_event),
+        },
+    )
+
+
+def seldom_gateway(origin: Origin, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> ApnsGateway:
+    """The other environment, or Apple's host for broadcast channels: nothing is opened before it is needed."""
+    return ApnsGateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, sockets, on_event)))
+
+
+def _pool(origin: Origin, least: int, most: int, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> Pool:
+    limits = PoolSettings(
+        min_connections=least,
+        max_connections=most,
+        ping_after_idle_s=PING_AFTER_IDLE_S,
+        low_water=0.2,
+        unfit=_ends_its_connection,
+    )
+    return Pool(origin, limits, on_event=on_event, sockets=sockets)
+
+
+def _ends_its_connection(answer: Answer) -> bool:
+    return not is_success(answer) and reason_of(answer) in CONNECTION_OVER

@@ -1,0 +1,293 @@
+"""Sends to devices through APNs: few connections, many requests on each, no task per delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Final
+from urllib.parse import quote
+
+from waypost.channels.apns.credentials import Identity, identify
+from waypost.channels.apns.denials import denial_in
+from waypost.channels.apns.environments import ForeignTokens, Mistrust
+from waypost.channels.apns.errors import EXPIRED_JWT, TOKEN_TOO_NEW, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
+from waypost.channels.apns.gateway import (
+    BROADCAST,
+    HOSTS,
+    MOST_SOCKETS,
+    OTHER,
+    ApnsGateway,
+    own_gateway,
+    seldom_gateway,
+)
+from waypost.channels.apns.payload import Rendering, render, rendered
+from waypost.channels.apns.push_types import RULES, push_type_of
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.apns.tally import Tally
+from waypost.channels.apns.verdicts import Trial, judged
+from waypost.channels.push.answers import is_success
+from waypost.channels.push.patience import Until, request_timeout_ms, until
+from waypost.channels.push.payload import named, told_alike
+from waypost.channels.push.watch import CredentialWatch
+from waypost.domain.audience import Audience
+from waypost.domain.channel import APNS
+from waypost.domain.content import ApnsPushType, Kind
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device
+from waypost.domain.message import Message
+from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken
+from waypost.domain.time import Instant
+from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.telemetry.sink import Telemetry
+
+USEFUL_STREAMS = 500
+"""Deliveries in flight per connection beyond which more of them only wait."""
+
+
+class _Shared:
+    """What all devices that are told the same have in common, ready for the wire."""
+
+    __slots__ = ("body", "head", "kind", "note")
+
+    def __init__(self, kind: Kind, rendering: Rendering) -> None:
+        self.kind = kind
+        self.head = _block(rendering.headers)
+        self.body = rendering.body
+        self.note = rendering.note
+
+
+class _Sending:
+    """One delivery on its way: where it is tried, and what was tried before."""
+
+    __slots__ = ("delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned", "until")
+
+    def __init__(
+        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until, *, foreign: bool
+    ) -> None:
+        self.delivery = delivery
+        self.report = report
+        self.shared = shared
+        self.jwt = jwt
+        self.until = until
+        self.foreign = foreign
+        """Tried at the environment that is not the app's own."""
+        self.turned = False
+        """The one before did not know the token."""
+        self.moved = False
+        """The connection took no new provider token yet."""
+        self.renewed = False
+        """The provider token was too old once already."""
+
+
+class ApnsSender:
+    """The ``Sender`` of one APNs credential; silent and visible notifications have connections of their own."""
+
+    def __init__(
+        self,
+        credential: CredentialId,
+        settings: ApnsSettings,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        tally: Callable[[], Tally] | None = None,
+    ) -> None:
+        """*tally* opens what all workers of this machine count in; None where there are no others."""
+        self._section = credential.section
+        self._settings = settings
+        self._clock = clock
+        self._telemetry = telemetry
+        self.credential: Final = credential
+        self.capabilities: Final = Capabilities(
+            channel=APNS,
+            request_timeout_ms=request_timeout_ms(),
+            max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
+            payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
+            scope_of=self._topic,
+        )
+        self._gateways: dict[bool, ApnsGateway] = {}
+        """Under True the environment that is not the app's own."""
+        self._broadcasts: ApnsGateway | None = None
+        self._heals = settings.heal_environment and settings.other_gateway_known
+        self._watch = CredentialWatch(
+            self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._every_gateway())
+        )
+        self._denied: CredentialRejected | None = None
+        """How connections to the app's own environment were refused since the last answer from it."""
+        self._foreign = ForeignTokens()
+        self._topics = {
+            (foreign, push_type): settings.topic
+            + rule.suffix
+            + (f" ({OTHER[settings.environment]})" if foreign else "")
+            for foreign in (False, True)
+            for push_type, rule in RULES.items()
+        }
+        self._tally = tally or partial(Tally, None, 0, clock)
+        self._mistrust: Mistrust
+        self._loop: asyncio.AbstractEventLoop
+        self._identity: Identity
+        self._bearer = ("", b"")
+
+    async def start(self) -> None:
+        """Read the credential and begin to connect; ConfigurationError names the setting that cannot be used."""
+        self._loop = asyncio.get_running_loop()
+        settings = self._settings
+        self._mistrust = Mistrust(settings.bad_token_share, self._tally(), self.credential, self._telemetry)
+        self._identity = identify(self._section, settings)
+        own = self._origin(settings.endpoint or HOSTS[settings.environment])
+        sockets = Sockets(MOST_SOCKETS)
+        self._gateways[False] = own_gateway(own, settings, sockets, self._saw)
+        if self._heals:
+            other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
+            self._gateways[True] = seldom_gateway(other, sockets, self._watch.saw)
+        broadcasts = self._origin(settings.broadcast_endpoint or BROADCAST[settings.environment])
+        self._broadcasts = seldom_gateway(broadcasts, sockets, self._saw)
+        for gateway in self._every_gateway():
+            await gateway.start()
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Begin to send; each delivery is reported exactly once, never before this returns."""
+        now = self._clock.now()
+        patience = until(self._loop.time())
+        jwt = self._identity.jwt_at(now)
+        for message, deliveries in told_alike(batch):
+            rendering = self._rendered(message, now)
+            shared = None if isinstance(rendering, Refused) else _Shared(message.kind, rendering)
+            for delivery in deliveries:
+                refusal = rendering if isinstance(rendering, Refused) else _malformed(delivery)
+                if refusal is not None:
+                    self._loop.call_soon(report, delivery, refusal)
+                elif shared is not None:
+                    foreign = delivery.address.token in self._foreign
+                    self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """What ``send`` would put on the wire, without path and authorization."""
+        now = self._clock.now()
+        sendable = self._rendered(delivery.message, now)
+        refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery)
+        rendering = render(delivery.message, self._settings, now) if isinstance(sendable, Refused) else sendable
+        return Rendered(
+            headers=dict(rendering.headers),
+            body=named(rendering.body, delivery.id),
+            size_bytes=len(rendering.body),
+            limit_bytes=rendering.limit_bytes,
+            refused=refusal.why if refusal else None,
+        )
+
+    def health(self) -> Health:
+        """Not ok while Apple refuses the credential."""
+        return self._watch.health()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        await asyncio.gather(*(gateway.stop(timeout_s) for gateway in self._every_gateway()))
+
+    def _origin(self, url: str) -> Origin:
+        return self._identity.origin(self._section, url, self._settings)
+
+    def _rendered(self, message: Message, now: Instant) -> Rendering | Refused:
+        if self._settings.certificate_file is not None and message.content.push_type is ApnsPushType.LOCATION:
+            return Refused("location_needs_key", "Apple takes location pushes from signing keys alone")
+        return rendered(message, self._settings, now)
+
+    def _topic(self, delivery: Delivery) -> str:
+        """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
+        if isinstance(delivery.address, Audience):
+            return f"{self._settings.topic} (broadcast)"
+        push_type = push_type_of(delivery.message.content, delivery.message.kind)
+        return self._topics[delivery.address.token in self._foreign, push_type]
+
+    def _request(self, one: _Sending) -> None:
+        shared, address = one.shared, one.delivery.address
+        head, body = self._authorization(one.jwt) + shared.head, named(shared.body, one.delivery.id)
+        ended = partial(self._ended, one)
+        if isinstance(address, Device):
+            gateway, path = self._gateways[one.foreign], f"/3/device/{address.token}"
+        else:
+            assert self._broadcasts is not None
+            gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
+        gateway.request(shared.kind, path, head, body, one.until, ended)
+
+    def _saw(self, event: PoolEvent) -> None:
+        """Heed what the end of a connection says of the credential: what waits would end so, too."""
+        denied = denial_in(event)
+        if denied is not None:
+            self._denied = denied
+            self._watch.heed(denied)
+            self._loop.call_soon(self._give_back, denied.why)
+        self._watch.saw(event)
+
+    def _give_back(self, why: str) -> None:
+        for gateway in self._every_gateway():
+            gateway.give_back(why)
+
+    def _every_gateway(self) -> list[ApnsGateway]:
+        return [*self._gateways.values(), *([self._broadcasts] if self._broadcasts is not None else [])]
+
+    def _authorization(self, jwt: str) -> bytes:
+        if self._bearer[0] is not jwt:
+            self._bearer = (jwt, encode_headers([(b"authorization", f"bearer {jwt}".encode())]) if jwt else b"")
+        return self._bearer[1]
+
+    def _ended(self, one: _Sending, result: Result) -> None:
+        """One request has ended: the end of its delivery, or there is something better to try, once."""
+        now = self._clock.now()
+        reason = reason_of(result) if isinstance(result, Answer) and not is_success(result) else ""
+        if reason == EXPIRED_JWT and one.jwt and not one.renewed:
+            one.renewed = True
+            one.jwt = self._identity.renewed_jwt(one.jwt, now)
+            self._request(one)
+            return
+        if reason == TOKEN_TOO_NEW and not one.moved:
+            one.moved = True
+            self._request(one)
+            return
+        if reason == UNKNOWN_DEVICE and not one.turned and self._heals:
+            one.turned = True
+            one.foreign = not one.foreign
+            self._request(one)
+            return
+        if self._denied is not None and not one.foreign:
+            if isinstance(result, Unsent):
+                one.report(one.delivery, self._denied)
+                return
+            self._denied = None if isinstance(result, Answer) else self._denied
+        outcome = self._judge(one, outcome_of(result, one.delivery, self._settings.dead_token_codes, now))
+        self._watch.heed(outcome)
+        one.report(one.delivery, outcome)
+
+    def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
+        """What *outcome* says in the light of what else is known of the token and of its like."""
+        if isinstance(outcome, Taken) and not one.turned and not one.shared.note:
+            self._mistrust.heed(unknown=False)
+            return outcome
+        if isinstance(outcome, (Taken, Gone, Refused)):
+            unknown = one.turned or (not isinstance(outcome, Taken) and outcome.code in (UNKNOWN_DEVICE, WRONG_TOPIC))
+            self._mistrust.heed(unknown=unknown)
+        if isinstance(outcome, Taken) and one.shared.note:
+            outcome = Taken(outcome.provider_id, one.shared.note)
+        if one.turned and isinstance(outcome, Taken):
+            self._foreign.learn(one.delivery.address.token, foreign=one.foreign)
+        elif (
+            one.turned and one.foreign and isinstance(outcome, CredentialRejected) and outcome.reach is Reach.CREDENTIAL
+        ):
+            self._heals = False
+        return judged(outcome, Trial(one.turned, one.foreign, self._mistrust.holds))
+
+
+@lru_cache(maxsize=256)
+def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
+    """Encoded once for all notifications of one kind and urgency that expire in the same second."""
+    return encode_headers([(name.encode(), value.encode()) for name, value in headers])
+
+
+def _malformed(delivery: Delivery) -> Refused | None:
+    """A token that could not stand in a path; its length is Apple's affair."""
+    if isinstance(delivery.address, Audience):
+        return None  # a channel's id stands in a header
+    token = delivery.address.token
+    return None if token.isalnum() and token.isascii() else Refused("malformed_token", "the token is not hexadecimal")

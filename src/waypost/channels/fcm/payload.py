@@ -1,0 +1,213 @@
+"""What FCM is told of a notification: a message, the same for every device of it but for the token.
+
+Sources: firebase.google.com, "REST Resource: projects.messages" and "About FCM messages".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from waypost.channels.fcm.service_form import message_of
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings, Form
+from waypost.channels.push.fitting import fitted
+from waypost.channels.push.payload import ANY_ID, ID_KEY, named, overlaid, present, too_large
+from waypost.domain.audience import Audience
+from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.errors import Fault
+from waypost.domain.ids import NotificationId
+from waypost.domain.message import Message
+from waypost.domain.outcome import Refused
+from waypost.domain.time import DAY_MS, SECOND_MS, Instant
+
+PAYLOAD_LIMIT_BYTES = 4096
+TOPIC_LIMIT_BYTES = 2048
+"""To a topic or a condition (firebase.google.com, "ErrorCode")."""
+LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
+TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
+"""What names the recipient (or the answer) in a message: never taken from an override."""
+
+PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
+"""``android.priority`` (requirements S1-T1)."""
+
+INSTALLATION_PREFIX = "fid:"
+"""Before a Firebase installation id that is registered in place of a token."""
+
+TOPIC, CONDITION = "topic", "condition"
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
+_TOKEN, _INSTALLATION = b'"token":', b'"fid":'
+_MESSAGE = b'"message":{'
+
+
+class Rendering(Struct, frozen=True):
+    """The message without its token."""
+
+    document: dict[str, Any]
+    rest: bytes
+    """What follows the recipient in the body."""
+    to: bytes
+    """The key of the recipient: a token, a topic or a condition."""
+    limit_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """As FCM counts it."""
+        return counted_bytes(self.document)
+
+    def body(self, token: str, notification_id: NotificationId, *, validate_only: bool = False) -> bytes:
+        """The body of the request for one recipient; an installation id stands after ``fid:`` in place of a token."""
+        start = b'{"validate_only":true,' if validate_only else b"{"
+        kind = self.to
+        if kind is _TOKEN and token.startswith(INSTALLATION_PREFIX):
+            kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
+        return start + _MESSAGE + kind + msgspec.json.encode(token) + named(self.rest, notification_id)
+
+
+def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
+    """What goes to each device, shortened where it must and may be; or why nothing does."""
+    rendering = render(message, now, settings.form)
+    if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
+        return rendering
+    refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
+    if refusal is None:
+        return rendering
+    if settings.fit == "refuse":
+        return refusal
+
+    def rendered_with(content: Content) -> Rendering:
+        return render(replace(message, content=content), now, settings.form)
+
+    shorter = fitted(message.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
+    return refusal if shorter is None else rendered_with(shorter)
+
+
+def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
+    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    content = message.content
+    silent = message.kind is Kind.SILENT
+    is_ours = silent or form == "waypost"
+    document = _message(message) if is_ours else message_of(content)
+    if is_ours or message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
+        document["android"]["ttl"] = f"{min(message.remaining_ttl_s(now), LONGEST_TTL_S)}s"
+    if message.override:
+        document = _overridden(document, message.override, silent=silent)
+    data = document["data"] if isinstance(document["data"], dict) else {}
+    document["data"] = data = {key: _text(value) for key, value in data.items()}
+    if is_ours:
+        data[ID_KEY] = ANY_ID
+    rest = b"," + msgspec.json.encode(document)[1:] + b"}"
+    if content.to is None:
+        return Rendering(document, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
+    return Rendering(document, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """Our own form."""
+    content = message.content
+    android: dict[str, Any] = {"priority": PRIORITY[message.urgency]}
+    if content.collapse_key:
+        android["collapse_key"] = content.collapse_key
+    document: dict[str, Any] = {"data": {**content.data}, "android": android}
+    if message.kind is not Kind.SILENT:
+        document["data"].update(_extras(content))
+        document["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
+        of_android = _android_notification(content)
+        if of_android:
+            android["notification"] = of_android
+    return document
+
+
+def counted_bytes(document: dict[str, Any]) -> int:
+    """What counts against the limit: keys and values of notification and data, the common ones and Android's."""
+    parts = [document.get("notification"), document.get("data")]
+    android = document.get("android")
+    if isinstance(android, dict):
+        parts += [android.get("notification"), android.get("data")]
+    return sum(len(key.encode()) + len(_text(value).encode()) for part in parts if part for key, value in part.items())
+
+
+def faults(content: Content, kind: Kind) -> list[Fault]:
+    """What FCM would refuse or we could not send, with the path of each."""
+    found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
+    override = content.overrides.get(CHANNEL)
+    if override:
+        found += _override_faults(override, kind)
+    if content.to is not None and content.to.channel == CHANNEL:
+        found += _listener_faults(content.to)
+    return found
+
+
+def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
+    found = [Fault(f"overrides.fcm.{key}", "the recipient is set by Waypost") for key in TARGET_KEYS if key in override]
+    found += [
+        Fault(f"overrides.fcm.{key}", "must be an object")
+        for key in ("data", "android", "notification")
+        if not isinstance(override.get(key, {}), dict)
+    ]
+    if isinstance(override.get("data"), dict):
+        found += [
+            Fault(f"overrides.fcm.data.{key}", "the key is reserved in FCM")
+            for key in override["data"]
+            if is_reserved(key)
+        ]
+    if kind is Kind.SILENT and "notification" in override:
+        found.append(Fault("overrides.fcm.notification", "a silent notification shows nothing"))
+    return found
+
+
+def _listener_faults(to: Audience) -> list[Fault]:
+    if to.kind == TOPIC and not TOPIC_NAME.fullmatch(to.name):
+        return [Fault("to.name", "a topic has 1 to 900 of a-z A-Z 0-9 - _ . ~ %")]
+    if to.kind == CONDITION and "in topics" not in to.name:
+        return [Fault("to.name", "a condition speaks of topics, such as 'a' in topics && 'b' in topics")]
+    return []
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a data key is FCM's own (the wider set of its older pages) or ours."""
+    return key in ("from", "message_type", ID_KEY) or key.startswith(("google", "gcm"))
+
+
+def _android_notification(content: Content) -> dict[str, Any]:
+    icon_is_a_resource = content.icon is not None and "://" not in content.icon
+    return present(
+        {
+            "icon": content.icon if icon_is_a_resource else None,
+            "sound": content.sound,
+            "channel_id": content.android_channel,
+            "tag": content.collapse_key,
+            "notification_count": content.badge,
+        }
+    )
+
+
+def _extras(content: Content) -> dict[str, Any]:
+    """What FCM has no field for, as data that the app can read."""
+    return present(
+        {
+            "waypost_subtitle": content.subtitle,
+            "waypost_link": content.link,
+            "waypost_icon": content.icon if content.icon is not None and "://" in content.icon else None,
+            "waypost_category": content.category,
+            "waypost_thread": content.thread,
+            "waypost_actions": content.actions or None,
+        }
+    )
+
+
+def _overridden(document: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:
+    document = overlaid(document, {key: value for key, value in override.items() if key not in TARGET_KEYS})
+    if silent:
+        document.pop("notification", None)
+        if isinstance(document["android"], dict):
+            document["android"].pop("notification", None)
+    return document
+
+
+def _text(value: Any) -> str:
+    """A data value as FCM wants it: text stays, all else is its JSON text."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,39 @@
+"""The channel ``fcm``: Android devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.channels.fcm.payload import CONDITION, TOPIC, faults
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.domain.credential import CredentialId
+from waypost.domain.device import Platform
+from waypost.domain.limits import TokenBucket
+from waypost.ports.plugin import Means, SenderPlugin
+
+if TYPE_CHECKING:
+    from waypost.channels.fcm.sender import FcmSender
+
+
+def _build(credential: CredentialId, settings: FcmSettings, means: Means) -> FcmSender:
+    from waypost.channels.fcm.sender import FcmSender
+
+    return FcmSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+QUOTA: Final = TokenBucket(600_000, 10_000.0, ramp_s=60.0)
+"""What Google grants a project: 600,000 messages a minute, to be approached over a minute at the least.
+
+https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas and …/cloud-messaging/scale-fcm
+"""
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="FCM",
+    platforms=(Platform("android"),),
+    settings=FcmSettings,
+    build=_build,
+    content_check=faults,
+    broadcasts=(TOPIC, CONDITION),
+    rate=QUOTA,
+)

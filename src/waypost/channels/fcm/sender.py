@@ -1,0 +1,171 @@
+"""Sends to devices through FCM: one request per message, 100 at once on each connection, no task per delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from waypost.channels.fcm.errors import asks_for_a_new_access_token, outcome_of
+from waypost.channels.fcm.grants import project_and_grants
+from waypost.channels.fcm.oauth import AccessTokens
+from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
+from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.wire import STREAMS, FcmConnections, FcmRequest
+from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
+from waypost.channels.push.patience import Until, request_timeout_ms, until
+from waypost.channels.push.payload import told_alike
+from waypost.channels.push.watch import CredentialWatch
+from waypost.domain.content import Urgency
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery
+from waypost.domain.outcome import Refused
+from waypost.http2 import Result, encode_headers
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.telemetry.sink import Telemetry
+
+GOOGLE = "https://fcm.googleapis.com"
+URGENT = (Urgency.CRITICAL, Urgency.HIGH)
+
+Ready = tuple[Delivery, Rendering]
+"""A delivery, and what is sent of it."""
+
+
+class FcmSender:
+    """The ``Sender`` of one Firebase project."""
+
+    def __init__(self, credential: CredentialId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._rules = settings.token_rules()
+        self.credential: Final = credential
+        self.capabilities: Final = Capabilities(
+            channel=CHANNEL,
+            request_timeout_ms=request_timeout_ms(),
+            max_in_flight=settings.connections * STREAMS,
+            payload_limit_bytes=PAYLOAD_LIMIT_BYTES,
+        )
+        self._loop: asyncio.AbstractEventLoop
+        self._wire: FcmConnections | None = None
+        self._access: AccessTokens | None = None
+        self._watch = CredentialWatch(
+            self.credential, telemetry, lambda: self._wire.connections if self._wire is not None else 0
+        )
+        self._head = b""
+        self._bearer = ("", b"")
+
+    async def start(self) -> None:
+        """Read the service account and begin to connect; ConfigurationError names the setting that cannot be used."""
+        self._loop = asyncio.get_running_loop()
+        section = self.credential.section
+        tls = trust(section, self._settings.ca_file, "http/1.1")
+        project_id, grants = await project_and_grants(section, self._settings, tls, self._clock)
+        origin = origin_of(section, self._settings.endpoint or GOOGLE, self._settings.ca_file, self._settings.proxy)
+        self._head = post_to(authority_of(origin)) + encode_headers(
+            [
+                (b":path", f"/v1/projects/{project_id}/messages:send".encode()),
+                (b"content-type", b"application/json"),
+            ]
+        )
+        self._access = AccessTokens(grants, loop=self._loop, on_denied=self._watch.heed)
+        self._wire = FcmConnections(origin, self._settings.connections, loop=self._loop, on_event=self._watch.saw)
+        self._access.start()
+        await self._wire.start()
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Begin to send; each delivery is reported exactly once, never before this returns."""
+        assert self._access is not None
+        patience = until(self._loop.time())
+        ready = self._rendered(batch, report)
+        if not ready:
+            return
+        if self._access.current():
+            self._request(ready, report, patience)
+        else:
+            self._loop.call_soon(self._access.then, partial(self._request, ready, report, patience))
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """What ``send`` would put on the wire, without the token and the authorization."""
+        now = self._clock.now()
+        got = rendered(delivery.message, now, self._settings)
+        shown = render(delivery.message, now, self._settings.form) if isinstance(got, Refused) else got
+        return Rendered(
+            headers={"content-type": "application/json"},
+            body=shown.body("…", delivery.id, validate_only=self._settings.validate_only),
+            size_bytes=shown.size_bytes,
+            limit_bytes=shown.limit_bytes,
+            refused=got.why if isinstance(got, Refused) else None,
+        )
+
+    def health(self) -> Health:
+        """Not ok while Google refuses the credential."""
+        return self._watch.health()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        if self._wire is None or self._access is None:
+            return
+        await self._wire.drain(timeout_s)
+        await self._access.stop()
+        await self._wire.close()
+
+    def _rendered(self, batch: Sequence[Delivery], report: Report) -> list[Ready]:
+        """Those that can be sent; neighbours who are told the same share one rendering."""
+        now = self._clock.now()
+        ready: list[Ready] = []
+        for message, deliveries in told_alike(batch):
+            got = rendered(message, now, self._settings)
+            if isinstance(got, Refused):
+                for delivery in deliveries:
+                    self._loop.call_soon(report, delivery, got)
+            else:
+                ready += [(delivery, got) for delivery in deliveries]
+        return ready
+
+    def _request(self, ready: list[Ready], report: Report, patience: Until, *, again: bool = False) -> None:
+        """Put messages on the wire, or report why there is no access token; *again* is after a renewal."""
+        assert self._wire is not None
+        assert self._access is not None
+        access_token = self._access.current()
+        if not access_token:
+            problem = self._access.problem
+            for delivery, _ in ready:
+                report(delivery, problem)
+            return
+        head = self._head + self._authorization(access_token)
+        renewable = "" if again else access_token
+        urgent: list[FcmRequest] = []
+        others: list[FcmRequest] = []
+        for delivery, rendering in ready:
+            body = rendering.body(delivery.address.token, delivery.id, validate_only=self._settings.validate_only)
+            ended = partial(self._ended, delivery, rendering, report, patience, renewable)
+            line = urgent if delivery.message.urgency in URGENT else others
+            line.append(FcmRequest(head + sized(len(body)), body, patience, ended))
+        self._wire.send(urgent, urgent=True)
+        self._wire.send(others, urgent=False)
+
+    def _authorization(self, access_token: str) -> bytes:
+        if self._bearer[0] != access_token:
+            self._bearer = (access_token, encode_headers([(b"authorization", f"Bearer {access_token}".encode())]))
+        return self._bearer[1]
+
+    def _ended(
+        self,
+        delivery: Delivery,
+        rendering: Rendering,
+        report: Report,
+        patience: Until,
+        renewable: str,
+        result: Result,
+    ) -> None:
+        """One request has ended; a refused access token (*renewable*) is renewed and the request repeated, once."""
+        assert self._access is not None
+        if renewable and asks_for_a_new_access_token(result):
+            self._access.renew(renewable)
+            self._access.then(partial(self._request, [(delivery, rendering)], report, patience, again=True))
+            return
+        outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
+        self._watch.heed(outcome)
+        report(delivery, outcome)

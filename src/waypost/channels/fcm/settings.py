@@ -1,0 +1,55 @@
+"""What an app says of its Firebase project (``apps.<app>.fcm``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct
+
+from waypost.channels.push.fitting import Fit
+from waypost.domain.channel import Channel
+
+CHANNEL: Final = Channel("fcm")
+
+Form = Literal["waypost", "notifications-service"]
+
+
+class TokenRules(Struct, frozen=True, kw_only=True):
+    """When an answer that does not always speak of the token forgets it."""
+
+    invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
+    sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
+
+
+class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One service account of one project."""
+
+    service_account_file: str
+    """The JSON key file from the Firebase console; or ``metadata``: the account a machine of Google's runs under."""
+    project_id: str | None = None
+    """The project to send for, where it is not the one that the key file, or the machine, belongs to."""
+    endpoint: str | None = None
+    """``https://host:port`` instead of Google's own."""
+    ca_file: str | None = None
+    """The certificate authorities to trust, instead of the system's; also for the token endpoint."""
+    proxy: str | None = None
+    """``http://[user:password@]host:port``: connections go through it, by CONNECT; also those to the token endpoint."""
+    connections: Annotated[int, Meta(ge=1, le=50)] = 25
+    """The most connections; each carries up to 100 requests at once."""
+    invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
+    """What ``INVALID_ARGUMENT`` does: ``smart`` forgets the token where it is at fault, else refuses the message."""
+    sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
+    """How a token of another project is treated: the message fails (`refuse`), and the token is removed as well
+    (`remove`)."""
+
+    fit: Fit = "refuse"
+    """A message over 4096 bytes is refused, or its body, then its title, is shortened with an ellipsis (``trim``)."""
+    form: Form = "waypost"
+    """What a message that is shown looks like: Waypost's own form, or that of the notifications service, for apps that
+    were written for its messages."""
+    validate_only: bool = False
+    """Dry run: Google validates every message and delivers none. For the first try of an account."""
+
+    def token_rules(self) -> TokenRules:
+        """The two settings that decide when a token is forgotten."""
+        return TokenRules(invalid_argument=self.invalid_argument, sender_id_mismatch=self.sender_id_mismatch)

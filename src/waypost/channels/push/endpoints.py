@@ -1,0 +1,131 @@
+"""Where subscriptions may point: a subscription comes from outside, so its endpoint is not trusted."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+
+import msgspec
+from msgspec import Struct
+
+from waypost.channels.push.addresses import AllowedRange, may_dial
+from waypost.domain.errors import ConfigurationError
+
+_PORTS = {"https": 443, "http": 80}
+# Printable ASCII without a user name, a fragment or a backslash; the host is a name or an address in brackets.
+_ENDPOINT = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<path>/[!-\"$-\[\]-~]*)?",
+    re.IGNORECASE,
+)
+_HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
+
+
+_BROWSERS_AT_GOOGLE = ("/fcm/send/", "/wp/", "/preprod/wp/")
+"""How the path of a subscription begins at the host that FCM's API has, too."""
+_GOOGLES_APIS = ("fcm.mtls.googleapis.com", "iid.googleapis.com", "oauth2.googleapis.com")
+
+API_HOST = "is an address of Apple's or Google's API for senders, and no subscription's endpoint"
+
+
+class Endpoint(Struct, frozen=True):
+    """A subscription's address, taken apart; *host* has no brackets."""
+
+    origin: str
+    """As ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
+    scheme: str
+    host: str
+    port: int
+    path: str
+    reach: AllowedRange = AllowedRange.PUBLIC
+    """Which of the host's addresses may be connected to."""
+    named: bool = True
+    """Whether the operator named its host: what it says of our identity is believed then."""
+
+    @property
+    def authority(self) -> str:
+        """The origin without its scheme."""
+        return self.origin.removeprefix(f"{self.scheme}://")
+
+
+class _Rule(Struct, frozen=True):
+    """A host (``.suffix`` for any labels in front, empty for any host), a port, and how the path must begin."""
+
+    host: str
+    reach: AllowedRange = AllowedRange.PUBLIC
+    scheme: str = "https"
+    port: int = _PORTS["https"]
+    path: str = "/"
+
+    def allows(self, endpoint: Endpoint) -> bool:
+        exact = self.host and not self.host.startswith(".")
+        same_host = endpoint.host == self.host if exact else endpoint.host.endswith(self.host)
+        same_origin = same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
+        return same_origin and endpoint.path.startswith(self.path)
+
+
+class EndpointGuard:
+    """Lets through what the setting ``allow_endpoints`` names.
+
+    A host or ``*.host`` reaches the internet alone. ``https://host`` is an origin that the operator has looked at: it
+    may be in a private network, and ``http://host`` must be.
+    """
+
+    def __init__(self, section: str, allowed: tuple[str, ...]) -> None:
+        """ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
+        rules = [_rule(f"{section}.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
+        # Any host comes last: those that are named are to be known as such.
+        self._rules = sorted(rules, key=lambda rule: not rule.host)
+
+    def admit(self, url: str) -> Endpoint | None:
+        """The endpoint, or None where we may not or cannot send to it."""
+        endpoint = take_apart(url)
+        if endpoint is None or is_sender_api(endpoint):
+            return None
+        rule = next((rule for rule in self._rules if rule.allows(endpoint)), None)
+        if rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
+            return None
+        return msgspec.structs.replace(endpoint, reach=rule.reach, named=bool(rule.host))
+
+
+def take_apart(url: str) -> Endpoint | None:
+    """Read an endpoint; None unless it is a plain URL."""
+    found = _ENDPOINT.fullmatch(url)
+    if found is None:
+        return None
+    scheme = found["scheme"].lower()
+    port = int(found["port"] or _PORTS[scheme])
+    if not 0 < port <= 65_535:
+        return None
+    host = found["host"].lower()
+    origin = f"{scheme}://{host}" if port == _PORTS[scheme] else f"{scheme}://{host}:{port}"
+    return Endpoint(origin, scheme, host.strip("[]"), port, found["path"] or "/")
+
+
+def is_sender_api(endpoint: Endpoint) -> bool:
+    """Whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no word on
+    our VAPID identity."""
+    host = endpoint.host.rstrip(".")
+    if host.endswith(".push.apple.com"):
+        return host.startswith("api")
+    if host == "fcm.googleapis.com":
+        return not endpoint.path.startswith(_BROWSERS_AT_GOOGLE) or "/.." in endpoint.path
+    return host in _GOOGLES_APIS
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _rule(setting: str, text: str) -> _Rule:
+    if "://" in text:
+        endpoint = take_apart(text)
+        if endpoint is not None:
+            reach = AllowedRange.ANYWHERE if endpoint.scheme == "https" else AllowedRange.PRIVATE
+            return _Rule(endpoint.host, reach, endpoint.scheme, endpoint.port, endpoint.path)
+    elif text == "*" or _HOST_PATTERN.fullmatch(text):
+        return _Rule(text.lower().removeprefix("*"))
+    raise ConfigurationError(setting, "must be a host, *.host, *, or https:// or http://host[:port][/path]")

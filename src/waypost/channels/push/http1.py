@@ -1,0 +1,155 @@
+"""Push services that speak no HTTP/2, through the library client; what comes of a request is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from waypost.channels.push.endpoints import Endpoint
+from waypost.channels.push.patience import Until
+from waypost.http2 import Answer, DialError, Lost, Resolve, Result, Unknown, Unsent
+
+ANSWER_LIMIT_BYTES = 65_536
+Fields = tuple[tuple[str, str], ...]
+
+
+class _Progress:
+    """How far one request came: before its first byte was written, the server provably took nothing."""
+
+    def __init__(self, until: Until, patience: asyncio.Timeout) -> None:
+        self.written = False
+        self._until = until
+        self._patience = patience
+
+    def was_written(self) -> None:
+        """From now on the answer is waited for."""
+        self.written = True
+        if not self._patience.expired():
+            self._patience.reschedule(self._until.answer_by)
+
+    def ended(self, reason: str, kind: Lost = Lost.CONNECTION_LOST) -> Result:
+        """What it comes to without an answer."""
+        return Unknown(reason, kind) if self.written else Unsent(reason)
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    """Lets each request's progress know when its head is written."""
+
+    async def headers_written(_session: aiohttp.ClientSession, context: Any, _params: Any) -> None:
+        context.trace_request_ctx.was_written()
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(headers_written)
+    return tracing
+
+
+class Http1:
+    """Requests to one origin, each a task; at most *connections* at once, what is more waits."""
+
+    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext, resolve: Resolve, connections: int) -> None:
+        self._origin = endpoint.origin
+        self._loop = asyncio.get_running_loop()
+        connector = aiohttp.TCPConnector(
+            ssl=tls, limit=connections, resolver=_Resolver(resolve), use_dns_cache=False, keepalive_timeout=60
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("accept", "accept-encoding", "content-type", "user-agent"),
+            timeout=aiohttp.ClientTimeout(total=None),  # the deadline of each request counts
+            trace_configs=[_tracing()],
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that have not ended."""
+        return len(self._tasks)
+
+    def request(
+        self, path: str, fields: Fields, body: bytes, until: Until, on_result: Callable[[Result], None]
+    ) -> None:
+        """POST; what waits for a connection at the deadline is Unsent. *on_result* is called once, after this."""
+        task = self._loop.create_task(self._ask(path, fields, body, until, on_result))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until all have ended, at most *timeout_s*."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
+    async def close(self) -> None:
+        """End what has not ended, and close the connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._session.close()
+
+    async def _ask(
+        self, path: str, fields: Fields, body: bytes, until: Until, on_result: Callable[[Result], None]
+    ) -> None:
+        patience = asyncio.timeout_at(until.deadline)
+        progress = _Progress(until, patience)
+        result: Result = Unsent("it did not begin")
+        try:
+            async with patience:
+                result = await self._post(path, fields, body, progress)
+        except TimeoutError:
+            why = "no answer before the deadline" if progress.written else "deadline passed before it was sent"
+            result = progress.ended(why, Lost.TIMEOUT)
+        except aiohttp.ClientConnectorError as error:
+            result = progress.ended(f"cannot connect to {error.host}: {error.strerror or 'no address'}")
+        except aiohttp.ClientError as error:
+            result = progress.ended(f"HTTP/1.1: {type(error).__name__}")
+        except asyncio.CancelledError:
+            result = progress.ended("the client was closed before the answer came")
+            raise
+        finally:
+            on_result(result)
+
+    async def _post(self, path: str, fields: Fields, body: bytes, progress: _Progress) -> Answer:
+        """The answer, redirects included; of its body no more than the limit."""
+        url = URL(self._origin + path, encoded=True)
+        async with self._session.post(
+            url, headers=fields, data=body, allow_redirects=False, trace_request_ctx=progress
+        ) as response:
+            said = b""
+            while len(said) < ANSWER_LIMIT_BYTES and (piece := await response.content.readany()):
+                said += piece
+            headers = tuple((name.lower(), value) for name, value in response.raw_headers)
+            return Answer(response.status, headers, said[:ANSWER_LIMIT_BYTES])
+
+
+class _Resolver(AbstractResolver):
+    """The library's resolver, over ours."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """See AbstractResolver; an OSError where ours has nothing to give."""
+        try:
+            found = await self._resolve(host, port)
+        except DialError as error:
+            raise OSError(str(error)) from None
+        return [_as_the_library_wants(host, port, address) for address in found if family in (0, address[0])]
+
+    async def close(self) -> None:
+        """See AbstractResolver."""
+
+
+def _as_the_library_wants(host: str, port: int, address: Any) -> ResolveResult:
+    family, _, protocol, _, name = address
+    return ResolveResult(
+        hostname=host, host=str(name[0]), port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
+    )

@@ -1,0 +1,238 @@
+"""The push services we are connected to: one pool and one signed identity for each origin, a bounded number."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import ssl
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from waypost.channels.push.addresses import AllowedRange, within_reach
+from waypost.channels.push.endpoints import Endpoint
+from waypost.channels.push.http1 import Fields, Http1
+from waypost.channels.push.origin import post_to, sized, trust
+from waypost.channels.push.patience import Until
+from waypost.channels.push.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
+from waypost.domain.time import Instant, later
+from waypost.http2 import (
+    NotHttp2,
+    Origin,
+    Pool,
+    PoolEvent,
+    PoolSettings,
+    Result,
+    Unsent,
+    addresses,
+    dial,
+    encode_headers,
+)
+
+IDLE_S = 300.0
+HTTP1_S = 3600.0
+"""After this time HTTP/2 is tried again at a service that did not speak it."""
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+class Trusts(Struct, frozen=True):
+    """Whom to trust, for each protocol: a context says which one it wants."""
+
+    http2: ssl.SSLContext
+    http1: ssl.SSLContext
+
+
+def trusts_of(section: str, ca_file: str | None) -> Trusts:
+    """Both from a section of the settings; ConfigurationError names ``<section>.ca_file``."""
+    return Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file, "http/1.1"))
+
+
+class ServiceLimits(Protocol):
+    """How much is opened, as the settings of a sender have it."""
+
+    @property
+    def connections(self) -> int:
+        """To each push service at most."""
+        ...
+
+    @property
+    def push_services(self) -> int:
+        """Connected at once at most."""
+        ...
+
+
+class Head(Struct, frozen=True):
+    """Headers beside path and authorization, as HTTP/1.1 wants them, and ready for HTTP/2."""
+
+    fields: Fields
+    block: bytes
+
+
+def head_of(fields: Fields) -> Head:
+    """*fields*, encoded once for all who share them."""
+    return Head(fields, encode_headers([(name.encode(), value.encode()) for name, value in fields]))
+
+
+class PushService:
+    """One origin: over HTTP/2, or over HTTP/1.1 where it agrees on nothing better."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        connections: int,
+        vapid: Vapid | None,
+        trusts: Trusts,
+        loop: asyncio.AbstractEventLoop,
+        on_event: Callable[[PoolEvent], None],
+    ) -> None:
+        self.endpoint = endpoint
+        """The one that it was opened for: its origin is that of all here."""
+        self._connections = connections
+        self._trusts = trusts
+        self._loop = loop
+        self._resolve = within_reach(addresses, endpoint.reach)
+        self._pool = Pool(
+            Origin(endpoint.host, endpoint.port, trusts.http2),
+            PoolSettings(min_connections=0, max_connections=connections, idle_timeout_s=IDLE_S, max_streams=100),
+            loop=loop,
+            on_event=on_event,
+            dial=self._dial,
+        )
+        # Nothing but HTTP/1.1 is spoken without TLS, so that there is nothing to try.
+        self._http1_until_s = 0.0 if endpoint.scheme == "https" else math.inf
+        self._http1: Http1 | None = None
+        self._pseudo_head = post_to(endpoint.authority)
+        self._vapid = vapid
+        self._authorization: Fields = ()
+        self._authorization_block = b""
+        self._renew_at = Instant(0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has not ended."""
+        stats = self._pool.stats
+        return bool(stats.in_flight or stats.queued or (self._http1 is not None and self._http1.in_flight))
+
+    @property
+    def connections(self) -> int:
+        """Open connections over HTTP/2."""
+        return self._pool.stats.connections
+
+    async def start(self) -> None:
+        """Begin to connect."""
+        await self._pool.start()
+
+    def post(
+        self, head: Head, body: bytes, path: str, now: Instant, until: Until, on_result: Callable[[Result], None]
+    ) -> None:
+        """One message to the subscription at *path*; *on_result* is called once, never before this returns."""
+        self._renew(now)
+        again = partial(self._post_over_http1, head, body, path, until, on_result)
+        if self._loop.time() < self._http1_until_s:
+            again()
+            return
+        named = encode_headers(((b":path", path.encode()),))
+        block = b"".join((self._pseudo_head, named, sized(len(body)), self._authorization_block, head.block))
+        self._pool.request(block, body, until.deadline, partial(self._ended, again, on_result), until.answer_by)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let requests in flight end."""
+        http1 = self._http1
+        await asyncio.gather(self._pool.drain(timeout_s), *([http1.drain(timeout_s)] if http1 is not None else []))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.close()
+        if self._http1 is not None:
+            await self._http1.close()
+
+    def _ended(self, again: Callable[[], None], on_result: Callable[[Result], None], result: Result) -> None:
+        """What could not be sent for want of HTTP/2 goes the other way."""
+        if isinstance(result, Unsent) and self._loop.time() < self._http1_until_s:
+            again()
+        else:
+            on_result(result)
+
+    def _post_over_http1(
+        self, head: Head, body: bytes, path: str, until: Until, on_result: Callable[[Result], None]
+    ) -> None:
+        if self._http1 is None:
+            self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections)
+        self._http1.request(path, (*self._authorization, *head.fields), body, until, on_result)
+
+    async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
+        try:
+            return await dial(origin, protocol, timeout_s, self._resolve)
+        except NotHttp2:
+            self._http1_until_s = self._loop.time() + HTTP1_S
+            raise
+
+    def _renew(self, now: Instant) -> None:
+        """Say who we are in the same words for 11 hours."""
+        too_far_ahead = self._renew_at - now > LIFETIME_MS
+        if self._vapid is not None and (now >= self._renew_at or too_far_ahead):
+            said = self._vapid.authorization(self.endpoint.origin, now)
+            self._authorization = (("authorization", said),)
+            self._authorization_block = encode_headers([(b"authorization", said.encode())])
+            self._renew_at = later(now, LIFETIME_MS - RENEW_BEFORE_MS)
+
+
+class PushServices:
+    """Finds or opens the service of an endpoint; the one unused for longest makes room for a new one."""
+
+    def __init__(
+        self,
+        limits: ServiceLimits,
+        vapid: Vapid | None,
+        trusts: Trusts,
+        loop: asyncio.AbstractEventLoop,
+        on_event: Callable[[PoolEvent], None],
+    ) -> None:
+        self._limits = limits
+        self._vapid = vapid
+        self._trusts = trusts
+        self._loop = loop
+        self._on_event = on_event
+        self._services: OrderedDict[tuple[str, AllowedRange], PushService] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def at(self, endpoint: Endpoint) -> PushService | None:
+        """The service of *endpoint*; None while all that may be open are busy."""
+        key = (endpoint.origin, endpoint.reach)
+        service = self._services.get(key)
+        if service is not None:
+            self._services.move_to_end(key)
+            return service
+        if len(self._services) >= self._limits.push_services and not self._make_room():
+            return None
+        service = self._services[key] = PushService(
+            endpoint, self._limits.connections, self._vapid, self._trusts, self._loop, self._on_event
+        )
+        self._begin(service.start())
+        return service
+
+    def connections(self) -> int:
+        """Open connections to all of them."""
+        return sum(service.connections for service in self._services.values())
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        services = list(self._services.values())
+        await asyncio.gather(*(service.drain(timeout_s) for service in services))
+        await asyncio.gather(*(service.close() for service in services), *self._tasks)
+
+    def _make_room(self) -> bool:
+        for key, service in self._services.items():
+            if not service.busy:
+                del self._services[key]
+                self._begin(service.close())
+                return True
+        return False
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

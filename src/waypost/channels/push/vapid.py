@@ -1,0 +1,59 @@
+"""Voluntary application server identification (RFC 8292)."""
+
+from __future__ import annotations
+
+import re
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from waypost.channels.push.signing import base64url, read_p256, signed_es256
+from waypost.domain.errors import ConfigurationError
+from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
+
+LIFETIME_MS = 12 * HOUR_MS
+"""The RFC allows 24 hours; clocks differ."""
+RENEW_BEFORE_MS = HOUR_MS
+
+
+_SUBJECT = re.compile(
+    r"mailto:[^:@\s]+@(?P<domain>[A-Za-z0-9.-]+)|https://(?P<host>[A-Za-z0-9.-]+)(?::[0-9]+)?(?:/\S*)?"
+)
+
+
+class Vapid:
+    """The app's key, and what it signs for each push service."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey, subject: str) -> None:
+        self._key = key
+        self._subject = subject
+        self.public_key = base64url(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+
+    def authorization(self, audience: str, now: Instant) -> str:
+        """The header's value for the push service whose origin is *audience*, good for 12 hours from *now*."""
+        claims: dict[str, str | int] = {"aud": audience, "exp": (now + LIFETIME_MS) // SECOND_MS, "sub": self._subject}
+        return f"vapid t={signed_es256(self._key, {'typ': 'JWT'}, claims)}, k={self.public_key}"
+
+
+def subject_fault(subject: str) -> str:
+    """What is wrong with a contact, "" where nothing is.
+
+    RFC 8292 section 2.1 wants a mailto: or https: URI. Apple answers BadJwtToken, for every message, to a bare address,
+    to mailto: twice and to a host that is localhost.
+    """
+    if not subject.startswith(("mailto:", "https://")):
+        return "must begin with mailto: or https://"
+    found = _SUBJECT.fullmatch(subject)
+    if found is None:
+        return "must be one mail address after mailto:, or an https URL"
+    host = (found["domain"] or found["host"]).lower()
+    return "must not be at localhost: Apple refuses it" if host == "localhost" else ""
+
+
+def read_vapid(section: str, key_file: str, subject: str) -> Vapid:
+    """The app's identity; ConfigurationError names ``<section>.vapid_private_key_file`` or ``.subject``."""
+    key = read_p256(f"{section}.vapid_private_key_file", key_file)
+    why = subject_fault(subject)
+    if why:
+        raise ConfigurationError(f"{section}.subject", why)
+    return Vapid(key, subject)

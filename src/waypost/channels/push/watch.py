@@ -1,0 +1,69 @@
+"""What is seen of a credential while it is used, for telemetry and for whoever asks whether it works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from waypost.domain.credential import CredentialId
+from waypost.domain.outcome import CredentialRejected, Outcome, Reach, Taken
+from waypost.http2 import ConnectFailed, ConnectionClosed, ConnectionOpened, GoAwayReceived, PoolEvent
+from waypost.ports.sender import Health
+from waypost.telemetry.events import Event
+from waypost.telemetry.metrics import Metric
+from waypost.telemetry.sink import Telemetry
+
+MANY_REASONS = 100
+"""A reason names a server, and subscriptions may name any: above so many all are told anew."""
+
+
+class CredentialWatch:
+    """Follows one credential; *connections* says how many are open to its provider."""
+
+    def __init__(self, credential: CredentialId, telemetry: Telemetry, connections: Callable[[], int]) -> None:
+        self._credential = str(credential)
+        self._telemetry = telemetry
+        self._connections = connections
+        self._denied: str | None = None
+        self._failed: set[str] = set()
+        """Why connections could not be opened since the last one was."""
+
+    def heed(self, outcome: Outcome) -> None:
+        """A refusal of the whole credential is told once, and stands until the provider takes something again."""
+        if isinstance(outcome, Taken):
+            self._denied = None
+        elif isinstance(outcome, CredentialRejected) and outcome.reach is Reach.CREDENTIAL:
+            why = f"{outcome.code}: {outcome.why}"
+            if why != self._denied:
+                self._denied = why
+                self._telemetry.event(
+                    Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code, why=outcome.why
+                )
+
+    def saw(self, event: PoolEvent) -> None:
+        """Tell what happened to a connection, and how many there are now."""
+        match event:
+            case ConnectionOpened():
+                self._failed.clear()
+                self._telemetry.event(Event.CONNECTION_OPENED, credential=self._credential)
+            case ConnectionClosed(reason):
+                self._telemetry.event(Event.CONNECTION_CLOSED, credential=self._credential, why=reason)
+            case ConnectFailed(reason):
+                self._tell_failure(reason)
+            case GoAwayReceived(code):
+                self._telemetry.event(Event.CONNECTION_GOAWAY, credential=self._credential, code=code)
+            case _:
+                assert_never(event)
+        self._telemetry.gauge(Metric.CONNECTIONS, self._connections(), credential=self._credential)
+
+    def _tell_failure(self, reason: str) -> None:
+        """Once until a connection is open again: attempts go on, and say the same each time."""
+        if len(self._failed) >= MANY_REASONS:
+            self._failed.clear()
+        if reason not in self._failed:
+            self._failed.add(reason)
+            self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
+
+    def health(self) -> Health:
+        """Not ok while the provider refuses the credential."""
+        return Health(ok=self._denied is None, why=self._denied)

@@ -1,0 +1,190 @@
+"""Sends to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from waypost.channels.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
+from waypost.channels.push.endpoints import Endpoint, EndpointGuard, take_apart
+from waypost.channels.push.patience import Until, request_timeout_ms, until
+from waypost.channels.push.payload import named, told_alike, too_large
+from waypost.channels.push.services import Head, PushServices, head_of, trusts_of
+from waypost.channels.push.turns import Turns
+from waypost.channels.push.vapid import read_vapid
+from waypost.channels.push.watch import CredentialWatch
+from waypost.channels.webpush.errors import of_one_service, outcome_of
+from waypost.channels.webpush.families import Family, family_of, ttl_headers
+from waypost.channels.webpush.payload import Rendering, render
+from waypost.channels.webpush.settings import CHANNEL, WebPushSettings
+from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device
+from waypost.domain.message import Message
+from waypost.domain.outcome import Outcome, Refused, Unreachable
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.http2 import Result
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.telemetry.sink import Telemetry
+
+MAX_IN_FLIGHT = 1000
+FULL_WAIT_MS = 5 * SECOND_MS
+REUSE_S = 3600.0
+"""How long one sender key is used where the setting allows it."""
+
+
+class _Shared:
+    """What all devices that are told the same have in common, ready for encryption and the wire."""
+
+    __slots__ = ("_heads", "_rendering", "plaintext", "refused")
+
+    def __init__(self, rendering: Rendering) -> None:
+        self._rendering = rendering
+        self._heads: dict[str, Head] = {}
+        self.plaintext = rendering.plaintext
+        self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
+
+    def head(self, service: Endpoint) -> Head:
+        """The headers that all devices at one push service share."""
+        head = self._heads.get(service.origin)
+        if head is None:
+            head = self._heads[service.origin] = head_of(headers_for(family_of(service), self._rendering))
+        return head
+
+
+def headers_for(family: Family, rendering: Rendering) -> tuple[tuple[str, str], ...]:
+    """Everything a push service is told beside path and authorization."""
+    return rendering.headers + ttl_headers(family, rendering.ttl_s)
+
+
+class _Waiting(NamedTuple):
+    """A delivery that waits for its turn to be encrypted."""
+
+    delivery: Delivery
+    shared: _Shared
+    until: Until
+    report: Report
+
+
+class WebPushSender:
+    """The ``Sender`` of one VAPID key."""
+
+    def __init__(
+        self, credential: CredentialId, settings: WebPushSettings, *, clock: Clock, telemetry: Telemetry
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self.credential: Final = credential
+        self.capabilities: Final = Capabilities(
+            channel=CHANNEL,
+            request_timeout_ms=request_timeout_ms(),
+            max_in_flight=MAX_IN_FLIGHT,
+            payload_limit_bytes=PLAINTEXT_LIMIT_BYTES,
+            scope_of=_push_service,
+            fails_apart=True,
+        )
+        self._section = credential.section
+        self._guard = EndpointGuard(self._section, ())
+        self._sender_keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
+        self._loop: asyncio.AbstractEventLoop
+        self._services: PushServices | None = None
+        self._watch = CredentialWatch(
+            self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
+        )
+        self._turns = Turns(self._take)
+
+    async def start(self) -> None:
+        """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
+        self._loop = asyncio.get_running_loop()
+        settings = self._settings
+        vapid = read_vapid(self._section, settings.vapid_private_key_file, settings.subject)
+        self._guard = EndpointGuard(self._section, settings.allow_endpoints)
+        trusts = trusts_of(self._section, settings.ca_file)
+        self._services = PushServices(settings, vapid, trusts, self._loop, self._watch.saw)
+
+    def send(self, batch: Sequence[Delivery], report: Report) -> None:
+        """Begin to send; each delivery is reported exactly once, never before this returns."""
+        now = self._clock.now()
+        patience = until(self._loop.time())
+        for message, deliveries in told_alike(batch):
+            shared = _Shared(self._rendering(message, now))
+            for delivery in deliveries:
+                self._turns.add(_Waiting(delivery, shared, patience, report))
+
+    def render(self, delivery: Delivery) -> Rendered:
+        """What ``send`` would encrypt and put on the wire, without path and authorization."""
+        rendering = self._rendering(delivery.message, self._clock.now())
+        address = self._address(delivery.device)
+        refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
+        if refusal is None and isinstance(address, Refused):
+            refusal = address
+        family = Family.ANY if isinstance(address, Refused) else family_of(address)
+        return Rendered(
+            headers=dict(headers_for(family, rendering)),
+            body=named(rendering.plaintext, delivery.id),
+            size_bytes=len(rendering.plaintext),
+            limit_bytes=PLAINTEXT_LIMIT_BYTES,
+            refused=refusal.why if refusal else None,
+        )
+
+    def health(self) -> Health:
+        """Not ok while a push service refuses the identity."""
+        return self._watch.health()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Let requests in flight end, then close."""
+        self._turns.finish()
+        if self._services is not None:
+            await self._services.stop(timeout_s)
+
+    def _take(self, one: _Waiting) -> None:
+        refusal = one.shared.refused or self._request(one, self._clock.now())
+        if refusal is not None:
+            one.report(one.delivery, refusal)
+
+    def _request(self, one: _Waiting, now: Instant) -> Outcome | None:
+        """Put one message on the wire, or say why it cannot be."""
+        assert self._services is not None
+        device = one.delivery.device
+        endpoint = self._address(device)
+        if isinstance(endpoint, Refused):
+            return endpoint
+        assert device.keys is not None
+        service = self._services.at(endpoint)
+        if service is None:
+            return Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
+        try:
+            plaintext = named(one.shared.plaintext, one.delivery.id)
+            body = encrypt(plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
+        except InvalidKeys as error:
+            return Refused("invalid_subscription", str(error))
+        ended = partial(self._ended, one, endpoint.named)
+        service.post(one.shared.head(endpoint), body, endpoint.path, now, one.until, ended)
+        return None
+
+    def _rendering(self, message: Message, now: Instant) -> Rendering:
+        return render(message, now, declarative=self._settings.declarative, fit=self._settings.fit)
+
+    def _address(self, device: Device) -> Endpoint | Refused:
+        endpoint = self._guard.admit(device.token)
+        if endpoint is None:
+            return Refused("endpoint_not_allowed", "the endpoint is not one that the app's settings allow")
+        if device.keys is None:
+            return Refused("invalid_subscription", "the subscription has no keys")
+        return endpoint
+
+    def _ended(self, one: _Waiting, named: bool, result: Result) -> None:
+        outcome = outcome_of(result, self._clock.now())
+        if not named:
+            outcome = of_one_service(outcome)
+        self._watch.heed(outcome)
+        one.report(one.delivery, outcome)
+
+
+def _push_service(delivery: Delivery) -> str:
+    """The origin that a subscription hangs on; nothing is sent to what has none."""
+    endpoint = take_apart(delivery.device.token)
+    return "" if endpoint is None else endpoint.origin

@@ -1,0 +1,45 @@
+"""What an app says of its Web Push identity (``apps.<app>.webpush``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from waypost.channels.push.fitting import Fit
+from waypost.domain.channel import Channel
+
+CHANNEL: Final = Channel("webpush")
+
+KNOWN_SERVICES = (
+    "fcm.googleapis.com",
+    "updates.push.services.mozilla.com",
+    "*.notify.windows.com",
+    "*.push.apple.com",
+)
+"""The push services of the browsers."""
+
+
+class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One VAPID key; subscriptions are bound to it when they are made."""
+
+    vapid_private_key_file: str
+    """An EC key on P-256 as PEM."""
+    subject: str
+    """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
+    allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
+    """Where subscriptions may point: host names, ``*.`` for any labels in front, ``https://host:port[/path]``, or ``*``
+    for any public host."""
+    fit: Fit = "refuse"
+    """What happens to a message over the limit: it fails with its size (`refuse`), or its body, subtitle and title
+    are shortened (`trim`)."""
+    declarative: bool = False
+    """Whether a message with a title and a link is written so that Safari shows it without a service worker."""
+    reuse_sender_key: bool = False
+    """Whether one sender key encrypts all messages of an hour instead of one message: less CPU, less secrecy."""
+    ca_file: str | None = None
+    """The certificate authorities to trust, instead of the system's."""
+    connections: Annotated[int, Meta(ge=1, le=50)] = 4
+    """The most connections to each push service."""
+    push_services: Annotated[int, Meta(ge=1, le=1000)] = 64
+    """The most push services connected at once; the one unused for longest is disconnected first."""

@@ -1,0 +1,234 @@
+"""The door every request comes through: limits, authentication, body, then the hot route or Litestar."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable
+from waypost.domain.ids import UserId
+from waypost.domain.scope import Scope as Right
+from waypost.entrypoints.access import SENDS, admit
+from waypost.entrypoints.admission import caller_of
+from waypost.entrypoints.callers import presented
+from waypost.entrypoints.limits import Visit
+from waypost.entrypoints.rest.answers import JSON_TYPE, encode
+from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
+from waypost.entrypoints.rest.parameters import identity_in
+from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
+from waypost.entrypoints.rest.router_errors import foreseen_error
+from waypost.entrypoints.rest.shapes import envelope, notify
+from waypost.entrypoints.rest.submitting import submit_batch, submit_one
+from waypost.pipeline.intake import Caller
+from waypost.telemetry import Event, Metric
+
+Submit = Callable[[Api, Caller, str | None, bytes], Awaitable[tuple[int, Struct]]]
+
+_HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/batch": submit_batch}
+"""Paths whose POST bypasses Litestar: three times the requests for the same answers."""
+
+OPERATING = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""Paths that every process answers, whatever its roles."""
+
+Headers = Sequence[tuple[str, str]]
+
+_LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
+"""Paths whose bodies may be as large as a batch."""
+_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+_WRITES = _BODY_METHODS | {"DELETE"}
+_KEYED = ("/v1/", envelope.PREFIX)
+_CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
+_UNROUTED = "unrouted"
+ACTING_FOR = "x-waypost-user"
+
+
+class RequestHandler:
+    """The ASGI application; whatever happens inside, a caller gets an answer and never an inner detail."""
+
+    def __init__(self, api: Api, inner: ASGIApp) -> None:
+        settings = api.settings
+        self._api = api
+        self._inner = inner
+        self._bodies = BodyReader(settings)
+        self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI; there are no web sockets here."""
+        if scope["type"] == ScopeType.HTTP:
+            await _Exchange(self._api, scope, receive, send).run(self._answer)
+
+    async def _answer(self, exchange: _Exchange) -> None:
+        scope: Any = exchange.scope
+        method, path = scope["method"], scope["raw_path"].decode("latin-1")
+        scope["path"] = path
+        self._check_head(scope)
+        if "//" in path or (path.endswith("/") and path != "/"):  # a router would pass over what is doubled, after us
+            raise NotFound("no such path: a part of it is empty")
+        if self._api.operating_only and path not in OPERATING:
+            raise RequestRefused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
+        submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
+        if submit is not None:
+            exchange.route = path
+        if path.startswith(_KEYED):
+            caller = scope["user"] = await self._let_in(scope, method, path)
+            if submit is not None:
+                admit(caller, SENDS)
+            if method in _WRITES and self._api.draining():
+                raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
+        body = b""
+        if method in _BODY_METHODS and not _is_upload(method, path):
+            limit = self._limit_of(path)
+            body = await self._bodies.read(scope["headers"], exchange.receive, limit)
+            exchange.body_read = True
+        if submit is not None:
+            self._api.intake.shed(scope["user"].app)
+            status, answer = await submit(self._api, scope["user"], _idempotency_key(scope["headers"]), body)
+            await exchange.answer(status, encode(answer), JSON_TYPE)
+        else:
+            streams = _is_upload(method, path)
+            receive = exchange.receive if streams else _replaying(body, exchange.receive)
+            await self._inner(scope, receive, exchange.passing)
+
+    async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
+        """Who calls, counted for every limit that the request counts for."""
+        headers, limits = scope["headers"], self._api.limits
+        is_users = path.startswith(envelope.PREFIX)
+        visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
+        caller = await caller_of(self._api.callers, limits, _presented(headers), visit)
+        named = _values(headers, ACTING_FOR) if is_users else []
+        if len(named) > 1:  # a proxy may have let one of a client's through beside its own
+            raise InvalidRequest((Fault("X-Waypost-User", "names two"),))
+        user = None
+        if method in _WRITES:
+            user = caller.user
+            if user is None and named and Right.SEND_ANY_USER in caller.scopes:
+                with contextlib.suppress(InvalidRequest):  # whose route says so, where it takes the header
+                    user = UserId(identity_in(named[0], "X-Waypost-User"))
+        await limits.enter(caller, visit, user)
+        return caller
+
+    def _check_head(self, scope: Any) -> None:
+        settings, headers = self._api.settings, scope["headers"]
+        size = sum(len(name) + len(value) + 4 for name, value in headers)
+        size += len(scope["raw_path"]) + len(scope["query_string"])
+        if len(headers) > settings.headers_limit or size > settings.headers_limit_bytes:
+            most = f"at most {settings.headers_limit}, {settings.headers_limit_bytes} bytes"
+            why = f"{len(headers)} headers, {size} bytes; {most}"
+            raise RequestRefused(ErrorCode.HEADERS_TOO_LARGE, why, closes=True)
+
+    def _limit_of(self, path: str) -> int:
+        settings = self._api.settings
+        return settings.batch_limit_bytes if path in _LARGE else settings.body_limit_bytes
+
+
+class _Exchange:
+    """One request and its answer, counted once."""
+
+    def __init__(self, api: Api, scope: Any, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.route = _UNROUTED
+        self.body_read = False
+        self._api = api
+        self._send = send
+        self._status = 0
+
+    async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
+        """Let *answer* answer; what it raises becomes a problem."""
+        began = self._api.clock.monotonic()
+        try:
+            await answer(self)
+        except ClientGone:
+            return
+        except Exception as error:  # noqa: BLE001 - the last resort: whatever it is, the caller gets an answer
+            await self._refuse(error)
+        route = self.scope.get("path_template") or self.route
+        self._api.telemetry.count(Metric.REQUESTS, route=route, status=str(self._status))
+        self._api.telemetry.observe(Metric.REQUEST_SECONDS, self._api.clock.monotonic() - began, route=route)
+
+    async def passing(self, message: Message) -> None:
+        """Pass an inner application's answer on, noting its status."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+        await self._send(message)
+
+    async def answer(self, status: int, body: bytes, media_type: str, headers: Headers = ()) -> None:
+        """Send a whole answer; where it closes the connection, only after what is left of the body was drained."""
+        self._status = status
+        fields = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+        fields += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": fields})
+        drains = ("connection", "close") in headers
+        await self._send({"type": "http.response.body", "body": body, "more_body": drains})
+        if drains:
+            await linger(self.receive, self._api.settings.linger_s)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _refuse(self, error: Exception) -> None:
+        foreseen = foreseen_error(error)
+        if foreseen is None:
+            self._report(error)
+        problem = problem_of(foreseen or error)
+        if self._status:  # too late for another answer: the server closes the connection
+            return
+        headers = headers_of(foreseen or error, problem)
+        unread = self.scope["method"] in _BODY_METHODS and not self.body_read
+        if unread and ("connection", "close") not in headers:
+            headers.append(("connection", "close"))
+        is_enveloped = self._api.settings.serve_api and self.scope["path"].startswith(envelope.PREFIX)
+        body, media_type = envelope.encode_failed(problem) if is_enveloped else (encode_problem(problem), PROBLEM_TYPE)
+        await self.answer(problem.status, body, media_type, headers)
+
+    def _report(self, error: Exception) -> None:
+        """Log where it happened, not its text, which may quote what was sent."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        route = self.scope.get("path_template") or self.route
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        self._api.telemetry.event(Event.REQUEST_FAILED, route=route, error=type(error).__name__, place=place)
+
+
+def _is_upload(method: str, path: str) -> bool:
+    """Whether the body is a list that its route reads as it comes in."""
+    return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """A receive channel that gives a body already read, then what the connection has to say."""
+    given = False
+
+    async def replay() -> Any:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The key or token of the request."""
+    return presented(
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
+    )
+
+
+def _values(headers: Iterable[tuple[bytes, bytes]], name: str) -> list[str]:
+    wanted = name.encode("latin-1")
+    return [value.decode("latin-1") for given, value in headers if given == wanted]
+
+
+def _idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    for name, value in headers:
+        if name == b"idempotency-key":
+            return value.decode("latin-1")
+    return None

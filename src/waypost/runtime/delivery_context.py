@@ -1,0 +1,38 @@
+"""The context: what the loops of a worker work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
+from waypost.domain.retry import RetryRules
+from waypost.domain.routing import RoutingTable
+from waypost.ports.clock import Clock, RandomSource
+from waypost.ports.devices import Lookup
+from waypost.ports.sender import Sender
+from waypost.ports.work import Leases
+from waypost.runtime.gates import Gates
+from waypost.runtime.poison import PoisonWatch
+from waypost.runtime.settler import Settler
+from waypost.telemetry import Telemetry
+
+
+class DeliveryContext(Struct, frozen=True):
+    """What every loop of a worker works with."""
+
+    work: Leases
+    devices: Lookup
+    senders: Mapping[CredentialId, Sender]
+    routing: RoutingTable
+    rules: Mapping[AppId, RetryRules]
+    gates: Gates
+    settler: Settler
+    poison: PoisonWatch
+    clock: Clock
+    jitter: RandomSource
+    telemetry: Telemetry
+    routes: Leases | None = None
+    """What is leased to be routed alone, where sending is apart from it."""

@@ -1,0 +1,33 @@
+"""A dispatch: one leased item underway, from plan to its last settled target."""
+
+from __future__ import annotations
+
+from waypost.domain.settlement import Change
+from waypost.pipeline.route import Plan
+from waypost.ports.work import Lease, Settled
+
+
+class Dispatch:
+    """What a worker keeps in memory of an item that it holds; the store keeps the rest."""
+
+    __slots__ = ("changes", "lease", "plan", "started_s", "taken", "waiting")
+
+    def __init__(self, lease: Lease, plan: Plan, started_s: float) -> None:
+        self.lease = lease
+        self.plan = plan
+        self.started_s = started_s
+        self.waiting = len(plan.deliveries)
+        """Targets without a settlement yet."""
+        self.taken = 0
+        self.changes: list[Change] = []
+        """Decided, not yet handed to the store."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the store may be told: a notification that has no row yet is written once, when all is decided."""
+        return self.waiting == 0 or self.plan.item.devices is None
+
+    def settled(self) -> Settled:
+        """What the store is told now; takes the changes gathered so far."""
+        changes, self.changes = tuple(self.changes), []
+        return Settled(self.plan.item.notification, changes, self.plan.targets, self.plan.verdict)

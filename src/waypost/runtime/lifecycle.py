@@ -1,0 +1,24 @@
+"""Several that begin and end as one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from waypost.ports.lifecycle import Lifecycle
+
+
+class LifecycleGroup:
+    """Starts each in order and stops all at once (fulfils ports.lifecycle.Lifecycle)."""
+
+    def __init__(self, parts: Sequence[Lifecycle]) -> None:
+        self._parts = parts
+
+    async def start(self) -> None:
+        """Start each; where one cannot, those before it are stopped by whoever stops this."""
+        for part in self._parts:
+            await part.start()
+
+    async def stop(self) -> None:
+        """Stop all."""
+        await asyncio.gather(*(part.stop() for part in self._parts))

@@ -1,0 +1,1 @@
+"""Stores: databases and logs behind the ports. Each folder is an engine."""

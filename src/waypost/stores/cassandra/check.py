@@ -1,0 +1,78 @@
+"""What a cluster says of itself, for ``check-config``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from waypost.stores.cassandra.schema import REVISION, revision_of
+from waypost.stores.cassandra.session import CassandraCluster, Session
+from waypost.stores.cassandra.settings import CassandraSettings
+
+CONNECT_S = 2.0
+SAFE_COPIES = 3
+"""A quorum of fewer does without no node."""
+
+_VERSION = "SELECT release_version, data_center FROM system.local"
+_PEERS = "SELECT native_address, native_port FROM system.peers_v2"
+_HERE = "SELECT rpc_address, rpc_port FROM system.local"
+_REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '{keyspace}'"
+
+
+class CassandraFindings(Struct, frozen=True):
+    """What runs there, and what speaks against it."""
+
+    version: str
+    nodes: int
+    away: tuple[str, ...]
+    """Nodes that take no connection."""
+    copies: int | None
+    """Of each row in the data centre; None where the keyspace is not there yet."""
+    is_simple: bool
+    """Copies are placed without regard to racks and data centres (SimpleStrategy)."""
+    revision: int
+
+    def unsafe(self) -> Iterator[str]:
+        """What an operator should know before it is too late."""
+        if self.away:
+            yield f"away: {', '.join(self.away)}"
+        if self.copies is not None and self.copies < SAFE_COPIES:
+            yield f"{self.copies} of each row: a node that is down takes rows with it; 3 is safe"
+        if self.is_simple:
+            yield "SimpleStrategy: the copies of a row may all be in one rack; NetworkTopologyStrategy is safe"
+        if self.revision < REVISION:
+            yield "no tables yet: waypost migrate"
+
+
+async def look(settings: CassandraSettings) -> CassandraFindings:
+    """Ask one node of the cluster, and try a connection to each; Unavailable where none answers."""
+    session = await CassandraCluster(settings).connect()
+    try:
+        return await _look(session, settings)
+    finally:
+        await session.close()
+
+
+async def _look(session: Session, settings: CassandraSettings) -> CassandraFindings:
+    version, here = (await session.execute(_VERSION))[0]
+    nodes = [*await session.execute(_HERE), *await session.execute(_PEERS)]
+    answers = await asyncio.gather(*(_answers(str(host), port) for host, port in nodes))
+    away = tuple(f"{host}:{port}" for (host, port), up in zip(nodes, answers, strict=True) if not up)
+    rows = await session.execute(_REPLICATION.format(keyspace=settings.keyspace))
+    placed = dict(rows[0][0]) if rows else {}
+    is_simple = str(placed.get("class", "")).endswith("SimpleStrategy")
+    copies = placed.get("replication_factor" if is_simple else settings.data_center or here)
+    revision = await revision_of(session, settings.keyspace)
+    return CassandraFindings(version, len(nodes), away, int(copies or 0) if rows else None, is_simple, revision)
+
+
+async def _answers(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True

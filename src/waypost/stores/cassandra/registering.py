@@ -1,0 +1,142 @@
+"""Registrations: how a token comes to one device, and never to two, through any crash and any race.
+
+A token has one owner, a user, in ``token_owner``; each time it is taken it gets a new claim. To register it:
+
+    1. read the user's partition; if the device has the token already, go to 5
+    2. read the token's owner
+    3. of another user: stop what has the token in that partition, and move its version in any case
+    4. take the token by a claim of one's own, if the owner's claim is still the one that was read
+    5. write the device (and stop what has the token beside it, or is too much), if the partition is as in 1
+
+Whoever takes the token after 4 has done 3 to us before: 5 then finds another version and writes nothing. So a process
+that ends between two steps leaves the token with nobody, or with whom it was, and the same registration again sets
+that right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from waypost.domain.device import Device, Registration, registered
+from waypost.domain.ids import AppId, UserId, token_hash
+from waypost.domain.time import Instant
+from waypost.ports.devices import Registered
+from waypost.stores.cassandra import partition
+from waypost.stores.cassandra.link import CassandraLink
+from waypost.stores.cassandra.partition import Partition, StoredDevice
+
+Owner = tuple[UserId, bytes]
+"""Whose a token is, and by which claim."""
+
+
+async def register(
+    link: CassandraLink, said: Registration, now: Instant, cap: int, taken_from: set[UserId]
+) -> Registered | None:
+    """One attempt; None where somebody came between: then it is to be made again.
+
+    To *taken_from* it adds whoever had the token, also where it comes to nothing in the end.
+    """
+    was = await partition.read(link, said.app, said.user_id)
+    before = was.find(said.device_id)
+    if before is not None and before.device.active and before.device.token == said.token:
+        claim = before.claim
+    else:
+        claim = os.urandom(16)
+        if not await _take(link, said, claim, taken_from):
+            return None
+    after = registered(said, None if before is None else before.device, now)
+    pushed_out = _too_many(was, after, cap)
+    if await _write(link, was, StoredDevice(after, claim), pushed_out):
+        if before is not None and before.device.token != said.token:
+            await _forget(link, before)
+    elif not await _was_overtaken(link, said):
+        return None
+    return Registered(after, before is None, tuple(device.device_id for device in pushed_out), tuple(taken_from))
+
+
+async def erase(link: CassandraLink, app: AppId, user_id: UserId, until: Instant) -> bool | None:
+    """One attempt to delete what was registered until *until*; None where somebody came between.
+
+    Tokens are given up first: what is left of an attempt that was cut short is found by the devices.
+    """
+    was = await partition.read(link, app, user_id)
+    over = [held for held in was.devices if held.device.registered_at <= until]
+    for held in over:
+        await _forget(link, held)
+    _, statements = await link.made()
+    if len(over) < len(was.devices):
+        return await partition.change(link, was, [partition.remove(statements, each.device) for each in over]) or None
+    return was.version is None or await partition.drop(link, was) or None
+
+
+async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: bytes) -> bool:
+    """One attempt to stop what has the token in a user's partition, and whatever is about to; False: once more."""
+    was = await partition.read(link, app, user_id)
+    _, statements = await link.made()
+    having = [device for device in was.active() if token_hash(device.token) == digest]
+    return await partition.change(link, was, [partition.stop(statements, device) for device in having])
+
+
+async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | None:
+    """Who may have a token."""
+    session, statements = await link.made()
+    rows = await session.execute(statements.owner, app, digest)
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId]) -> bool:
+    """Steps 2 to 4; False where somebody else took it meanwhile."""
+    session, statements = await link.made()
+    digest = token_hash(said.token)
+    owner = await owner_of(link, said.app, digest)
+    if owner is None:
+        rows = await session.execute(statements.claim, said.app, digest, said.user_id, claim)
+        return bool(rows[0][0])
+    user_id, claimed = owner
+    if user_id != said.user_id:
+        taken_from.add(user_id)
+        if not await stop_token(link, said.app, user_id, digest):
+            return False
+    rows = await session.execute(statements.take, said.user_id, claim, said.app, digest, claimed)
+    return bool(rows[0][0])
+
+
+async def _write(link: CassandraLink, was: Partition, now: StoredDevice, pushed_out: Sequence[Device]) -> bool:
+    """Step 5."""
+    _, statements = await link.made()
+    parts = [partition.stop(statements, device) for device in (*_with_the_token(was, now.device), *pushed_out)]
+    before = was.find(now.device.device_id)
+    if before is not None and before.device.platform != now.device.platform:
+        parts.append(partition.remove(statements, before.device))
+    parts.append(partition.put(statements, now.device, now.claim))
+    return await partition.change(link, was, parts)
+
+
+async def _was_overtaken(link: CassandraLink, said: Registration) -> bool:
+    """Whether another user took the token since: this registration came before theirs, and is done."""
+    owner = await owner_of(link, said.app, token_hash(said.token))
+    return owner is not None and owner[0] != said.user_id
+
+
+async def _forget(link: CassandraLink, before: StoredDevice) -> None:
+    """The device has another token now: the old one is nobody's, unless it was taken again since."""
+    session, statements = await link.made()
+    await session.execute(statements.forget, before.device.app, token_hash(before.device.token), before.claim)
+
+
+def _beside(was: Partition, device: Device) -> list[Device]:
+    return [other for other in was.active() if other.device_id != device.device_id]
+
+
+def _with_the_token(was: Partition, device: Device) -> list[Device]:
+    return [other for other in _beside(was, device) if other.token == device.token]
+
+
+def _too_many(was: Partition, device: Device, cap: int) -> list[Device]:
+    """Of the devices that would be active beside *device*, those above the cap, seen longest ago first."""
+    if not cap:
+        return []
+    beside = [other for other in _beside(was, device) if other.token != device.token]
+    longest_ago = sorted(beside, key=lambda other: (other.last_seen_at, other.device_id))
+    return longest_ago[: max(0, len(longest_ago) + 1 - cap)]

@@ -1,0 +1,95 @@
+"""A topic on Kafka, for others to read.
+
+<prefix>work.critical … work.silent                     one a lane, keyed by ``app/user``: so a user's entries have
+<prefix>delivery.push.critical … delivery.push.silent   one order; for both kinds of work, where they are apart
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from waypost.domain.errors import Unavailable
+from waypost.domain.notification import Lane
+from waypost.ports.broker import Entry
+from waypost.stores.kafka.messages import key_of
+from waypost.stores.kafka.producer import Acknowledging, Outgoing
+from waypost.stores.kafka.settings import KafkaSettings
+from waypost.stores.kafka.topics import cluster, names_of, provide
+from waypost.telemetry import Event, Telemetry
+
+KINDS: Final = tuple(f"{topic}.{lane}" for topic in ("work", "delivery.push") for lane in Lane)
+_TRY_AGAIN_S = 1.0
+
+
+def carrying(settings: KafkaSettings, topic: str) -> dict[str, Lane]:
+    """The lanes of *topic* by name; ConfigurationError where others are named."""
+    names = names_of(settings, KINDS)
+    return {names[f"{topic}.{lane}"]: lane for lane in Lane}
+
+
+def describe(settings: KafkaSettings, topics: Sequence[str]) -> str:
+    """Make the topics that are missing, and say what cluster that is, and how safe they are; Unavailable."""
+    names = [name for topic in topics for name in carrying(settings, topic)]
+    copies = provide(settings, names)
+    said = "1 copy: what was published is lost with its broker" if copies == 1 else f"{copies} copies"
+    return f"{cluster(settings)}, {len(names)} topics, {said}"
+
+
+class KafkaPublisher:
+    """See Publisher. Everything runs on the event loop."""
+
+    def __init__(self, settings: KafkaSettings, telemetry: Telemetry, topic: str) -> None:
+        self._settings = settings
+        self._telemetry = telemetry
+        self._lanes = carrying(settings, topic)
+        self._topics = {lane: name for name, lane in self._lanes.items()}
+        self._producer = Acknowledging(settings)
+        self._preparing: asyncio.Task[None] | None = None
+        self._is_prepared = False
+
+    def start(self) -> None:
+        """See that there are topics, now or when the cluster is there."""
+        self._preparing = asyncio.create_task(self._prepare())
+
+    async def stop(self) -> None:
+        """End what is under way."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.gather(self._preparing, return_exceptions=True)
+        await self._producer.stop()
+
+    async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
+        """See Publisher."""
+        if not self._is_prepared:
+            raise Unavailable("there are no topics yet")
+        topic = self._topics[lane]
+        await self._producer.produce([Outgoing(topic, key_of(each.app, each.user_id), each.body) for each in entries])
+
+    async def _prepare(self) -> None:
+        """An outage is told once when it begins and once when it ends."""
+        was_away = False
+        while not self._is_prepared:
+            try:
+                await asyncio.to_thread(provide, self._settings, list(self._lanes))
+                self._is_prepared = True
+            except Unavailable as away:
+                if not was_away:
+                    self._telemetry.event(Event.KAFKA_AWAY, why=str(away))
+                was_away = True
+                await asyncio.sleep(_TRY_AGAIN_S)
+        if was_away:
+            self._telemetry.event(Event.KAFKA_BACK)
+
+
+@asynccontextmanager
+async def opened_publisher(settings: KafkaSettings, telemetry: Telemetry, topic: str) -> AsyncIterator[KafkaPublisher]:
+    """One that writes to *topic*; a cluster that is away is looked for in the background."""
+    publisher = KafkaPublisher(settings, telemetry, topic)
+    publisher.start()
+    try:
+        yield publisher
+    finally:
+        await publisher.stop()

@@ -1,0 +1,351 @@
+"""The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
+
+Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
+what is under way of it; the heartbeat goes on meanwhile, by librdkafka. Only this thread calls the client: a call from
+another while it polls holds the interpreter's lock and waits for ever (seen with confluent-kafka 2.16).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from msgspec import Struct, structs
+
+from waypost.stores.kafka.settings import KafkaMember
+
+_LOOK_AGAIN_MS = 10_000
+"""How soon a topic or partition is noticed that the broker asked had not heard of at the time of joining; by default
+that is five minutes, for which nothing of it would be received."""
+_POLL_S = 0.1
+_BATCH = 500
+_BATCHES_AHEAD = 8
+"""Batches that the loop has not taken yet; the thread then waits."""
+_COMMITTED_S = 30.0
+_COMMIT_MS = 1_000
+HAND_OVER_S = 3.0
+"""How long a partition that moves may finish what is under way of it."""
+
+
+class PartitionRef(Struct, frozen=True):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __hash__(self) -> int:
+        return hash(self.topic) ^ self.partition
+
+
+class Committed(Struct, frozen=True):
+    """Where a partition begins for its new owner."""
+
+    place: PartitionRef
+    offset: int
+    metadata: str | None
+    turn: int = 0
+    """Which of this member's assignments brought it: a partition that left and came back has another one."""
+
+    def as_partition(self) -> TopicPartition:
+        """As the client is told where to begin."""
+        return TopicPartition(self.place.topic, self.place.partition, self.offset)
+
+
+class IncomingMessage(Struct, frozen=True):
+    """A message; without a *value* the end of its partition, for now."""
+
+    place: PartitionRef
+    offset: int
+    value: bytes | None
+    key: bytes = b""
+    at_ms: int = 0
+    """When it was written, by its producer or the broker; read where heads are."""
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Owner(Protocol):
+    """Who works on what is consumed; called on the event loop, in order."""
+
+    def assigned(self, partitions: Sequence[Committed]) -> None:
+        """These are ours from here on."""
+        ...
+
+    async def revoked(self, places: Sequence[PartitionRef]) -> None:
+        """These go to somebody else when this returns, or soon after."""
+        ...
+
+    def lost(self, places: Sequence[PartitionRef]) -> None:
+        """These are somebody else's already."""
+        ...
+
+    def received(self, batch: Sequence[IncomingMessage]) -> None:
+        """The next messages."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """Nothing more will come: this worker had better end."""
+        ...
+
+
+class GroupConsumer:
+    """A member of the group that shares *topics*."""
+
+    def __init__(
+        self,
+        settings: KafkaMember,
+        topics: Sequence[str],
+        owner: Owner,
+        is_stalled: Callable[[], bool],
+        *,
+        commits: bool = False,
+        heads: bool = False,
+    ) -> None:
+        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of.
+
+        *heads*: the time and the headers of messages are wanted, too.
+        """
+        self._incoming = partial(_incoming, heads=heads)
+        self._topics = list(topics)
+        self._owner = owner
+        self._is_stalled = is_stalled
+        self._consumer = Consumer(
+            {
+                **settings.client(),
+                "group.id": settings.group,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": int(settings.session_timeout_s * 1_000),
+                "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
+                "max.poll.interval.ms": int(settings.silence_s * 1_000),
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": commits,
+                "auto.commit.interval.ms": _COMMIT_MS,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "topic.metadata.refresh.interval.ms": _LOOK_AGAIN_MS,
+                "fetch.wait.max.ms": 100,
+                "queued.max.messages.kbytes": 16_384,
+                "statistics.interval.ms": 2_000,
+                "stats_cb": self._on_statistics,
+            }
+        )
+        self.lags: dict[PartitionRef, int] = {}
+        """How many messages of a partition were not received yet, some seconds ago."""
+        self.is_connected = True
+        """Whether any broker was there and answering, some seconds ago."""
+        self._silent_us = settings.session_timeout_s / 2 * 1_000_000
+        self._loop = asyncio.get_running_loop()
+        self._group: Any = None
+        self._turn = 0
+        self._turns: Mapping[PartitionRef, int] = {}
+        """What is ours, and since which assignment."""
+        self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
+        self._room = threading.Semaphore(_BATCHES_AHEAD)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
+
+    def start(self) -> None:
+        """Join the group; partitions come when it has settled."""
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Leave the group, its partitions finished first."""
+        self._stopping = True
+        await asyncio.to_thread(self._thread.join)
+
+    def group(self, turns: Mapping[PartitionRef, int]) -> Any | None:
+        """The membership with which offsets of partitions may be committed; None once one is not ours any more.
+
+        From any thread. What is asked for here last is looked at first: a membership that is younger than the loss of
+        a partition would let its former owner commit.
+        """
+        group = self._group
+        ours = self._turns
+        return group if all(ours.get(place) == turn for place, turn in turns.items()) else None
+
+    def pause(self, places: Sequence[PartitionRef]) -> None:
+        """Receive nothing more of these for now."""
+        self._wishes.put((self._consumer.pause, _partitions(places)))
+
+    def resume(self, places: Sequence[PartitionRef]) -> None:
+        """Receive of these again."""
+        self._wishes.put((self._consumer.resume, _partitions(places)))
+
+    def done(self, offsets: Mapping[PartitionRef, int]) -> None:
+        """Everything before these is done with; committed where the consumer commits."""
+        said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
+        self._wishes.put((lambda ours: self._consumer.store_offsets(offsets=ours), said))
+
+    def _run(self) -> None:
+        try:
+            self._take_part()
+        except Exception as surprise:  # noqa: BLE001 - whatever it is, the loop must hear of it
+            self._loop.call_soon_threadsafe(self._owner.failed, surprise)
+        self._consumer.close()
+
+    def _take_part(self) -> None:
+        is_member = False
+        while not self._stopping:
+            if self._is_stalled() == is_member:
+                if is_member:
+                    self._consumer.unsubscribe()
+                else:
+                    self._consumer.subscribe(self._topics, self._on_assign, self._on_revoke, self._on_lost)
+                is_member = not is_member
+            self._fulfil()
+            self._receive()
+
+    def _fulfil(self) -> None:
+        """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
+        self._look_at_group()
+        while not self._wishes.empty():
+            act, partitions = self._wishes.get()
+            ours = {(each.topic, each.partition) for each in self._consumer.assignment()}
+            act([each for each in partitions if (each.topic, each.partition) in ours])
+
+    def _receive(self) -> None:
+        """Bring what is there to the loop: the first message ends the wait, the others come along."""
+        first = self._consumer.poll(_POLL_S)
+        if first is None:
+            return
+        batch = [made for message in (first, *self._consumer.consume(_BATCH, 0)) if (made := self._incoming(message))]
+        while batch and not self._room.acquire(timeout=_POLL_S):
+            if self._stopping:
+                return
+        if batch:
+            self._loop.call_soon_threadsafe(self._bring, batch)
+
+    def _bring(self, batch: Sequence[IncomingMessage]) -> None:
+        self._room.release()
+        self._owner.received(batch)
+
+    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._stopping:
+            return  # nothing is begun; and who asks for offsets while it leaves may be answered never
+        self._turn += 1
+        begun = [structs.replace(each, turn=self._turn) for each in beginnings(consumer, partitions)]
+        self._turns = {**self._turns, **{each.place: each.turn for each in begun}}
+        self._loop.call_soon_threadsafe(self._owner.assigned, begun)
+        consumer.incremental_assign([each.as_partition() for each in begun])
+        self._look_at_group()
+
+    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._look_at_group()  # with the one before, the last transactions would be refused
+        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
+        try:
+            leaving.result(HAND_OVER_S + 1)
+        except TimeoutError:
+            self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+        self._fulfil()
+        self._let_go(_places(partitions))
+        consumer.incremental_unassign(partitions)
+
+    def _on_statistics(self, text: str) -> None:
+        """Called by librdkafka, in the thread that polls."""
+        statistics = _statistics.decode(text)
+        self.is_connected = any(
+            broker.state == "UP" and broker.rxidle < self._silent_us for broker in statistics.brokers.values()
+        )
+        self.lags = {
+            PartitionRef(name, number): max(0, partition.consumer_lag)
+            for name, topic in statistics.topics.items()
+            for number, partition in topic.partitions.items()
+        }
+
+    def _look_at_group(self) -> None:
+        """Know the membership as it is; without a member's id there is none, and its commits nobody would refuse."""
+        group = self._consumer.consumer_group_metadata()
+        if self._consumer.memberid():
+            self._group = group
+
+    def _let_go(self, places: Sequence[PartitionRef]) -> None:
+        gone = set(places)
+        self._turns = {place: turn for place, turn in self._turns.items() if place not in gone}
+
+    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._let_go(_places(partitions))
+        self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+
+
+class _Partition(Struct):
+    consumer_lag: int = 0
+
+
+class _Topic(Struct):
+    partitions: dict[int, _Partition]
+
+
+class _Broker(Struct):
+    state: str
+    rxidle: int
+    """Microseconds without an answer; heartbeats and empty fetches are answered all the time."""
+
+
+class _Statistics(Struct):
+    """What is read of librdkafka's statistics; its partition -1 is none."""
+
+    brokers: dict[str, _Broker]
+    topics: dict[str, _Topic]
+
+
+_statistics = msgspec.json.Decoder(_Statistics)
+
+
+async def _whole(leaving: Awaitable[None]) -> None:
+    await leaving
+
+
+def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
+    """Where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
+    return [_begun(each) for each in _committed(consumer, partitions)]
+
+
+def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """What the group has committed of *partitions*, asked for again while the cluster is not ready to say."""
+    ends_s = time.monotonic() + _COMMITTED_S
+    while partitions:
+        try:
+            found = consumer.committed(partitions, _COMMITTED_S)
+            failed = next((each.error for each in found if each.error is not None), None)
+            if failed is None:
+                return found
+            raise KafkaException(failed)
+        except KafkaException:
+            if time.monotonic() > ends_s:
+                raise
+            time.sleep(_POLL_S)  # nothing tells when the coordinator has loaded the group
+    return []
+
+
+def _begun(committed: TopicPartition) -> Committed:
+    """Where a partition begins; one of which nothing was committed begins with what it still has."""
+    return Committed(PartitionRef(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
+
+
+def _places(partitions: Sequence[TopicPartition]) -> list[PartitionRef]:
+    return [PartitionRef(each.topic, each.partition) for each in partitions]
+
+
+def _partitions(places: Sequence[PartitionRef]) -> list[TopicPartition]:
+    return [TopicPartition(each.topic, each.partition) for each in places]
+
+
+def _incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
+    """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        return None
+    place = PartitionRef(str(message.topic()), message.partition() or 0)
+    value = None if error is not None else message.value() or b""
+    if not heads or value is None:
+        return IncomingMessage(place, message.offset() or 0, value, message.key() or b"")
+    read: Any = message.headers() or ()
+    headers = tuple((name, text or b"") for name, text in read)
+    return IncomingMessage(place, message.offset() or 0, value, message.key() or b"", message.timestamp()[1], headers)

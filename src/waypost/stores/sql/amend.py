@@ -1,0 +1,136 @@
+"""Amending: what one transaction takes back or confirms, given what is leased now (its writes are in cases.py).
+
+A notification that is leased whole when it is withdrawn leaves the tail of fresh work (``due_at`` = now), so that it is
+not sent should its worker die: whoever releases it then finds it withdrawn and closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from waypost.domain.amendment import (
+    Amended,
+    Collapse,
+    Confirm,
+    LeasedTargets,
+    NotConfirmed,
+    NotOpen,
+    Supersede,
+    TooLate,
+    Withdraw,
+    Withdrawal,
+)
+from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
+from waypost.stores.sql.rows import WITH_CONTENT, content_of
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+_OLDER = (
+    f"SELECT notification.id, body, variables FROM {WITH_CONTENT}"  # noqa: S608 - numbers and columns
+    " WHERE app = ? AND user_id = ? AND notification.id < ? AND status = 'pending'"
+)
+
+
+class TakeBack(Struct, frozen=True):
+    """An order to withdraw one notification; what is held stays with its worker."""
+
+    app: AppId
+    id: NotificationId
+    why: str | None
+    """None closes what was withdrawn before, for the reason given then."""
+    held: LeasedTargets = LeasedTargets()
+
+
+class Note(Struct, frozen=True):
+    """An order to note a confirmation; what is held stays with its worker."""
+
+    confirm: Confirm
+    held: LeasedTargets = LeasedTargets()
+
+    @property
+    def id(self) -> NotificationId:
+        """The notification that it is about."""
+        return self.confirm.id
+
+
+Order = TakeBack | Note
+Orders = Sequence[Order]
+Answers = list[Amended | None]
+
+
+def order_of(amendment: Withdraw | Confirm, held: LeasedTargets) -> Order:
+    """Say *amendment* as an order, given what is leased."""
+    match amendment:
+        case Withdraw(app, notification_id, why):
+            return TakeBack(app, notification_id, why, held)
+        case Confirm():
+            return Note(amendment, held)
+        case _:
+            assert_never(amendment)
+
+
+def to_confirm(orders: Sequence[Order]) -> frozenset[NotificationId]:
+    """The notifications of which all receipts are needed, final or not."""
+    return frozenset(order.id for order in orders if isinstance(order, Note))
+
+
+def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[Answers]:
+    """Answer each order; None for what is not there, or another process's by now (PendingChanges)."""
+    orders = [order for op in ops for order in op]
+    cases = PendingChanges(transaction, (order.id for order in orders), to_confirm=to_confirm(orders))
+    found = [[(_mine(transaction, cases.get(order.id)), order) for order in op] for op in ops]
+    answers = [[None if case is None else carry_out(transaction, case, order) for case, order in op] for op in found]
+    cases.write()
+    return answers
+
+
+AMEND: OperationKind[Orders, Answers] = OperationKind("amend", _run, durable=True)
+CLOSE: OperationKind[Orders, Answers] = OperationKind("close", _run, durable=False, patient=True)
+"""The end of what was withdrawn while it was leased, and was given back or lost."""
+
+
+def carry_out(transaction: Transaction, case: PendingChange | None, order: Order) -> Amended:
+    """Take one order into its *case*; somebody else writes it."""
+    if isinstance(order, TakeBack):
+        return take_back(transaction, case, order)
+    if case is None or case.progress.app != order.confirm.app:
+        return NotConfirmed(None)
+    step, answer = case.progress.confirm(order.confirm, _held(case, order), transaction.now)
+    case.take(transaction, step)
+    return answer
+
+
+def take_back(transaction: Transaction, case: PendingChange | None, order: TakeBack) -> Withdrawal:
+    """Take one withdrawal into its *case*; somebody else writes it."""
+    if case is None or case.progress.app != order.app:
+        return NotOpen(None)
+    step, answer = case.progress.withdraw(order.why, _held(case, order), transaction.now)
+    case.take(transaction, step)
+    if isinstance(answer, TooLate) and case.progress.receipts is None:
+        case.due_at = transaction.now
+        case.moved = True
+    return answer
+
+
+def _mine(transaction: Transaction, case: PendingChange | None) -> PendingChange | None:
+    """The case, unless it is the log's and waits in a shard that is another process's by now."""
+    if case is None or case.shard < SHARDS or case.progress.is_final or transaction.owned is None:
+        return case
+    return case if case.shard % SHARDS in transaction.owned else None
+
+
+def _held(case: PendingChange, order: Order) -> LeasedTargets:
+    """What is leased: of the log's, all that does not wait may be, which its workers alone know."""
+    return order.held if case.shard < SHARDS else LeasedTargets(True, order.held.targets)
+
+
+def older(connection: Connection, order: Supersede) -> list[NotificationId]:
+    """The notifications that a supersession is about: of a collapse key the open ones that are recorded."""
+    if not isinstance(order.of, Collapse):
+        return [order.of]
+    rows = connection.execute(_OLDER, (order.app, order.of.user_id, order.by)).fetchall()
+    return [row[0] for row in rows if content_of(row[1], row[2]).collapse_key == order.of.key]

@@ -1,0 +1,121 @@
+"""Reading a piece: its recipients with their devices, less those that have their row already.
+
+bulk_piece                     open ones, one job after the other
+device / bulk_recipient        the piece's range of user ids
+notification                   by the ids that follow, where some rows of the piece are written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_id, variables_for
+from waypost.domain.ids import NotificationId
+from waypost.ports.work import WorkItem
+from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, job_of
+from waypost.stores.sql.bulk_walk import matching
+from waypost.stores.sql.devices import DEVICE, device_of
+from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.rows import select_in
+
+_NOT_OUT = "NOT EXISTS (SELECT 1 FROM opt_out WHERE opt_out.app = ? AND opt_out.user_id = {table}.user_id)"
+_FROM_REGISTRY = f"""\
+SELECT user_id, NULL, {DEVICE} FROM device
+WHERE app = ? AND user_id > ? AND user_id <= ? AND {{matches}} = 1 AND {_NOT_OUT.format(table="device")}
+ORDER BY user_id
+"""  # noqa: S608 - a list of columns
+_FROM_LIST = f"""\
+SELECT bulk_recipient.user_id, variables, {DEVICE} FROM bulk_recipient
+LEFT JOIN device ON device.app = ? AND device.user_id = bulk_recipient.user_id AND active = 1 AND token_use = ?
+WHERE job = ? AND bulk_recipient.user_id > ? AND bulk_recipient.user_id <= ?
+AND {_NOT_OUT.format(table="bulk_recipient")}
+ORDER BY bulk_recipient.user_id
+"""  # noqa: S608 - a list of columns
+_KNOWN = "SELECT id FROM notification WHERE id IN ({keys})"
+
+_variables = msgspec.msgpack.Decoder(dict[str, str]).decode
+
+
+class PieceRow(Struct, frozen=True, array_like=True):
+    """A row of ``bulk_piece``."""
+
+    seq: int
+    job: int
+    n: int
+    shard: int
+    after: str
+    until: str
+    written: int
+
+
+PIECE_COLUMNS = "seq, job, n, shard, after_user, until_user, written"
+
+
+class Read(Struct, frozen=True):
+    """A piece as leased from: who is still to be told, and what fills their placeholders."""
+
+    row: PieceRow
+    items: tuple[WorkItem, ...]
+    variables: dict[NotificationId, bytes]
+    due: int
+    """Rows that the piece has once all of *items* are written."""
+
+
+def read_job(connection: Connection, number: int) -> BulkJob:
+    """A job that has pieces."""
+    return job_of(connection.execute(f"{FROM_JOB} WHERE number = ?", (number,)).fetchone())
+
+
+def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devices: bool) -> Read:
+    """Everyone of *row* who has no row yet, in the order of their user ids; *with_devices* where those are here."""
+    audience = list(read_audience(connection, job, row))
+    known: set[NotificationId] = set()
+    if row.written:
+        ids = [recipient_id(job.id, row.n, each.user_id) for each in audience]
+        known = {found[0] for found in select_in(connection, _KNOWN, ids)}
+    items: list[WorkItem] = []
+    variables: dict[NotificationId, bytes] = {}
+    for each in audience:
+        notification = notification_for(job, row.n, each.user_id, each.variables)
+        if notification.id in known:
+            continue
+        items.append(WorkItem(notification, None, each.devices if with_devices else None))
+        if each.variables is not None:
+            variables[notification.id] = encoded(each.variables)
+    return Read(row, tuple(items), variables, row.written + len(items))
+
+
+def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:
+    """The recipients of *row* with the devices that the job is for."""
+    devices: list[Row] = []
+    user: tuple[Any, Any] | None = None
+    for user_id, own, *device in _rows(connection, job, row):
+        if user is not None and user[0] != user_id:
+            yield _audience(job, user, devices)
+            devices = []
+        user = (user_id, own)
+        if device[0] is not None:
+            devices.append(tuple(device))
+    if user is not None:
+        yield _audience(job, user, devices)
+
+
+def _rows(connection: Connection, job: BulkJob, row: PieceRow) -> list[Row]:
+    if job.registry is None:
+        bound: tuple[Any, ...] = (job.app, job.token_use, row.job, row.after, row.until, job.app)
+        return connection.execute(_FROM_LIST, bound).fetchall()
+    condition, asked = matching(job.registry, job.token_use)
+    sql = _FROM_REGISTRY.format(matches=condition)
+    return connection.execute(sql, (job.app, row.after, row.until, *asked, job.app)).fetchall()
+
+
+def _audience(job: BulkJob, user: tuple[Any, Any], rows: list[Row]) -> Audience:
+    devices = [device_of(row) for row in rows]
+    if len(devices) > 1:
+        devices.sort(key=lambda device: (device.platform, device.device_id))
+    variables = variables_for(job, {} if user[1] is None else _variables(user[1]))
+    return Audience(user[0], tuple(devices), variables)

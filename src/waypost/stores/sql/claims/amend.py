@@ -1,0 +1,43 @@
+"""Amending: claims say what is leased, so that whoever is asked decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from waypost.domain.amendment import Amended, Confirm, LeasedTargets, NotOpen, Withdraw
+from waypost.stores.sql.amend import Order, carry_out, order_of, to_confirm
+from waypost.stores.sql.claims.claims import Claims
+from waypost.stores.sql.outbox.entries import WHOLE
+from waypost.stores.sql.pending_changes import PendingChanges
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+_Orders = Sequence[Withdraw | Confirm]
+
+
+def _run(transaction: Transaction, ops: Sequence[_Orders]) -> list[list[Amended]]:
+    orders: list[Order] = [order_of(each, LeasedTargets()) for op in ops for each in op]
+    ids = [order.id for order in orders]
+    cases, claims = (
+        PendingChanges(transaction, ids, by_shard=False, to_confirm=to_confirm(orders)),
+        Claims(transaction, ids),
+    )
+    answers = [[_amend(transaction, cases, claims, each) for each in op] for op in ops]
+    cases.write()
+    claims.write()
+    return answers
+
+
+AMEND: OperationKind[_Orders, list[Amended]] = OperationKind("amend", _run, durable=True)
+
+
+def _amend(transaction: Transaction, cases: PendingChanges, claims: Claims, amendment: Withdraw | Confirm) -> Amended:
+    held = claims.held(amendment.id)
+    case = cases.get(amendment.id)
+    answer = carry_out(transaction, case, order_of(amendment, LeasedTargets(WHOLE in held, frozenset(held))))
+    is_withdrawn = isinstance(amendment, Withdraw) and not isinstance(answer, NotOpen)
+    receipts = {} if case is None else case.progress.receipts or {}
+    for n, part in claims.of(amendment.id).items():
+        is_over = n in receipts and not receipts[n].is_open
+        if n not in held and (is_withdrawn or is_over):
+            part.end()
+    return answer

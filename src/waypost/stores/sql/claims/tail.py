@@ -1,0 +1,51 @@
+"""Where a process stands in what is fresh: the server says what of it is claimed."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from waypost.domain.ids import SHARDS, AppId
+from waypost.domain.notification import Lane
+from waypost.stores.sql.claims.lease import CLAIMED, Passed
+from waypost.stores.sql.postgres.tail import ArrivalTail
+
+ALL = frozenset(range(SHARDS))
+
+
+class Stand(Struct, frozen=True):
+    """Where an app's fresh rows are to be looked for."""
+
+    app: AppId
+    after: int
+    head: int
+    """The last number that was heard of."""
+
+
+class ClaimTail(ArrivalTail):
+    """Which apps may have something fresh, and after which number; of the whole store."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Pass over nothing: what others were about to claim may not have been claimed."""
+        self.start_over(ALL)
+        self._depth = self._depth.replace("AND seq > floor AND", f"AND seq > floor AND NOT {CLAIMED} AND")
+
+    def stands(self, lane: Lane) -> list[Stand]:
+        """The apps that may have fresh rows of *lane*, as it was heard last."""
+        keys = [(lane, app) for app in self._apps[lane]]
+        return [Stand(key[1], self._cursors[key], max(self._head, self._heads.get(key, 0))) for key in keys]
+
+    def passed(self, lane: Lane, stand: Stand, passed: Passed) -> None:
+        """Go on from there, unless something that came meanwhile was further back."""
+        key = (lane, stand.app)
+        if self._cursors.get(key) != stand.after:
+            return
+        if not passed.is_all:
+            self._cursors[key] = passed.last
+            return
+        self._cursors[key] = max(stand.after, stand.head, passed.last)
+        if max(self._head, self._heads.get(key, 0)) == stand.head:
+            self._apps[lane].discard(stand.app)

@@ -1,0 +1,157 @@
+"""What waits for its commit: put in on the event loop, taken out by the writer's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.ports.pressure import Pressure
+from waypost.stores.sql.pace import CommitPace
+from waypost.stores.sql.transaction import OperationKind
+
+_ACCEPTS_FOR_A_SETTLE: Final = 4
+"""What a row costs that is settled, in rows that are accepted."""
+LATE_S: Final = 0.25
+"""Once an outcome has waited so long, outcomes have the larger part of the commits."""
+
+
+@dataclass(slots=True, eq=False)
+class Queued:
+    """An operation that waits for its commit."""
+
+    kind: OperationKind[Any, Any]
+    op: Any
+    rows: int
+    future: asyncio.Future[Any]
+    since: float = field(default_factory=time.monotonic)
+
+
+class CommitQueue:
+    """Two lines that take turns while both wait: what is accepted, and the rest, which is mostly outcomes.
+
+    What is accepted has the first turn and the larger ones, since a caller waits. Once outcomes are late that is the
+    other way round: what was sent and is not recorded would be sent again after a crash, and what is accepted could
+    not be delivered faster anyway. Neither line ever waits for more than one turn of the other.
+    """
+
+    def __init__(self, commit_rows: int) -> None:
+        """A commit takes about *commit_rows* rows that are settled, or as much work of those that are accepted."""
+        self._commit_rows = commit_rows
+        self._wake = threading.Condition()
+        self._accepts: deque[Queued] = deque()
+        self._others: deque[Queued] = deque()
+        self._given_back: list[Queued] = []
+        self._was_accepts = False
+        """The last commit was of what is accepted."""
+        self._pace = CommitPace()
+        self.is_closed = False
+
+    def put(self, queued: Queued) -> None:
+        """Add it at the end; Unavailable once this is closed."""
+        with self._wake:
+            if self.is_closed:
+                raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
+            self._line_of(queued).append(queued)
+            if queued.kind.overtakes:
+                self._pace.came(queued.rows)
+            self._wake.notify()
+
+    def put_first(self, queued: Sequence[Queued]) -> None:
+        """Add what was taken before all others."""
+        with self._wake:
+            self._put_first(queued)
+
+    def give_back(self, queued: Sequence[Queued]) -> None:
+        """It could not be written: it comes first again, after a pause."""
+        self._given_back += queued
+
+    def close(self) -> None:
+        """Nothing more comes in; `wait` ends once nothing is left."""
+        with self._wake:
+            self.is_closed = True
+            self._wake.notify()
+
+    def wake(self) -> None:
+        """Let the writer look how the store is."""
+        with self._wake:
+            self._wake.notify()
+
+    def wait(self, is_unwell: Callable[[], bool], pause_s: float) -> bool:
+        """Wait for something to do, and with a store that *is_unwell* no longer than *pause_s*; False is the end."""
+        with self._wake:
+            if self._given_back:
+                self._put_first(self._given_back)
+                self._given_back.clear()
+                self._wake.wait_for(lambda: self.is_closed, pause_s)
+            while not (self._accepts or self._others):
+                if self.is_closed:
+                    return False
+                self._wake.wait(pause_s if is_unwell() else None)
+                if is_unwell():
+                    break
+            return True
+
+    def take(self, now: float) -> list[Queued]:
+        """Take what goes into the next commit."""
+        with self._wake:
+            self._was_accepts = bool(self._accepts) and not (self._was_accepts and bool(self._others))
+            late = _age_s(self._others, now) > LATE_S
+            line, is_larger = (self._accepts, not late) if self._was_accepts else (self._others, late)
+            most = self._commit_rows * (_ACCEPTS_FOR_A_SETTLE if is_larger else 1)
+            taken: list[Queued] = []
+            rows = 0
+            while line and rows < most:
+                taken.append(line.popleft())
+                rows += taken[-1].rows
+            if self._was_accepts:
+                self._pace.began(rows, taken[0].since, is_full=rows >= most)
+            return taken
+
+    def written(self, now: float) -> None:
+        """Note that what was taken last is committed, or will not be."""
+        with self._wake:
+            self._pace.ended(now)
+
+    def pressure(self, now: float, most_s: float) -> Pressure:
+        """How long is waited, where *most_s* is the most that may be."""
+        with self._wake:
+            accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now))
+            others_s = _age_s(self._others, now)
+        return Pressure(accepts_s / most_s, others_s / most_s)
+
+    def oldest(self, now: float) -> float:
+        """Since when somebody waits who is not patient; *now* where nobody does."""
+        with self._wake:
+            return min((queued.since for queued in self._all() if not queued.kind.patient), default=now)
+
+    def drop_late(self, latest: float) -> list[Queued]:
+        """Take out what is not patient and came at *latest* or before; when closed, all."""
+        with self._wake:
+            late = [q for q in self._all() if self.is_closed or (not q.kind.patient and q.since <= latest)]
+            gone = set(late)
+            self._accepts = deque(q for q in self._accepts if q not in gone)
+            self._others = deque(q for q in self._others if q not in gone)
+            self._pace.went(sum(queued.rows for queued in late if queued.kind.overtakes))
+            return late
+
+    def _put_first(self, queued: Sequence[Queued]) -> None:
+        for each in reversed(queued):
+            self._line_of(each).appendleft(each)
+
+    def _line_of(self, queued: Queued) -> deque[Queued]:
+        return self._accepts if queued.kind.overtakes else self._others
+
+    def _all(self) -> Iterable[Queued]:
+        return itertools.chain(self._accepts, self._others)
+
+
+def _age_s(line: deque[Queued], now: float) -> float:
+    """How long the first of *line* has waited."""
+    return now - line[0].since if line else 0.0

@@ -1,0 +1,126 @@
+"""The database of one process: its writer and its readers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
+from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.engine import Connection, Engine
+from waypost.stores.sql.engines import engine_of
+from waypost.stores.sql.faults import StoreFault, refusal
+from waypost.stores.sql.group_commit import GroupCommit
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.state import StoreState
+from waypost.telemetry.sink import Telemetry
+
+T = TypeVar("T")
+
+_READERS = 2
+
+
+class Database:
+    """Writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
+
+    def __init__(self, engine: Engine, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.telemetry = telemetry
+        self._writer = engine.open_writer()
+        self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
+        """For reads on the event loop that are proven short, where a read is no round trip."""
+        self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
+        self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")
+        self._local = threading.local()
+        self._opened: list[Connection] = []
+        self._closed = False
+
+    @property
+    def state(self) -> StoreState:
+        """What the store can do."""
+        return self.commits.state
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """Run *query* in a reader thread; it must leave no cursor open."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def read_to_route(self, query: Callable[[Connection], T]) -> T:
+        """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
+        return await asyncio.get_running_loop().run_in_executor(self._router, self._read, query)
+
+    async def read_to_lease(self, query: Callable[[Connection], T]) -> T:
+        """Run *query* on the event loop, without a pause, or where that would be a round trip as ``read_to_route``.
+
+        What is leased or let go of may change during such a pause: ``Holdings.watching`` tells.
+        """
+        if self.loop_reader is None:
+            return await self.read_to_route(query)
+        try:
+            return query(self.loop_reader)
+        except Exception as error:
+            raise self._refusal_of(error) from error
+
+    def _read(self, query: Callable[[Connection], T]) -> T:
+        if self.state is StoreState.AWAY:
+            raise refusal(StoreFault.LOST)
+        try:
+            return query(self._connection())
+        except Exception as error:
+            if self.engine.fault_of(error) is not StoreFault.LOST:
+                raise self._refusal_of(error) from error
+            self._forget_connection()
+        try:  # the server may have been started again since the last read: a read can be repeated
+            return query(self._connection())
+        except Exception as error:
+            self._forget_connection()
+            raise self._refusal_of(error) from error
+
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self.engine.open_reader()
+            self._opened.append(connection)
+        return connection
+
+    def _forget_connection(self) -> None:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._local.connection = None
+            self._opened.remove(connection)
+            connection.close()
+
+    def _refusal_of(self, error: Exception) -> Exception:
+        """What was raised, in the error tree; the error itself where it says nothing of the store."""
+        fault = self.engine.fault_of(error)
+        if fault is StoreFault.OPERATION:
+            return error
+        self.commits.report(fault)
+        return refusal(fault)
+
+    async def close(self) -> None:
+        """Write what is queued and close every connection; once more is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.commits.stop()
+        await asyncio.to_thread(self._readers.shutdown)
+        await asyncio.to_thread(self._router.shutdown)
+        for connection in self._opened:
+            connection.close()
+        if self.loop_reader is not None:
+            self.loop_reader.close()
+        self._writer.close()
+
+
+def prepare(settings: SqlSettings, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+    """Make the database have today's schema and *tables*, and name the revisions before and after; blocking.
+
+    StorageBroken where it is no sound database or was made by a newer version.
+    """
+    return engine_of(settings).prepare(now, tables)

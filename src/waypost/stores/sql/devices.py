@@ -1,0 +1,217 @@
+"""The registry of devices on SQL.
+
+One row a device, deactivated rows included; key (app, user, device id). The unique index over the active rows' token
+hashes is what makes a token belong to one device at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from waypost.domain.device import Device, Registration, SubscriptionKeys, TokenUse
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
+from waypost.domain.time import Instant
+from waypost.ports.devices import Eviction, Registered, Use
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+DEVICE = (
+    "device.app, device.user_id, device.device_id, platform, token, registered_at, last_seen_at, token_updated_at,"
+    " last_used_at, p256dh, auth, app_version, os_version, locale, active, token_use"
+)
+"""The columns that ``device_of`` reads."""
+_FOR_USERS = f"SELECT asked.place, {DEVICE} FROM {{devices_of_users}} WHERE active = 1"  # noqa: S608 - columns
+_OF_USER = f"""\
+SELECT {DEVICE} FROM device WHERE app = ? AND user_id = ? AND active >= ?
+ORDER BY registered_at DESC, device_id
+"""  # noqa: S608 - a list of columns
+_SCAN = f"""\
+SELECT {DEVICE} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
+ORDER BY user_id, device_id LIMIT ?
+"""  # noqa: S608 - a list of columns
+
+_KNOWN = "SELECT 1 FROM device WHERE app = ? AND user_id = ? AND device_id = ?"
+_TAKE_OVER = """\
+UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND (user_id, device_id) != (?, ?)
+RETURNING user_id
+"""
+_UPSERT = f"""\
+INSERT INTO device (
+    app, user_id, device_id, platform, token, token_hash, p256dh, auth, app_version, os_version, locale,
+    token_use, registered_at, last_seen_at, token_updated_at, last_used_at, active
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13, ?13, 1)
+ON CONFLICT (app, user_id, device_id) DO UPDATE SET
+    token_updated_at = CASE WHEN device.token = excluded.token THEN device.token_updated_at
+        ELSE excluded.token_updated_at END,
+    platform = excluded.platform, token = excluded.token, token_hash = excluded.token_hash,
+    p256dh = excluded.p256dh, auth = excluded.auth,
+    app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
+    token_use = excluded.token_use,
+    last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
+RETURNING {DEVICE.replace("device.", "")}
+"""  # noqa: S608 - a list of columns
+_PUSH_OUT = """\
+UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
+    SELECT device_id FROM device WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id != ?3
+    ORDER BY last_seen_at DESC, device_id DESC LIMIT 1000000 OFFSET ?4 - 1
+)
+RETURNING last_seen_at, device_id
+"""
+_DEACTIVATE = "UPDATE device SET active = 0 WHERE app = ? AND user_id = ? AND device_id = ? AND active = 1"
+_EVICT = """\
+UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?
+RETURNING app, user_id
+"""
+_ERASE = "DELETE FROM device WHERE app = ? AND user_id = ? AND registered_at <= ?"
+_TOUCH = """\
+UPDATE device SET last_used_at = ?4
+WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0) < ?4
+"""
+
+
+class SqlDevices:
+    """Reads in a reader thread, writes through the group commit."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
+        """See Devices."""
+        asked = json.dumps(users)
+        rows = await self._database.read_to_route(lambda connection: _for_users(connection, asked))
+        found: list[list[Device]] = [[] for _ in users]
+        for position, *row in rows:
+            found[position].append(device_of(row))
+        for devices in found:
+            if len(devices) > 1:
+                devices.sort(key=lambda device: (device.platform, device.device_id))
+        return found
+
+    async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
+        """See Devices."""
+        return await self._database.commits.submit(_REGISTERING, _Call(registration, now, cap))
+
+    async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
+        """See Devices."""
+        return await self._read(_OF_USER, (app, user_id, int(not inactive)))
+
+    async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
+        """See Devices."""
+        return await self._database.commits.submit(_DEACTIVATING, (app, user_id, device_id))
+
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
+        """See Devices."""
+        return await self._database.commits.submit(_EVICTING, evictions, rows=len(evictions)) if evictions else []
+
+    async def touch(self, uses: Sequence[Use]) -> None:
+        """See Devices."""
+        await self._database.commits.submit(_TOUCHING, uses, rows=len(uses))
+
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        await self._database.commits.submit(_ERASING, (app, user_id, until))
+
+    async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
+        """See Devices."""
+        return await self._read(_SCAN, (app, *(after or ("", "")), n))
+
+    async def _read(self, query: str, arguments: tuple[Any, ...]) -> list[Device]:
+        rows = await self._database.read(lambda connection: connection.execute(query, arguments).fetchall())
+        return [device_of(row) for row in rows]
+
+
+def _for_users(connection: Connection, asked: str) -> list[Any]:
+    return connection.execute(
+        _FOR_USERS.format(devices_of_users=connection.dialect.devices_of_users), (asked,)
+    ).fetchall()
+
+
+class _Call(Struct, frozen=True):
+    """One registration call."""
+
+    registration: Registration
+    now: Instant
+    cap: int
+
+
+def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Registered]:
+    """In the order they came: each sees what the one before it took."""
+    return [_register_one(transaction.connection, call) for call in calls]
+
+
+def _register_one(connection: Connection, call: _Call) -> Registered:
+    said = call.registration
+    key = (said.app, said.user_id, said.device_id)
+    digest = token_hash(said.token)
+    known = connection.execute(_KNOWN, key).fetchone()
+    taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id)).fetchall()
+    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
+    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
+    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
+    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
+    longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
+    taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
+    return Registered(device_of(row), known is None, longest_ago_first, taken_from)
+
+
+def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
+    return [transaction.connection.execute(_DEACTIVATE, key).rowcount > 0 for key in keys]
+
+
+def _evict(transaction: Transaction, batches: Sequence[Sequence[Eviction]]) -> list[list[tuple[AppId, UserId]]]:
+    return [
+        [
+            owner
+            for one in batch
+            for owner in transaction.connection.execute(_EVICT, (one.app, one.token_hash, one.seen_before)).fetchall()
+        ]
+        for batch in batches
+    ]
+
+
+def _touch(transaction: Transaction, batches: Sequence[Sequence[Use]]) -> list[None]:
+    uses = [(use.app, use.user_id, use.device_id, use.at) for batch in batches for use in batch]
+    transaction.connection.executemany(_TOUCH, uses)
+    return [None] * len(batches)
+
+
+def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Instant]]) -> list[None]:
+    transaction.connection.executemany(_ERASE, orders)
+    return [None] * len(orders)
+
+
+_TOKEN_USES = {word.value: word for word in TokenUse}
+
+_REGISTERING = OperationKind("register_device", _register, durable=True)
+_DEACTIVATING = OperationKind("deactivate_device", _deactivate, durable=True)
+_EVICTING = OperationKind("evict_tokens", _evict, durable=False, patient=True)
+_ERASING = OperationKind("erase_devices", _erase, durable=True)
+_TOUCHING = OperationKind("touch_devices", _touch, durable=False, patient=True)
+
+
+def device_of(row: Sequence[Any]) -> Device:
+    """The device of a row of DEVICE."""
+    app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
+    p256dh, auth, app_version, os_version, locale, active, token_use = row[9:]
+    return Device(
+        app,
+        user_id,
+        device_id,
+        platform,
+        token,
+        registered,
+        seen,
+        updated,
+        used,
+        None if p256dh is None else SubscriptionKeys(p256dh, auth),
+        app_version,
+        os_version,
+        locale,
+        bool(active),
+        _TOKEN_USES[token_use],
+    )

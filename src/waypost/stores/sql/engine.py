@@ -1,0 +1,332 @@
+"""What the two engines have in common: connections, one writer each, and the few words they say differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+from waypost.ports.work import NewNotification, WorkItem
+from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.faults import StoreFault
+
+Row = tuple[Any, ...]
+
+
+class Dialect(Struct, frozen=True):
+    """What one statement cannot say to both engines."""
+
+    row_key: str
+    """The column by which a row of ``notification`` is changed: the one that its table is laid out by."""
+    locked: str
+    """Ends a SELECT of rows that are decided about: locks them, in one order for all, where there are other writers."""
+    snapshot: str
+    """Begins a read of several statements."""
+    texts: str
+    """The rows of a JSON array of texts."""
+    devices_of_users: str
+    """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
+    next_numbers: str
+    """Moves ``sequence`` on by a count and returns the last number; or gives as many blocks, by their first numbers."""
+    numbers_a_block: int
+    """0: there are no blocks, and numbers are in commit order."""
+    blob: str
+    """The type of a column of bytes."""
+    has_other_writers: bool
+    """Whether others may write while a transaction is open."""
+
+
+class Cursor(Protocol):
+    """The answer of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows that were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All rows that are left."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+Answer = Callable[[], list[Row]]
+"""Rows that may still be on their way."""
+
+
+class Connection(Protocol):
+    """A connection; statements are written as SQLite has them."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """What is said differently."""
+        ...
+
+    def execute(self, sql: str, bound: Sequence[Any] = ..., /) -> Cursor:
+        """Run one statement; what it binds stands for ``?`` or ``?<n>``."""
+        ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Cursor:
+        """Run one statement for each row."""
+        ...
+
+    def lists(self, sql: str, keys: Sequence[Any], /) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
+        ...
+
+    def ask(self, sql: str, keys: Sequence[Any], /) -> Answer:
+        """Ask for the rows of *sql*, whose ``{keys}`` stands for a list of keys."""
+        ...
+
+    def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes], /) -> Answer:
+        """Ask for the *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*."""
+        ...
+
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
+        """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
+        ...
+
+    def whole_before(self) -> int:
+        """Before which position no row of the journal can come any more."""
+        ...
+
+    def commit_so_far(self) -> None:
+        """Commit what the transaction has done, and go on in another; only where others write meanwhile."""
+        ...
+
+    def counter_part(self, now: Instant, /) -> int:
+        """Which of the rows of a counter to move *now*: where others write at the same time, one that is not theirs."""
+        ...
+
+    def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant, /) -> None:
+        """Insert *rows* of a table of keys, in the place of those that were over *now*.
+
+        Where others write at the same time the commit raises Overtaken if one of the keys was claimed meanwhile.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Months(Struct, frozen=True):
+    """Tables by month that are not as they should be."""
+
+    missing: tuple[str, ...] = ()
+    """Of this month, or of those ahead: their rows go with all others that have no table."""
+    undropped: tuple[str, ...] = ()
+    """Over, with nothing to keep, and in somebody's use."""
+
+
+class Busy(Exception):
+    """Somebody else held the store for too long."""
+
+
+class InDoubt(Exception):
+    """The connection was lost in COMMIT; *batch* is what to ask for when the store is back."""
+
+    def __init__(self, batch: int) -> None:
+        super().__init__("the connection was lost while it committed")
+        self.batch = batch
+
+
+class Overtaken(Exception):
+    """Another transaction was first: what was decided is to be decided anew, and then sees it."""
+
+
+class Writer(Protocol):
+    """The connection that writes, in one thread."""
+
+    @property
+    def connection(self) -> Connection:
+        """What it writes through."""
+        ...
+
+    def turn(self, patience_s: float) -> AbstractContextManager[None]:
+        """The right to write one transaction; Busy after *patience_s*, or what the engine raises."""
+        ...
+
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """Begin a transaction: *ordered* ones one at a time in the store, *pipelined* ones in few round trips."""
+        ...
+
+    def commit(self) -> None:
+        """Commit; InDoubt where nobody can say whether it was."""
+        ...
+
+    def rollback(self) -> None:
+        """Undo what was begun, if anything; it raises nothing."""
+        ...
+
+    def was_committed(self, batch: int) -> bool:
+        """What became of the last transaction, which was in doubt; Busy or what the engine raises while it is open."""
+        ...
+
+    def is_well(self) -> bool:
+        """Whether new work may be taken: there is room, and the store answers."""
+        ...
+
+    def use_reserve(self) -> None:
+        """The disk is full: free what was kept for this."""
+        ...
+
+    def fault_of(self, error: BaseException) -> StoreFault:
+        """What *error* says about the store."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Borrowed(Protocol):
+    """Shards without an owner, held while something is decided about them."""
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """Those that could be had."""
+        ...
+
+    async def give_back(self) -> None:
+        """Let them go."""
+        ...
+
+
+class Locks(Protocol):
+    """The shards and roles of one process."""
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """The shards that are this process's."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Moves whenever ``owned`` changes."""
+        ...
+
+    async def attend(self) -> None:
+        """Be known to the others, and know of them, without a share."""
+        ...
+
+    async def acquire(self, wanted: int = ...) -> Sequence[int]:
+        """Take free shards until *wanted* are owned; those taken now."""
+        ...
+
+    async def release(self, shards: Iterable[int]) -> None:
+        """Let other processes have *shards*; nothing of them may be held any more."""
+        ...
+
+    async def borrow(self, shards: Iterable[int]) -> Borrowed:
+        """Take those of *shards* that nobody owns, for a moment."""
+        ...
+
+    async def take_role(self, name: str) -> bool:
+        """Own what exists once for all processes of a store (sweep, report), now or still."""
+        ...
+
+    def sharers(self) -> int | None:
+        """How many processes share the work, on any machine; None where those of this one are all."""
+        ...
+
+    async def leave(self) -> None:
+        """Be no longer one of the ``sharers``; what is owned stays so until it is released."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+Fence = Callable[[Connection], frozenset[int] | None]
+"""The shards that the process still owns in this very transaction; None where that cannot change behind its back."""
+
+
+class Joined(NamedTuple):
+    """A process's place among those who share the work."""
+
+    locks: Locks
+    peers: Peers | None
+    """The others, on whatever machine."""
+    fence: Fence
+    member: Callable[[], int | None] = lambda: None
+    """The number that the others know it by, for as long as it may act; None where there are no numbers."""
+
+
+class Tail(Protocol):
+    """Where a process stands in the fresh work of its shards."""
+
+    def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int], /) -> None:
+        """Write, in a transaction that accepts, what the tails of other processes need to find these."""
+        ...
+
+    def start_over(self, shards: frozenset[int], /) -> None:
+        """Begin at the first open row, with these shards."""
+        ...
+
+    def apps(self, connection: Connection, lane: Lane, /) -> set[AppId]:
+        """The apps that may have fresh rows of *lane* that were not read yet."""
+        ...
+
+    def read(
+        self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool], /
+    ) -> list[tuple[WorkItem, int]]:
+        """At most *n* of those rows with their shards, passing over what is taken."""
+        ...
+
+    def depth(self, connection: Connection, lane: Lane, most: int, /) -> int:
+        """How many fresh rows there are, leased or not, counted up to *most*."""
+        ...
+
+
+class Engine(Protocol):
+    """One database, and how it is opened."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a read is a round trip: not for the event loop."""
+        ...
+
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+        """Bring it to today's schema, with *tables*; the revisions before and after. Blocking."""
+        ...
+
+    def keep_up(self, now: Instant, before: Instant) -> Months:
+        """Make what will be needed as time goes on; drop what can be dropped whole and is over *before*. Blocking."""
+        ...
+
+    def by_pages(self, before: Instant) -> Instant:
+        """Of what is over *before*, that which is older than this goes by pages, unless it went whole."""
+        ...
+
+    def open_writer(self) -> Writer:
+        """The connection that writes."""
+        ...
+
+    def open_reader(self) -> Connection:
+        """A connection that reads, for one thread at a time."""
+        ...
+
+    def tail(self) -> Tail:
+        """How a process finds fresh work."""
+        ...
+
+    def fault_of(self, error: BaseException) -> StoreFault:
+        """What *error* of a reader says about the store."""
+        ...
+
+    async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
+        """Become one of those who share the work; *report* is told when the store does not answer."""
+        ...

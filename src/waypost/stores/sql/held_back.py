@@ -1,0 +1,39 @@
+"""Who keeps a transaction open on the server, in whichever database, so that vacuum may clear nothing away."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.engine import Row
+from waypost.telemetry import Event, Metric
+
+TOO_LONG_S: Final = 300
+"""From then on it is said whose it is."""
+
+# What is prepared has no process; what others than this role (or pg_read_all_stats) may see has no times.
+_OLDEST = """\
+SELECT CAST(extract(epoch FROM clock_timestamp() - since) AS bigint) AS age_s, database, pid FROM (
+    SELECT xact_start, CAST(datname AS text), pid FROM pg_stat_activity
+    WHERE (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL) AND backend_type = 'client backend'
+    UNION ALL SELECT prepared, CAST(database AS text), NULL FROM pg_prepared_xacts
+) AS open (since, database, pid) WHERE since IS NOT NULL ORDER BY since LIMIT 1
+"""
+
+
+class HeldBack:
+    """Tells of the oldest open transaction: its age always, whose it is once it is too old."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._told: tuple[str, int | None] | None = None
+
+    async def look(self) -> None:
+        """Look once."""
+        row: Row | None = await self._database.read(lambda connection: connection.execute(_OLDEST).fetchone())
+        age_s, database, pid = (0, "", None) if row is None else row
+        self._database.telemetry.gauge(Metric.OLDEST_TRANSACTION, age_s)
+        whose = (database, pid) if age_s >= TOO_LONG_S else None
+        if whose is not None and whose != self._told:
+            self._database.telemetry.event(Event.STORE_HELD_BACK, pid=pid, database=database, age_s=age_s)
+        self._told = whose

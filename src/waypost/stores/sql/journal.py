@@ -1,0 +1,113 @@
+"""The journal on SQL: written by every transaction (transaction.py), tailed here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from waypost.domain.moves import Moved
+from waypost.ports.journal import JournalRow
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.held_back import HeldBack
+from waypost.stores.sql.reached import reach, reached
+from waypost.stores.sql.transaction import OperationKind, Transaction
+from waypost.telemetry import Event
+
+_READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
+_READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
+_DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
+_DROPPED = "journal dropped"
+"""The place up to which nothing is left; nothing comes in behind what every reader has passed."""
+
+_HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
+_DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
+_HEARD_S = 120.0
+"""By then every tail has heard of what was over, or begins again (ArrivalTail)."""
+
+_now_s = time.monotonic
+_moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
+
+
+class SqlJournal:
+    """Rows in an order that never grows in the middle: what one that is open may still come before is not read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._horizon: tuple[float, int] | None = None
+        """When it was noted before which transaction all were over."""
+        self._arrivals_from = 0
+        self._held_back = HeldBack(database)
+
+    async def read(self, after: int, n: int) -> list[JournalRow]:
+        """See Journal."""
+        rows = await self._database.read(lambda connection: _read(connection, after, n))
+        return [JournalRow(position, self._moves_in(position, moves)) for position, moves in rows]
+
+    def _moves_in(self, position: int, moves: bytes) -> tuple[Moved, ...]:
+        """What a row says; of one that cannot be read nothing, so that those behind it are."""
+        try:
+            return _moves.decode(moves)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as surprise:
+            error = type(surprise).__name__
+            self._database.telemetry.event(Event.STAGE_FAILED, stage="report", error=error, position=position)
+            return ()
+
+    async def position(self, reader: str) -> int:
+        """See Journal."""
+        return await self._database.read(lambda connection: reached(connection, reader))
+
+    async def advance(self, reader: str, position: int) -> None:
+        """See Journal."""
+        await self._database.commits.submit(_ADVANCING, (reader, position))
+
+    async def drop_before(self, position: int, n: int) -> int:
+        """See Journal; and what was said of arrivals, of which all have heard."""
+        if self._database.engine.is_remote:
+            await self._drop_arrivals(_now_s())
+            await self._held_back.look()
+        return await self._database.commits.submit(_DROPPING, (position, n), rows=n)
+
+    async def _drop_arrivals(self, now_s: float) -> None:
+        if self._horizon is not None and now_s - self._horizon[0] < _HEARD_S:
+            return
+        if self._horizon is not None:
+            await self._database.commits.submit(_FORGETTING, (self._arrivals_from, self._horizon[1]))
+            self._arrivals_from = self._horizon[1]
+        row = await self._database.read(lambda connection: connection.execute(_HORIZON).fetchone())
+        self._horizon = (now_s, int(row[0]))
+
+
+def _read(connection: Connection, after: int, n: int) -> list[Row]:
+    return connection.execute(_READ, (after, connection.whole_before(), n)).fetchall()
+
+
+def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:
+    for reader, position in positions:
+        reach(transaction.connection, reader, position)
+    return [None] * len(positions)
+
+
+def _drop(transaction: Transaction, orders: Sequence[tuple[int, int]]) -> list[int]:
+    return [_drop_page(transaction.connection, before, n) for before, n in orders]
+
+
+def _drop_page(connection: Connection, before: int, n: int) -> int:
+    after = reached(connection, _DROPPED)
+    rows = connection.execute(_READ_BY_ALL, (after, before, n)).fetchall()
+    if rows:
+        connection.execute(_DROP, (after, rows[-1][0]))
+        reach(connection, _DROPPED, rows[-1][0])
+    return len(rows)
+
+
+def _forget(transaction: Transaction, ops: Sequence[tuple[int, int]]) -> list[None]:
+    transaction.connection.executemany(_DROP_ARRIVALS, ops)
+    return [None] * len(ops)
+
+
+_FORGETTING = OperationKind("drop_arrivals", _forget, durable=False)
+_ADVANCING = OperationKind("advance_reader", _advance, durable=False, patient=True)
+_DROPPING = OperationKind("drop_journal", _drop, durable=False, patient=True)

@@ -1,0 +1,118 @@
+"""Leasing fresh work where one process writes at a time: a tail over the index (lane, app, seq) WHERE due_at = 0.
+
+Rows come in commit order, since *seq* is given out under the write lock; so a cursor for each (lane, app) never passes
+a row that appears later. Shards of other processes are skipped inside the index. What lies behind a cursor is leased,
+or was given back and waits in memory; after a change of shards every cursor starts again, and what is held is skipped.
+
+It reads on the event loop: 500 rows are some 2 ms, mostly spent making Python objects, which a thread would do under
+the same interpreter lock; and nothing can be leased twice between a read and what is remembered of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.ports.work import NewNotification, WorkItem
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
+
+_HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
+_NEXT_APP = (
+    "SELECT app FROM notification INDEXED BY notification_fresh"
+    " WHERE lane = ? AND due_at = 0 AND app > ? ORDER BY app LIMIT 1"
+)
+READ = (
+    f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
+    " CROSS JOIN content ON content.seq = notification.seq"
+    " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
+)
+_DEPTH = (
+    "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
+    " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
+)
+
+
+_NO_SHARD = -1
+"""For an empty list SQLite finds no plan on the index named."""
+
+_OPEN = "SELECT CAST(coalesce(sum(delta), 0) AS BIGINT) FROM counter WHERE lane = ? AND status = 'pending'"
+
+
+def in_shards(shards: frozenset[int]) -> str:
+    """The condition that a row belongs to *shards*."""
+    if len(shards) == SHARDS:
+        return f" AND +shard < {SHARDS}"  # beyond are rows that the ledger keeps of the log
+    numbers = [_NO_SHARD, *sorted(shards)]
+    return f" AND +shard IN ({','.join(map(str, numbers))})"  # + keeps it out of the plan: a look, not a seek
+
+
+class FreshTail:
+    """Finds fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
+
+    def __init__(self) -> None:
+        self._cursors: dict[tuple[Lane, AppId], int] = {}
+        self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
+        self._seen: dict[Lane, int] = {}
+        self._read = READ
+        self._depth = _DEPTH
+
+    def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
+        """The numbers are in the order of commits: that is all that is needed."""
+
+    def start_over(self, shards: frozenset[int]) -> None:
+        """Begin at the first open row, with these shards."""
+        self._cursors.clear()
+        self._seen.clear()
+        self._read = READ.format(shards=in_shards(shards))
+        self._depth = _DEPTH.format(shards=in_shards(shards))
+
+    def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
+        """The apps that may have fresh rows of *lane* after their cursors."""
+        head: int = connection.execute(_HEAD).fetchone()[0]
+        if self._seen.get(lane) != head:
+            self._seen[lane] = head
+            self._apps[lane] = set(apps_with_fresh_rows(connection, lane))
+        return self._apps[lane]
+
+    def read(
+        self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
+    ) -> list[tuple[WorkItem, int]]:
+        """At most *n* rows with their shards, passing over what is taken."""
+        found: list[tuple[WorkItem, int]] = []
+        while len(found) < n and app in self._apps[lane]:
+            head: int = connection.execute(_HEAD).fetchone()[0]
+            asked = n - len(found)
+            cursor = self._cursors.get((lane, app), 0)
+            rows = connection.execute(self._read, (lane, app, cursor, asked)).fetchall()
+            free = (row for row in rows if not is_taken(row[0]))
+            found += [(WorkItem(notification_of(row), None), row[NOTIFICATION_WIDTH + 1]) for row in free]
+            if len(rows) == asked:
+                self._cursors[lane, app] = rows[-1][NOTIFICATION_WIDTH]
+            else:  # all up to the head, as it was before this read, has been seen
+                last = rows[-1][NOTIFICATION_WIDTH] if rows else 0
+                self._cursors[lane, app] = max(cursor, head, last)
+                self._apps[lane].discard(app)
+        return found
+
+    def depth(self, connection: Connection, lane: Lane, most: int) -> int:
+        """How many fresh rows there are, leased or not, counted up to *most*."""
+        row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
+        return row[0]
+
+
+def open_in(connection: Connection, lane: Lane) -> int:
+    """How many notifications of *lane* are not final, by the counters: all of them are read, so in a thread."""
+    row: tuple[int] = connection.execute(_OPEN, (lane,)).fetchone()
+    return row[0]
+
+
+def apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
+    """One step down the index for each app."""
+    apps: list[AppId] = []
+    row = connection.execute(_NEXT_APP, (lane, "")).fetchone()
+    while row is not None:
+        apps.append(row[0])
+        row = connection.execute(_NEXT_APP, (lane, row[0])).fetchone()
+    return apps

@@ -1,0 +1,18 @@
+"""Where a store is: which engine its URL names, and the folder beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from waypost.stores.sql.connection import database_path, made_folder, run_directory
+from waypost.stores.sql.settings import SqlSettings, is_postgres
+
+
+def run_dir_of_store(settings: SqlSettings) -> Path:
+    """The folder of what the processes of one machine share beside the store; made if it is not there.
+
+    ConfigurationError where it cannot be.
+    """
+    if is_postgres(settings.url):
+        return made_folder(Path(settings.run_dir).expanduser().resolve())
+    return run_directory(database_path(settings.url))

@@ -1,0 +1,55 @@
+"""Bring a database to today's schema."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
+
+from waypost.domain.errors import StorageBroken
+from waypost.stores.sql.connection import dbapi
+from waypost.stores.sql.migrations import is_known
+
+_SCRIPTS = Path(__file__).with_name("migrations")
+
+
+@cache
+def _history() -> tuple[Config, ScriptDirectory, str]:
+    """The revisions of this version, and the last of them."""
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    scripts = ScriptDirectory.from_config(config)
+    head = scripts.get_current_head()
+    assert head is not None, "the package ships at least one revision"
+    return config, scripts, head
+
+
+def sqlite_engine(database: Path) -> Engine:
+    """An engine for migrations and ordinary queries on the one SQLite library."""
+    return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
+
+
+def migrate(engine: Engine) -> tuple[str | None, str]:
+    """Run the missing revisions and name the revisions before and after; the caller sees to it that nobody else does.
+
+    StorageBroken where the database is of a newer version than this one lives with.
+    """
+    config, scripts, head = _history()
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is not None and is_known(found):
+            return found, found
+        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+            raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
+        connection.rollback()  # ends the read: an index is made concurrently outside of transactions alone
+        config.attributes["connection"] = connection
+        command.upgrade(config, head)
+        connection.commit()
+    return found, head

@@ -1,0 +1,102 @@
+"""The relay: entries of the outbox go to their topics, those added first before the others.
+
+    outbox   UPDATE: claimed (by a member, once), then published, or unclaimed where the broker did not take them
+
+What a member that is gone had claimed is claimed by another, and published again if it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.stores.sql.reached import reach, reached
+from waypost.stores.sql.rows import execute_in
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+_CLAIM = (
+    "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
+    "SELECT seq FROM outbox WHERE published_at IS NULL AND seq > ?"
+    " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane,"
+    " (SELECT user_id FROM notification WHERE id = notification_id)"
+)
+_PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
+_UNCLAIMED = "UPDATE outbox SET claimed_by = NULL, claimed_at = NULL WHERE seq IN ({keys}) AND published_at IS NULL"
+_OVER = (
+    "DELETE FROM outbox WHERE seq = ANY(ARRAY(SELECT seq FROM outbox WHERE seq > ? AND published_at < ?"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq"
+)
+_FIRST = "SELECT min(seq) FROM outbox WHERE seq > ?"
+_TIDIED = "outbox dropped"
+"""The place up to which no entry is left: what has a number below was in a transaction that is long over."""
+
+
+class Claim(Struct, frozen=True):
+    """*member* wants to publish at most *n* entries *after* that one."""
+
+    member: int
+    n: int
+    after: int = 0
+
+
+class Claimed(Struct, frozen=True):
+    """An entry to be published."""
+
+    seq: int
+    notification_id: NotificationId
+    n: int
+    app: AppId
+    lane: Lane
+    user_id: UserId
+
+
+class Over(Struct, frozen=True):
+    """At most *n* entries that were published before *before*."""
+
+    before: Instant
+    n: int
+
+
+def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]]:
+    return [_claimed(transaction, claim) for claim in ops]
+
+
+def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
+    rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.after, claim.n)).fetchall()
+    return [Claimed(seq, one, n, app, Lane(lane), user_id) for seq, one, n, app, lane, user_id in sorted(rows)]
+
+
+def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
+    for sql, chunk in transaction.connection.lists(_PUBLISHED, [seq for op in ops for seq in op]):
+        transaction.connection.execute(sql, (transaction.now, *chunk))
+    return [None] * len(ops)
+
+
+def _unclaim(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:
+    execute_in(transaction.connection, _UNCLAIMED, [seq for op in ops for seq in op])
+    return [None] * len(ops)
+
+
+def _drop(transaction: Transaction, ops: Sequence[Over]) -> list[int]:
+    return [_drop_page(transaction, over) for over in ops]
+
+
+def _drop_page(transaction: Transaction, over: Over) -> int:
+    connection = transaction.connection
+    after = reached(connection, _TIDIED)
+    gone = [row[0] for row in connection.execute(_OVER, (after, over.before, over.n)).fetchall()]
+    if gone:
+        (first,) = connection.execute(_FIRST, (after,)).fetchone()
+        reach(connection, _TIDIED, max(gone) if first is None else first - 1)
+    return len(gone)
+
+
+CLAIM: OperationKind[Claim, list[Claimed]] = OperationKind("claim", _claim, durable=False)
+MARK: OperationKind[Sequence[int], None] = OperationKind("published", _mark, durable=False)
+UNCLAIM: OperationKind[Sequence[int], None] = OperationKind("unclaim", _unclaim, durable=False)
+DROP: OperationKind[Over, int] = OperationKind("outbox retention", _drop, durable=False)

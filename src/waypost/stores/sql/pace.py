@@ -1,0 +1,56 @@
+"""How fast what is accepted is committed, and how long the next of it will therefore wait."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_NEWEST_COUNTS: Final = 0.3
+"""The weight of the newest commit in the measured pace."""
+
+
+class CommitPace:
+    """Counts the rows that are not committed yet, and measures the time that each takes.
+
+    Only commits that take as many rows as may be in one tell of the pace: a smaller one leaves nobody waiting, and
+    tells no more than that the pace is at least its own. The time of one begins with the end of the one before, so that
+    the turns of everybody else are in it.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        """Waiting, or being written."""
+        self._writing = 0
+        self._is_full = False
+        self._began = 0.0
+        self._ended = 0.0
+        self._row_s = 0.0
+
+    @property
+    def wait_s(self) -> float:
+        """How long what comes now waits until all before it is committed."""
+        return self._rows * self._row_s
+
+    def came(self, rows: int) -> None:
+        """So many more rows wait."""
+        self._rows += rows
+
+    def went(self, rows: int) -> None:
+        """So many rows wait no longer."""
+        self._rows -= rows
+
+    def began(self, rows: int, since: float, *, is_full: bool) -> None:
+        """*rows* of which the first waits *since* are being written; no more than that go at once if *is_full*."""
+        self._writing, self._is_full = rows, is_full
+        self._began = max(since, self._ended)
+
+    def ended(self, now: float) -> None:
+        """Note that whatever was being written is written, or will not be."""
+        if not self._writing:
+            return
+        row_s = (now - self._began) / self._writing
+        # Those who wait are refused while it is slow, so that no commit might be full again.
+        if self._is_full or row_s < self._row_s:
+            self._row_s += (row_s - self._row_s) * (_NEWEST_COUNTS if self._row_s else 1.0)
+        self._rows -= self._writing
+        self._writing = 0
+        self._ended = now

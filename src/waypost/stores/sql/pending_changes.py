@@ -1,0 +1,202 @@
+"""Notifications that a transaction changes, with their receipts: read together, changed in memory, written together.
+
+    notification  UPDATE by seq: due_at NULL when routed; status, reason, finished_at with the last open target
+    receipt       INSERT of a whole list at its first write, REPLACE of the rows that changed afterwards
+
+Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more but by a
+confirmation, under the lock of their row, whoever owns its shard. What a change means is decided by domain/progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from waypost.domain.delivery import Receipt
+from waypost.domain.ids import SHARDS, NotificationId
+from waypost.domain.notification import Lane
+from waypost.domain.progress import Progress, Step
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant
+from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.rows import (
+    INSERT_RECEIPT,
+    RECEIPT,
+    RECEIPT_VALUES,
+    REPLACE_RECEIPT,
+    receipt_of,
+    receipt_row,
+    select_in,
+)
+from waypost.stores.sql.transaction import Transaction
+
+_FIND = (
+    "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
+)
+_RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
+_ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
+_FINISHED = (
+    "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
+)
+_RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
+_LANES = {word.value: word for word in Lane}
+_PENDING = NotificationStatus.PENDING.value
+"""Stored statuses are this and the final ones."""
+_STATUSES = {word.value: word for word in NotificationStatus}
+
+
+class PendingChange:
+    """One notification in a transaction: its progress, and what of it is to be written."""
+
+    __slots__ = (
+        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
+    )  # fmt: skip
+
+    def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
+        self.progress = progress
+        self.seq = seq
+        self.shard = shard
+        self.lane = lane
+        self.job = job
+        self.due_at: Instant | None = None
+        """When it is looked at next as a whole: of what is routed or final never."""
+        self.changed: set[int] = set()
+        """Numbers of the receipts that must be written."""
+        self.is_new_list = False
+        self.moved = False
+        """The row itself must be written."""
+        self.finished = False
+        self.restated = False
+        """Its final status became another one."""
+
+    @property
+    def id(self) -> NotificationId:
+        """The notification's id, by which SQLite finds the row faster than by *seq*."""
+        return self.progress.id
+
+    def take(self, transaction: Transaction, step: Step) -> None:
+        """Go one step on."""
+        before, after = step.before, step.progress
+        self.progress = after
+        transaction.moves += step.moves
+        self.is_new_list |= step.routed
+        self.changed.update(each.n for each in step.changed)
+        self.moved |= step.routed or after.withdrawn != before.withdrawn
+        if after.receipts is not None or after.is_final:
+            self.due_at = None
+        if after.status is not before.status:
+            self._count(transaction, before.status, after.status)
+            if step.finished:
+                self.finished = self.moved = True
+            elif before.is_final and not self.finished:
+                self.restated = True
+
+    def mark_withdrawn(self, why: str) -> None:
+        """Let no further attempt be made of what is still open."""
+        if not self.progress.is_final:
+            self.progress = msgspec.structs.replace(self.progress, withdrawn=why)
+            self.moved = True
+
+    def put_off(self, n: int, due_at: Instant) -> None:
+        """Let target *n* be due at another time than its settlement says."""
+        receipts = dict(self.progress.receipts or {})
+        receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
+        self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
+        self.changed.add(n)
+
+    def is_written(self, now: Instant) -> None:
+        """Let nothing be due before this transaction began: nobody looks for it there any more (due_from.py)."""
+        receipts = self.progress.receipts or {}
+        for n in receipts if self.is_new_list else self.changed:
+            due_at = receipts[n].due_at
+            if due_at is not None and due_at < now:
+                self.put_off(n, now)
+
+    def _count(
+        self, transaction: Transaction, before: NotificationStatus | None, after: NotificationStatus | None
+    ) -> None:
+        for status, delta in ((before, -1), (after, 1)):
+            if status is not None:
+                transaction.count(self.progress.app, self.lane, status, delta, self.job)
+
+
+class PendingChanges:
+    """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        ids: Iterable[NotificationId],
+        *,
+        by_shard: bool = True,
+        to_confirm: Collection[NotificationId] = (),
+    ) -> None:
+        """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
+
+        Of those *to_confirm* the receipts are read also where they are final.
+        """
+        self._transaction = transaction
+        connection = transaction.connection
+        rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
+        owned = transaction.owned if by_shard else None
+        of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS or row[6] != _PENDING]
+        routed = [row[1] for row in of_this if row[7] is None and (row[6] == _PENDING or row[1] in to_confirm)]
+        receipts: dict[NotificationId, dict[int, Receipt]] = {one: {} for one in routed}
+        for row in select_in(connection, _RECEIPTS, list(receipts)):
+            receipt = receipt_of(row)
+            receipts[receipt.notification_id][receipt.n] = receipt
+        self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
+
+    def get(self, notification_id: NotificationId) -> PendingChange | None:
+        """A notification, if it is known."""
+        return self._cases.get(notification_id)
+
+    def write(self) -> None:
+        """Write everything that changed."""
+        routed: list[Row] = []
+        finished: list[Row] = []
+        restated: list[Row] = []
+        connection = self._transaction.connection
+        key = connection.dialect.row_key
+        for case in self._cases.values():
+            case.is_written(self._transaction.now)
+            progress = case.progress
+            if case.finished:
+                reason = progress.withdrawn if progress.status is NotificationStatus.CANCELLED else None
+                row = (progress.withdrawn, progress.status, reason, self._transaction.now, getattr(case, key))
+                finished.append(row)
+            elif case.restated:
+                restated.append((progress.status, getattr(case, key)))
+            elif case.moved:
+                routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
+        write_receipts(connection, self._cases.values())
+        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished), (_RESTATED, restated)):
+            if rows:
+                connection.executemany(sql.format(key=key), rows)
+
+
+def write_receipts(connection: Connection, cases: Iterable[PendingChange]) -> None:
+    """Write every receipt of *cases* that is new or changed; one that waits is leased from here, also of the log's."""
+    new: list[Row] = []
+    changed: list[Row] = []
+    for case in cases:
+        app, receipts = case.progress.app, case.progress.receipts or {}
+        if case.is_new_list:
+            new += [receipt_row(receipt, app, _shard(case, receipt), case.lane) for receipt in receipts.values()]
+        else:
+            changed += [receipt_row(receipts[n], app, _shard(case, receipts[n]), case.lane) for n in case.changed]
+    for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
+        connection.insert_all(sql, RECEIPT_VALUES, rows)
+
+
+def _shard(case: PendingChange, receipt: Receipt) -> int:
+    return case.shard if receipt.waits is None else case.shard % SHARDS
+
+
+def _case_of(row: Row, receipts: dict[int, Receipt] | None) -> PendingChange:
+    seq, notification_id, app, user_id, shard, lane, status, due_at, withdrawn, job = row
+    progress = Progress(app, notification_id, user_id, _STATUSES[status], receipts, withdrawn)
+    case = PendingChange(progress, seq, shard, _LANES[lane], job)
+    case.due_at = due_at
+    return case

@@ -1,0 +1,178 @@
+"""PostgreSQL as the engine: one database, any number of machines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+from waypost.domain.time import Instant
+from waypost.ports.peers import PROCESS_ENDED, Peers
+from waypost.stores.sql.added import AddedTable, make_missing
+from waypost.stores.sql.engine import Joined, Months
+from waypost.stores.sql.faults import StoreFault, refusal
+from waypost.stores.sql.migrations import is_known
+from waypost.stores.sql.postgres import partitions
+from waypost.stores.sql.postgres.connection import (
+    CONNECT_TIMEOUT_S,
+    PostgresConnection,
+    connect,
+    fault_of,
+    of_primary,
+)
+from waypost.stores.sql.postgres.membership import Membership
+from waypost.stores.sql.postgres.months import drop_months
+from waypost.stores.sql.postgres.peers import NotifyPeers
+from waypost.stores.sql.postgres.tail import ArrivalTail
+from waypost.stores.sql.postgres.writer import PostgresWriter
+from waypost.stores.sql.settings import SqlSettings
+
+MIGRATION_LOCK = 0x5759_7002
+"""The advisory lock of whoever changes the schema."""
+MIGRATION_LOCK_TIMEOUT_MS = 1_000
+MIGRATION_PATIENCE_S = 30.0
+_TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
+_AGAIN_S = 0.1
+_FOUND = "SELECT version_num FROM alembic_version"
+_FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
+"""Writers whose process ended, or has been away for longer than any outage."""
+
+_Plain = psycopg.Connection[tuple[object, ...]]
+
+
+class PostgresEngine:
+    """See engine.Engine."""
+
+    is_remote = True
+
+    def __init__(self, settings: SqlSettings) -> None:
+        self._settings = settings
+        self._url = of_primary(settings.url)
+        self._to_prepare: tuple[Instant, Sequence[AddedTable]] | None = None
+        """When it should have been prepared, but was away."""
+
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+        """See Engine; of several processes that start together one changes the schema and the others wait.
+
+        Whoever finds today's schema waits for nobody: it may come back while another version changes it.
+        """
+        self._to_prepare = now, tables
+        try:
+            return self._prepare(now, tables)
+        except Exception as error:
+            fault = fault_of(getattr(error, "orig", None) or error)
+            if fault is StoreFault.OPERATION:
+                raise
+            raise refusal(fault) from error
+
+    def version(self) -> str:
+        """The server's, such as 15.18; Unavailable where it does not answer."""
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                return connection.info.parameter_status("server_version") or "of unknown version"
+        except psycopg.Error as error:
+            raise refusal(fault_of(error)) from error
+
+    def keep_up(self, now: Instant, before: Instant) -> Months:
+        """See Engine: months ahead, and months that are over; notes of writers that are gone."""
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                partitions.ensure(connection, now)
+                undropped = drop_months(connection, before).undropped
+                connection.execute(_FORGOTTEN)
+                return Months(partitions.missing(connection, now), undropped)
+        except psycopg.Error as error:
+            raise refusal(fault_of(error)) from error
+
+    def by_pages(self, before: Instant) -> Instant:
+        """See Engine: of the month that is under way nothing goes yet."""
+        return partitions.month_of(before)
+
+    def open_writer(self) -> PostgresWriter:
+        """See Engine."""
+        return PostgresWriter(self._settings, self._catch_up)
+
+    def tail(self) -> ArrivalTail:
+        """See Engine."""
+        return ArrivalTail()
+
+    def open_reader(self) -> PostgresConnection:
+        """See Engine."""
+        return connect(self._settings.url, read_only=True)
+
+    def fault_of(self, error: BaseException) -> StoreFault:
+        """See Engine."""
+        return fault_of(error)
+
+    async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
+        """See Engine."""
+        membership = Membership(self._settings.url, report)
+        if peers is not None:
+            peers.on(PROCESS_ENDED, membership.ended)
+        notifying = NotifyPeers(self._settings.url, peers, report)
+        await notifying.start()
+        membership.on_close = notifying.stop
+        return Joined(membership, notifying, membership.fence, membership.member)
+
+    def _catch_up(self) -> None:
+        """Nothing is written before the schema is today's, also where the server was away at the start."""
+        if self._to_prepare is not None:
+            self._prepare(*self._to_prepare)
+
+    def _prepare(self, now: Instant, tables: Sequence[AddedTable]) -> tuple[str | None, str]:
+        with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            found = _revision(connection)
+            made = (found, found) if found is not None and is_known(found) else self._migrate(connection)
+            partitions.ensure(connection, now)
+            if missing := [table for table in tables if not _has(connection, table.name)]:
+                _wait_for_turn(connection)
+                make_missing(
+                    missing, partial(_has, connection), lambda it: connection.execute(it.encode()), is_remote=True
+                )
+        self._to_prepare = None
+        return made
+
+    def _migrate(self, connection: _Plain) -> tuple[str | None, str]:
+        _wait_for_turn(connection)
+        from waypost.stores.sql.migrate import migrate  # noqa: PLC0415 - a third of a process's start
+
+        return migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+
+    def _connect(self) -> _Plain:
+        """For migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
+        return psycopg.connect(
+            self._url,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
+        )
+
+
+def _has(connection: _Plain, table: str) -> bool:
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
+def _revision(connection: _Plain) -> str | None:
+    """What Alembic noted in the database; None for a new one."""
+    try:
+        row = connection.execute(_FOUND).fetchone()
+    except psycopg.errors.UndefinedTable:
+        return None
+    return None if row is None else str(row[0])
+
+
+def _wait_for_turn(connection: _Plain) -> None:
+    """Get the lock of migrations, asking again and again.
+
+    A statement that waits for it would be a transaction that is open, and an index that is made concurrently waits for
+    all of those (PostgreSQL, CREATE INDEX, "Building Indexes Concurrently").
+    """
+    until_s = time.monotonic() + MIGRATION_PATIENCE_S
+    while connection.execute(_TURN).fetchone() != (True,):
+        if time.monotonic() >= until_s:
+            raise psycopg.errors.LockNotAvailable("another process changes the schema")
+        time.sleep(_AGAIN_S)  # nothing tells when the lock is free but a statement that waits for it

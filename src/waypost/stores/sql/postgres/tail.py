@@ -1,0 +1,179 @@
+"""Leasing fresh work where many accept at once: numbers are not in commit order, and nobody waits for anybody.
+
+    arrival   one row for each commit that made rows leasable: its transaction, their numbers, and which lanes and apps
+
+A look at ``arrival`` asks for the transactions that the snapshot of the look before did not see: those that were open
+then, by name, and all that came after. So each commit is heard of once, however late it ends and whatever else is open
+meanwhile, here or in another database: nothing waits for a horizon. The cursor of a (lane, app) goes back to the first
+number of what is heard of, passes over what is leased, and never begins behind what was finished long ago; so what a
+read costs does not grow with the rows that vacuum may not take away while somebody has a snapshot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
+from waypost.ports.work import NewNotification, WorkItem
+from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.lease import READ, apps_with_fresh_rows, in_shards
+from waypost.stores.sql.postgres.connection import Numbers, Texts
+from waypost.stores.sql.rows import NOTIFICATION_WIDTH, notification_of
+
+SILENT_S: Final = 60.0
+"""Whoever has not looked for so long begins again: what was heard of by all others may have been dropped."""
+
+_INSERT = "INSERT INTO arrival (first_seq, last_seq, fresh) VALUES (?, ?, ?)"
+_LOOK = """\
+SELECT CAST(pg_current_snapshot() AS text), (SELECT value FROM sequence WHERE name = 'notification'),
+    CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint) << 20, first_seq, last_seq, fresh
+FROM (SELECT 1) AS once LEFT JOIN LATERAL (
+    SELECT first_seq, last_seq, fresh FROM arrival WHERE tx >= ?
+    UNION ALL SELECT first_seq, last_seq, fresh FROM arrival WHERE tx = ANY(?)
+) AS news ON true
+"""
+_DEPTH = """\
+SELECT asked.app, (
+    SELECT seq FROM notification WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor ORDER BY seq LIMIT 1
+), (
+    SELECT count(*) FROM (SELECT 1 FROM notification
+        WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor{shards} LIMIT ?4) AS fresh
+) FROM unnest(?2, ?3) AS asked (app, floor)
+"""
+_NOTHING = 1 << 62
+
+_Key = tuple[Lane, AppId]
+_fresh = msgspec.json.Decoder(list[_Key]).decode
+
+
+class TransactionSnapshot(Struct, frozen=True):
+    """What a look saw: all transactions before *end* but the *open* ones."""
+
+    end: int
+    open: tuple[int, ...]
+
+    @classmethod
+    def of(cls, snapshot: str) -> TransactionSnapshot:
+        """From the server's text (PostgreSQL, table 9.82: xmin:xmax:xip_list)."""
+        _, end, still_open = snapshot.split(":")
+        return cls(int(end), tuple(map(int, still_open.split(","))) if still_open else ())
+
+
+class ArrivalTail:
+    """Finds fresh rows of the shards given, each once (fulfils engine.Tail)."""
+
+    def __init__(self) -> None:
+        self._floors: dict[_Key, int] = {}
+        """Nothing before is fresh, of any shard."""
+        self._cursors: dict[_Key, int] = {}
+        self._heads: dict[_Key, int] = {}
+        """The last number of each that was heard of."""
+        self._head = 0
+        """What had been given out when it began."""
+        self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
+        self._seen: TransactionSnapshot | None = None
+        self._looked_s = 0.0
+        self._asked: Connection | None = None
+        self._of_before = 0
+        """How far the numbers are that workers of the version before give out."""
+        self._read = READ
+        self._depth = _DEPTH
+
+    def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
+        """Say what this commit makes leasable."""
+        fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
+        connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
+
+    def start_over(self, shards: frozenset[int]) -> None:
+        """Begin at the first open row, with these shards; which apps there are is known."""
+        self._cursors = dict(self._floors)
+        for lane, app in self._floors:
+            self._apps[lane].add(app)
+        self._read = READ.format(shards=in_shards(shards))
+        self._depth = _DEPTH.format(shards=in_shards(shards))
+
+    def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
+        """The apps that may have fresh rows of *lane* after their cursors."""
+        if self._seen is None or connection is not self._asked or _now_s() - self._looked_s > SILENT_S:
+            self._begin(connection)
+        else:
+            self._look(connection, self._seen)
+        return self._apps[lane]
+
+    def _begin(self, connection: Connection) -> None:
+        """See all there is; another server may have come after the one that was asked before."""
+        self._seen = None  # what another server's snapshot saw says nothing of this one's transactions
+        self._asked, self._looked_s = connection, _now_s()
+        snapshot, self._of_before, self._head, *_ = connection.execute(_LOOK, (_NOTHING, Numbers())).fetchone()
+        self._heads.clear()
+        for lane in Lane:
+            self._apps[lane] = set(apps_with_fresh_rows(connection, lane))
+        self._floors = {(lane, app): 0 for lane, apps in self._apps.items() for app in apps}
+        self._cursors = dict(self._floors)
+        self._seen = TransactionSnapshot.of(snapshot)
+
+    def _look(self, connection: Connection, seen: TransactionSnapshot) -> None:
+        """Hear of what was committed since."""
+        looked_s = _now_s()
+        rows = connection.execute(_LOOK, (seen.end, Numbers(seen.open))).fetchall()
+        for _, _, _, first, last, fresh in rows if rows[0][3] is not None else ():
+            for key in _fresh(fresh):
+                self._apps[key[0]].add(key[1])
+                self._heads[key] = max(last, self._heads.get(key, 0))
+                for at in (self._cursors, self._floors):
+                    at[key] = min(first - 1, at.get(key, first))
+        self._seen, self._looked_s = TransactionSnapshot.of(rows[0][0]), looked_s
+        if rows[0][1] != self._of_before:
+            self._go_back(connection, self._of_before)
+            self._of_before = rows[0][1]
+
+    def _go_back(self, connection: Connection, after: int) -> None:
+        """A worker of the version before accepted something, which was not said in ``arrival``."""
+        for lane in Lane:
+            self._apps[lane] |= set(apps_with_fresh_rows(connection, lane))
+        for key in [(lane, app) for lane, apps in self._apps.items() for app in apps]:
+            for at in (self._cursors, self._floors):
+                at[key] = min(after, at.get(key, after))
+
+    def read(
+        self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
+    ) -> list[tuple[WorkItem, int]]:
+        """At most *n* rows with their shards, passing over what is taken."""
+        key = (lane, app)
+        found: list[tuple[WorkItem, int]] = []
+        while len(found) < n and app in self._apps[lane]:
+            asked = n - len(found)
+            cursor = self._cursors[key]
+            rows = connection.execute(self._read, (lane, app, cursor, asked)).fetchall()
+            free = (row for row in rows if not is_taken(row[0]))
+            found += [(WorkItem(notification_of(row), None), row[NOTIFICATION_WIDTH + 1]) for row in free]
+            last = rows[-1][NOTIFICATION_WIDTH] if rows else 0
+            if len(rows) == asked:
+                self._cursors[key] = last
+            else:  # all that was heard of has been seen
+                self._cursors[key] = max(cursor, last, self._head, self._heads.get(key, 0))
+                self._apps[lane].discard(app)
+        return found
+
+    def depth(self, connection: Connection, lane: Lane, most: int) -> int:
+        """How many fresh rows there are, leased or not, counted up to *most*."""
+        self.apps(connection, lane)
+        floors = {app: floor for (of, app), floor in self._floors.items() if of is lane}
+        asked = (lane, Texts(floors), Numbers(floors.values()), most)
+        rows = connection.execute(self._depth, asked).fetchall() if floors else []
+        for app, first, _ in rows:
+            key = (lane, app)
+            self._floors[key] = max(self._head, self._heads.get(key, 0)) if first is None else first - 1
+        counted: int = sum(row[2] for row in rows)
+        return min(most, counted)
+
+
+def _now_s() -> float:
+    """Goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,27 @@
+"""Places that a reader of an index has reached, on record: nothing that it looks for lies before.
+
+While somebody has an old snapshot (a dump) the server keeps every row that is gone since in its indexes, and a read
+from the beginning passes all of them, also that of a process that starts.
+
+    reader   a row for each place, beside those of the journal's readers
+"""
+
+from __future__ import annotations
+
+from waypost.stores.sql.engine import Connection
+
+_REACHED = "SELECT position FROM reader WHERE name = ?"
+_REACH = (
+    "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
+)
+
+
+def reached(connection: Connection, name: str) -> int:
+    """How far it is; 0 where nobody said."""
+    row = connection.execute(_REACHED, (name,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def reach(connection: Connection, name: str, position: int) -> None:
+    """Put on record how far it is."""
+    connection.execute(_REACH, (name, position))

@@ -1,0 +1,120 @@
+"""Retention: old notifications leave with their content and receipts, oldest first, a page a transaction.
+
+Where months lie apart (PostgreSQL) they leave whole, and by pages goes what is left of a month that keeps something.
+
+notification  by id, which begins with its time     content  by seq     receipt  by (notification_id, n)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.domain.ids import first_id_at
+from waypost.domain.time import DAY_MS, HOUR_MS, Instant
+from waypost.ports.clock import Clock
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.engine import Months
+from waypost.stores.sql.rows import execute_in
+from waypost.stores.sql.transaction import OperationKind, Transaction
+from waypost.telemetry import Event, Metric
+
+_LEFT = """\
+DELETE FROM {table} WHERE notification_id IN (
+    SELECT notification_id FROM {table} WHERE notification_id < ?
+    AND NOT EXISTS (SELECT 1 FROM notification WHERE id = notification_id) LIMIT ?
+)
+"""
+_FOLD = """\
+INSERT INTO counter (app, lane, hour, status, delta)
+SELECT app, lane, 0, status, CAST(sum(delta) AS BIGINT) FROM counter WHERE hour > 0 AND hour < ?
+GROUP BY app, lane, status
+ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta
+"""
+_FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
+_HOURS_APART = 48
+"""Nobody's clock is so wrong that it still counts in what is older."""
+_PAGE = 500
+_OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
+
+
+class _Page(Struct, frozen=True):
+    """What to drop at most."""
+
+    before: Instant
+    n: int
+    table: str = ""
+    """Of a feature, whose rows belong to notifications."""
+
+
+class SqlRetention:
+    """See Retention."""
+
+    def __init__(self, database: Database, clock: Clock, beside: Sequence[str] = ()) -> None:
+        """*beside* are tables of features whose rows belong to notifications."""
+        self._database = database
+        self._clock = clock
+        self._beside = tuple(beside)
+        self._day = -1
+
+    async def drop_whole(self, before: Instant) -> Instant:
+        """See Retention; once a day, and whoever clears away behind makes room ahead.
+
+        The rows of features on what has left until then follow; the counters of hours long past become one.
+        """
+        engine = self._database.engine
+        if before // DAY_MS != self._day:
+            self._tell(await asyncio.to_thread(engine.keep_up, self._clock.now(), before))
+            for table in self._beside:
+                page = _Page(before, _PAGE, table)
+                while await self._database.commits.submit(_DROP_LEFT, page, _PAGE) == _PAGE:
+                    pass
+            await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
+            self._day = before // DAY_MS
+        return engine.by_pages(before)
+
+    def _tell(self, months: Months) -> None:
+        """Say which tables by month are not as they should be."""
+        telemetry = self._database.telemetry
+        telemetry.gauge(Metric.MONTHS_MISSING, len(months.missing))
+        telemetry.gauge(Metric.MONTHS_UNDROPPED, len(months.undropped))
+        if months.missing or months.undropped:
+            missing, undropped = " ".join(months.missing), " ".join(months.undropped)
+            telemetry.event(Event.STORE_MONTHS, missing=missing, undropped=undropped)
+
+    async def drop_before(self, before: Instant, n: int) -> int:
+        """See Retention."""
+        return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
+
+
+def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    return [_drop_page(transaction, page) for page in ops]
+
+
+def _drop_page(transaction: Transaction, page: _Page) -> int:
+    connection = transaction.connection
+    rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
+    ids = [row[1] for row in rows]
+    execute_in(connection, "DELETE FROM receipt WHERE notification_id IN ({keys})", ids)
+    execute_in(connection, "DELETE FROM content WHERE seq IN ({keys})", [row[0] for row in rows])
+    execute_in(connection, "DELETE FROM notification WHERE id IN ({keys})", ids)
+    return len(rows)
+
+
+def _drop_left(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    execute = transaction.connection.execute
+    return [execute(_LEFT.format(table=page.table), (first_id_at(page.before), page.n)).rowcount for page in ops]
+
+
+def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
+    for before_hour in ops:
+        transaction.connection.execute(_FOLD, (before_hour,))
+        transaction.connection.execute(_FOLDED, (before_hour,))
+    return [None] * len(ops)
+
+
+_DROP: OperationKind[_Page, int] = OperationKind("retention", _drop, durable=False)
+_DROP_LEFT: OperationKind[_Page, int] = OperationKind("retention_of_features", _drop_left, durable=False)
+_FOLD_COUNTERS: OperationKind[int, None] = OperationKind("retention_of_counters", _fold_counters, durable=False)

@@ -1,0 +1,200 @@
+"""Rows as the domain's values, and back; the columns are explained in schema.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from waypost.domain.content import UNREADABLE, Content, Kind, Urgency
+from waypost.domain.delivery import Attempt, FailureClass, Receipt
+from waypost.domain.ids import DeviceId, shard_of
+from waypost.domain.notification import Guarantee, Lane, Notification
+from waypost.domain.personal import personalised
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.waits import Wait
+from waypost.stores.sql.engine import Connection, Row
+
+NOTIFICATION = (
+    "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
+    " device_ids, scheduled_at, retry_policy, variables"
+)
+"""The columns that ``notification_of`` reads, of WITH_CONTENT."""
+NOTIFICATION_WIDTH = 16
+WITH_CONTENT = "notification LEFT JOIN content ON content.seq = coalesce(notification.job, notification.seq)"
+"""A notification's own content, or that of its bulk job."""
+
+RECEIPT = (
+    "notification_id, n, device_id, channel, status, attempt, retries, throttles, due_at, parked, provider_id, code,"
+    " failure_class, reason, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, waits"
+)
+"""The columns that ``receipt_of`` reads and, followed by app, shard and lane, ``receipt_row`` writes."""
+RECEIPT_WIDTH = 21
+
+RECEIPT_VALUES = f"({','.join('?' * (RECEIPT_WIDTH + 3))})"
+INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES "  # noqa: S608 - columns
+REPLACE_RECEIPT = INSERT_RECEIPT.replace("INSERT", "INSERT OR REPLACE", 1)
+
+_LANES = {word.value: word for word in Lane}
+_KINDS = {word.value: word for word in Kind}
+_URGENCIES = {word.value: word for word in Urgency}
+_GUARANTEES = {word.value: word for word in Guarantee}
+_FAILURES = {None: None} | {word.value: word for word in FailureClass}
+_DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
+
+_encode = msgspec.msgpack.Encoder().encode
+_content = msgspec.msgpack.Decoder(Content).decode
+_attempts = msgspec.msgpack.Decoder(tuple[Attempt, ...]).decode
+_wait = msgspec.msgpack.Decoder(Wait).decode
+_device_ids = msgspec.json.Decoder(tuple[DeviceId, ...]).decode
+_variables = msgspec.msgpack.Decoder(dict[str, str]).decode
+_NO_CONTENT = Content()
+
+
+def notification_of(row: Row) -> Notification:
+    """The notification in the first columns of *row*; a duplicate's record has no content."""
+    body, device_ids = row[4], row[12]
+    return Notification(
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        _NO_CONTENT if body is None else content_of(body, row[15]),
+        row[5],
+        row[6],
+        row[7],
+        _LANES[row[8]],
+        _KINDS[row[9]],
+        _URGENCIES[row[10]],
+        _GUARANTEES[row[11]],
+        () if device_ids is None else _device_ids(device_ids),
+        row[13],
+        row[14],
+    )
+
+
+def content_of(body: bytes, variables: bytes | None = None) -> Content:
+    """What is said; one row that cannot be read must not stop those beside it."""
+    try:
+        content = _content(body)
+        return content if variables is None else personalised(content, _variables(variables))
+    except msgspec.MsgspecError:
+        return UNREADABLE
+
+
+def notification_row(notification: Notification, shards_after: int = 0) -> Row:
+    """``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
+
+    Then ``scheduled_at, retry_policy, device_ids``.
+    """
+    return (
+        notification.id,
+        notification.app,
+        notification.caller,
+        notification.user_id,
+        shards_after + shard_of(notification.app, notification.user_id),
+        notification.lane._value_,  # SQLite takes plain text at once, an enum only after a search
+        notification.kind._value_,
+        notification.urgency._value_,
+        notification.guarantee._value_,
+        notification.created_at,
+        notification.expires_at,
+        notification.ttl_ms,
+        notification.scheduled_at,
+        notification.retry_policy,
+        msgspec.json.encode(notification.device_ids).decode() if notification.device_ids else None,
+    )
+
+
+def content_body(content: Content) -> bytes:
+    """Content as stored."""
+    return _encode(content)
+
+
+def receipt_of(row: Row) -> Receipt:
+    """The receipt in the first columns of *row*."""
+    return Receipt(
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        _DELIVERY_STATUSES[row[4]],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        _FAILURES[row[12]],
+        row[13],
+        bool(row[14]),
+        row[15],
+        row[16],
+        row[17],
+        row[18],
+        () if row[19] is None else _attempts(row[19]),
+        None if row[20] is None else _wait(row[20]),
+    )
+
+
+def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
+    """The whole row of a receipt: RECEIPT, app, shard, lane."""
+    return (
+        receipt.notification_id,
+        receipt.n,
+        receipt.device_id,
+        receipt.channel,
+        receipt.status,
+        receipt.attempt,
+        receipt.retries,
+        receipt.throttles,
+        receipt.due_at,
+        receipt.parked,
+        receipt.provider_id,
+        receipt.code,
+        receipt.failure_class,
+        receipt.reason,
+        int(receipt.dead),
+        receipt.first_attempt_at,
+        receipt.last_attempt_at,
+        receipt.sent_at,
+        receipt.resolved_at,
+        _encode(receipt.attempts) if receipt.attempts else None,
+        None if receipt.waits is None else _encode(receipt.waits),
+        app,
+        shard,
+        lane,
+    )
+
+
+def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
+    """New numbers for at most *most* rows: asked for now, given in their order once it is known how many are needed."""
+    sql, size = connection.dialect.next_numbers, connection.dialect.numbers_a_block
+    if size:
+        blocks = connection.execute(sql, (-(-most // size),))
+        return lambda count: [at for (first,) in sorted(blocks.fetchall()) for at in range(first, first + size)][:count]
+
+    def exactly(count: int) -> range:
+        last: int = connection.execute(sql, (count,)).fetchone()[0]
+        return range(last - count + 1, last + 1)
+
+    return exactly
+
+
+def seqs(connection: Connection, count: int) -> Sequence[int]:
+    """*count* new numbers of notifications."""
+    return drawn(connection, count)(count)
+
+
+def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:
+    """Rows of *sql*, whose ``{keys}`` stands for a list of keys, for any number of *keys*."""
+    for statement, chunk in connection.lists(sql, keys):
+        yield from connection.execute(statement, chunk).fetchall()
+
+
+def execute_in(connection: Connection, sql: str, keys: Sequence[Any]) -> None:
+    """The same for a statement without an answer."""
+    for statement, chunk in connection.lists(sql, keys):
+        connection.execute(statement, chunk)

@@ -1,0 +1,61 @@
+"""What an operator can choose about the store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def is_postgres(url: str) -> bool:
+    """Whether *url* names a PostgreSQL database."""
+    return url.startswith(_POSTGRES)
+
+
+class Durability(StrEnum):
+    """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
+
+    POWER = "power"
+    PROCESS = "process"
+
+
+class SqlSettings(Struct, frozen=True):
+    """The store; *url* is ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/database``."""
+
+    url: str
+    """Where everything is kept; a relative SQLite file lies beside the configuration file. With `postgresql://` put the
+    password into `${ENV}`, and name every host that may be the primary."""
+    run_dir: str = "waypost.run"
+    """With PostgreSQL, the folder of files shared by the workers of one machine (locks, counters). With SQLite they
+    lie beside the database."""
+    durability: Durability = Durability.POWER
+    """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
+    lock_timeout_s: float = 2.0
+    """Seconds that a write waits for the store before its request is refused. Load is shed from half of it on."""
+    checkpoint_bytes: int = 8 * 1024 * 1024
+    """The size of the write-ahead log, bytes, above which it is copied into the database (a checkpoint)."""
+    reserve_bytes: int = 32 * 1024 * 1024
+    """Bytes reserved on the disk so that outcomes can still be written when it is full."""
+    dedup_slice_h: int = 6
+    """Hours of dedup keys kept in one table. A table is dropped whole once its last window has ended."""
+    commit_rows: int = 256
+    """Outcomes of about this many notifications share a commit, and four times as many accepted ones: the next
+    request waits for one commit. While outcomes are late, the proportion is reversed."""
+    withdraw_timeout_s: float = 2.0
+    """Seconds within which the worker that owns a notification must answer a cancellation."""
+
+
+class OutboxSettings(Struct, frozen=True, kw_only=True):
+    """What others hear of work on PostgreSQL; delivery does not wait for it."""
+
+    to: Literal["redis", "kafka"] | None = None
+    """Where what becomes leasable is published, for others to read; unset, nowhere."""
+    poll_s: Annotated[float, Meta(gt=0, le=60)] = 5.0
+    """Seconds between two looks of a worker for entries that no wake-up announced."""
+    batch: Annotated[int, Meta(ge=1, le=10_000)] = 500
+    """Entries claimed and published in one batch."""
+    retention_s: Annotated[float, Meta(gt=0)] = 300.0
+    """How long an entry can be asked for after it was published, seconds."""

@@ -1,0 +1,58 @@
+"""Settling: what one transaction makes of everything that was reported together (its writes are in cases.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from waypost.domain.ids import NotificationId
+from waypost.domain.progress import Stale
+from waypost.ports.work import Settled
+from waypost.stores.sql.pending_changes import PendingChanges
+from waypost.stores.sql.plain_settlements import PlainSettlements
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+
+class SettleResult(Struct, frozen=True):
+    """What was refused, and which notifications are withdrawn: nothing of those becomes leasable again."""
+
+    stale: list[Stale]
+    withdrawn: frozenset[NotificationId]
+
+
+def _run(transaction: Transaction, ops: Sequence[Sequence[Settled]]) -> list[SettleResult]:
+    cases = PendingChanges(transaction, (settled.notification.id for op in ops for settled in op))
+    plain = PlainSettlements(transaction)
+    results = [settle_all(transaction, cases, plain, op) for op in ops]
+    plain.write()
+    cases.write()
+    return results
+
+
+SETTLE: OperationKind[Sequence[Settled], SettleResult] = OperationKind("settle", _run, durable=False, patient=True)
+INTEND: OperationKind[Sequence[Settled], SettleResult] = OperationKind("intend", _run, durable=True, patient=True)
+"""A settle that records intents: their bytes leave only when this would survive a loss of power."""
+
+
+def settle_all(
+    transaction: Transaction, cases: PendingChanges, plain: PlainSettlements, op: Sequence[Settled]
+) -> SettleResult:
+    """Take what was reported together into *cases*; somebody else writes them."""
+    stale: list[Stale] = []
+    withdrawn: set[NotificationId] = set()
+    for settled in op:
+        case = cases.get(settled.notification.id)
+        if case is None:
+            stale += settled.refused()
+            continue
+        progress = case.progress
+        if progress.receipts is None and progress.withdrawn is None and not progress.is_final and settled.is_plain:
+            plain.take(case, settled)
+            continue
+        step = settled.step_of(progress, transaction.now)
+        case.take(transaction, step)
+        stale += step.stale
+        if progress.withdrawn is not None:
+            withdrawn.add(case.id)
+    return SettleResult(stale, frozenset(withdrawn))

@@ -1,0 +1,60 @@
+"""Sharing: how one process's shards grow, shrink and are handed over."""
+
+from __future__ import annotations
+
+from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.work import SqlWork
+
+
+class SqlOwnership:
+    """The shards and roles of this process (fulfils ports.ownership.Ownership)."""
+
+    def __init__(self, locks: Locks, work: SqlWork) -> None:
+        self._locks = locks
+        self._work = work
+        self._offered: set[int] = set()
+
+    def owned(self) -> int:
+        """How many shards are this process's."""
+        return len(self._locks.owned)
+
+    def sharers(self) -> int | None:
+        """How many processes share the shards; None where those of this machine are all."""
+        return self._locks.sharers()
+
+    async def attend(self) -> None:
+        """Be known to the others, and know of them, without a share."""
+        await self._locks.attend()
+
+    async def acquire(self, wanted: int) -> int:
+        """Take at most *wanted* free shards; how many it got."""
+        return len(await self._locks.acquire(self.owned() + wanted))
+
+    async def leave(self) -> None:
+        """Be no longer one of those who share the shards."""
+        await self._locks.leave()
+
+    def offer(self, n: int) -> None:
+        """Lease nothing more from *n* of the owned shards."""
+        chosen = sorted(self._locks.owned - self._offered)[:n]
+        self._offered.update(chosen)
+        self._work.stop_leasing(chosen)
+
+    async def hand_over(self) -> int:
+        """Let go of the offered shards that hold no leased item."""
+        self._offered &= self._locks.owned
+        free = self._offered - self._work.busy_shards()
+        self._offered -= free
+        try:
+            await self._locks.release(free)
+        finally:
+            self._work.lease_again(free)
+        return len(free)
+
+    def offered(self) -> int:
+        """How many offered shards are still held."""
+        return len(self._offered)
+
+    async def take_role(self, name: str) -> bool:
+        """Own *name*, now or still."""
+        return await self._locks.take_role(name)

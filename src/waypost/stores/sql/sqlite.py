@@ -1,0 +1,182 @@
+"""SQLite as the engine: a file, Waypost's own lock around each write, and room kept on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from waypost.domain.errors import StorageBroken
+from waypost.domain.time import Instant
+from waypost.ports.peers import Peers
+from waypost.stores.sql.added import AddedTable, make_missing
+from waypost.stores.sql.checkpoint import Checkpoint
+from waypost.stores.sql.connection import SqliteConnection, connect, database_path, run_directory
+from waypost.stores.sql.engine import Busy, Joined, Months
+from waypost.stores.sql.faults import StoreFault, fault_of, refusal
+from waypost.stores.sql.lease import FreshTail
+from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.ownership import Shards
+from waypost.stores.sql.reserve import Reserve
+from waypost.stores.sql.settings import Durability, SqlSettings
+from waypost.stores.sql.write_lock import LockTimeout, WriteLock
+
+_MIGRATION_PATIENCE_S = 30.0
+
+
+class SqliteWriter:
+    """The connection that writes (fulfils engine.Writer)."""
+
+    def __init__(self, settings: SqlSettings, reserve: Reserve) -> None:
+        path = database_path(settings.url)
+        self.connection: SqliteConnection = connect(path, busy_timeout_s=settings.lock_timeout_s)
+        self.lock = WriteLock(run_directory(path))
+        self._reserve = reserve
+        self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes)
+        self._survives_power = settings.durability is Durability.POWER
+        self._synchronous: str | None = None
+
+    @contextmanager
+    def turn(self, patience_s: float) -> Iterator[None]:
+        """See Writer: the write lock; whoever holds it copies what is due of the log."""
+        try:
+            with self.lock.hold(patience_s):
+                yield
+                self._checkpoint.run_if_due()
+        except LockTimeout:
+            raise Busy from None
+
+    def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
+        """See Writer; under the write lock every transaction is alone, and there are no round trips."""
+        wanted = "FULL" if durable and self._survives_power else "NORMAL"
+        if wanted != self._synchronous:
+            self.connection.execute(f"PRAGMA synchronous = {wanted}")
+            self._synchronous = wanted
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """See Writer."""
+        self.connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """See Writer."""
+        if self.connection.in_transaction:
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                self.connection.execute("ROLLBACK")
+
+    def was_committed(self, batch: int) -> bool:
+        """Nothing is ever in doubt: the log is a file."""
+        raise NotImplementedError(batch)
+
+    def is_well(self) -> bool:
+        """See Writer."""
+        return self._reserve.keep()
+
+    def use_reserve(self) -> None:
+        """See Writer."""
+        self._reserve.drop()
+
+    def fault_of(self, error: BaseException) -> StoreFault:
+        """See Writer; SQLite does not always say that the disk was full."""
+        fault = fault_of(error)
+        return StoreFault.FULL if fault is StoreFault.AWAY and self._reserve.is_disk_full() else fault
+
+    def close(self) -> None:
+        """See Writer."""
+        self.connection.close()
+        self.lock.close()
+
+
+class SqliteEngine:
+    """One SQLite file (fulfils engine.Engine)."""
+
+    is_remote = False
+
+    def __init__(self, settings: SqlSettings) -> None:
+        self._settings = settings
+        self.path = database_path(settings.url)
+        self._reserve = Reserve(run_directory(self.path), settings.reserve_bytes, settings.checkpoint_bytes)
+
+    def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
+        """See Engine; under the write lock.
+
+        A full disk gives up its reserve, so that the store opens and can finish what was accepted. StorageBroken where
+        the file is no sound database or was made by a newer version.
+        """
+        try:
+            return self._prepare(tables)
+        except StorageBroken as broken:
+            if not self._reserve.is_disk_full():
+                raise
+            self._reserve.drop()
+            if self._reserve.is_disk_full():
+                raise refusal(StoreFault.FULL) from broken
+        return self._prepare(tables)
+
+    def _prepare(self, tables: Sequence[AddedTable]) -> tuple[str | None, str]:
+        lock = WriteLock(run_directory(self.path))
+        try:
+            with lock.hold(_MIGRATION_PATIENCE_S):
+                made = self._migrate()
+                self._make(tables)
+                return made
+        except LockTimeout as timeout:
+            raise refusal(StoreFault.BUSY) from timeout
+        except Exception as error:
+            fault = fault_of(getattr(error, "orig", None) or error)
+            if fault is StoreFault.OPERATION:
+                raise
+            raise refusal(fault) from error
+        finally:
+            lock.close()
+
+    def keep_up(self, now: Instant, before: Instant) -> Months:
+        """Nothing is made ahead, nothing lies apart."""
+        return Months()
+
+    def by_pages(self, before: Instant) -> Instant:
+        """See Engine: all of it."""
+        return before
+
+    def _migrate(self) -> tuple[str | None, str]:
+        found = self._revision()
+        if found == latest():
+            return found, found
+        from waypost.stores.sql.migrate import migrate, sqlite_engine  # noqa: PLC0415 - a third of a process's start
+
+        return migrate(sqlite_engine(self.path))
+
+    def _make(self, tables: Sequence[AddedTable]) -> None:
+        if not tables:
+            return
+        with contextlib.closing(connect(self.path)) as connection:
+            named = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+            make_missing(tables, named.__contains__, connection.execute, is_remote=False)
+
+    def _revision(self) -> str | None:
+        """What Alembic noted in the database; None for a new one."""
+        with contextlib.closing(connect(self.path)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+                return None
+            ((revision,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            return str(revision)
+
+    def open_writer(self) -> SqliteWriter:
+        """See Engine."""
+        return SqliteWriter(self._settings, self._reserve)
+
+    def tail(self) -> FreshTail:
+        """See Engine."""
+        return FreshTail()
+
+    def open_reader(self) -> SqliteConnection:
+        """See Engine."""
+        return connect(self.path, read_only=True)
+
+    def fault_of(self, error: BaseException) -> StoreFault:
+        """See Engine."""
+        return fault_of(error)
+
+    async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
+        """See Engine; everybody is on this machine, and a lock is lost with its process alone."""
+        return Joined(Shards(run_directory(self.path)), peers, lambda _: None)

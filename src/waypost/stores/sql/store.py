@@ -1,0 +1,96 @@
+"""The store of one worker: every port on one database object."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.ports.clock import Clock
+from waypost.ports.peers import Peers
+from waypost.stores.sql.added import AddedTable, names_of_notifications
+from waypost.stores.sql.audit import SqlAudit
+from waypost.stores.sql.bulk import SqlBulk
+from waypost.stores.sql.bulk_views import SqlBulkViews
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.dedup import SqlDedup
+from waypost.stores.sql.devices import SqlDevices
+from waypost.stores.sql.engine import Joined
+from waypost.stores.sql.engines import engine_of
+from waypost.stores.sql.erasures import SqlErasures
+from waypost.stores.sql.holds import SqlHolds
+from waypost.stores.sql.journal import SqlJournal
+from waypost.stores.sql.keys import SqlKeys
+from waypost.stores.sql.ledger import SqlLedger
+from waypost.stores.sql.marks import SqlMarks
+from waypost.stores.sql.opt_outs import SqlOptOuts
+from waypost.stores.sql.outbox_view import SqlOutboxView
+from waypost.stores.sql.retention import SqlRetention
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.views import SqlViews
+from waypost.stores.sql.work import SqlWork
+from waypost.telemetry.sink import Telemetry
+
+
+class Store:
+    """The open database and the adapters on it."""
+
+    def __init__(
+        self, database: Database, joined: Joined, clock: Clock, beside: Sequence[str] = (), *, with_devices: bool
+    ) -> None:
+        """*beside* are tables of features whose rows belong to notifications."""
+        self.database = database
+        self.peers = joined.peers
+        """The other workers, on whatever machine."""
+        self.shards = joined.locks
+        """None is owned at first."""
+        self.member = joined.member
+        self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
+        self.dedup = SqlDedup(database)
+        self.retention = SqlRetention(database, clock, beside)
+        self.devices = SqlDevices(database)
+        self.views = SqlViews(database, clock)
+        self.keys = SqlKeys(database)
+        self.journal = SqlJournal(database)
+        self.bulk = SqlBulk(database)
+        self.bulk_views = SqlBulkViews(database)
+        self.outbox = SqlOutboxView(database)
+        self.opt_outs = SqlOptOuts(database)
+        self.marks = SqlMarks(database)
+        self.audit = SqlAudit(database)
+        self.erasures = SqlErasures(database, beside)
+        self.ledger = SqlLedger(database)
+        self.holds = SqlHolds(database)
+
+    async def close(self) -> None:
+        """Write what is queued and let go of the files and locks."""
+        await self.database.close()
+        await self.shards.close()
+
+
+async def open_store(
+    settings: SqlSettings,
+    *,
+    clock: Clock,
+    peers: Peers | None,
+    telemetry: Telemetry,
+    tables: Sequence[AddedTable] = (),
+    with_devices: bool = True,
+    may_be_away: bool = False,
+) -> Store:
+    """Bring the database to today's schema, with *tables* of features, and open it; StorageBroken where that fails.
+
+    One that *may_be_away* is opened all the same, and brought to its schema when it is back. Not *with_devices*, the
+    registry is kept elsewhere: recipients of bulk lists are leased without their devices.
+    """
+    engine = engine_of(settings)
+    try:
+        await asyncio.to_thread(engine.prepare, clock.now(), tables)
+    except Unavailable as away:
+        if not may_be_away or away.code is not ErrorCode.STORAGE_AWAY:
+            raise
+    database = Database(engine, settings, clock=clock, telemetry=telemetry)
+    database.commits.start()
+    joined = await engine.join(peers, database.commits.report)
+    database.commits.fence = joined.fence
+    return Store(database, joined, clock, names_of_notifications(tables), with_devices=with_devices)
