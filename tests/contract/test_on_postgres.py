@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -120,8 +121,7 @@ def test_a_get_looks_into_one_month(emptied_postgres: str) -> None:
     sql = translated(over_list(pending_changes._FIND)).decode().replace("$1", f"'{{\\\\x{made.id.hex()}}}'::bytea[]")
     steps = [row[0] for row in connection.raw.execute(f"EXPLAIN {sql}".encode()).fetchall()]
     connection.close()
-    assert sum(" on notification_" in step for step in steps) == 1, steps
-    assert any("notification_2027_01" in step for step in steps), steps
+    assert set(re.findall(r" on notification_([0-9]+_[0-9]+)", "\n".join(steps))) == {"2027_01"}, steps
 
 
 @pytest_asyncio.fixture
@@ -269,6 +269,7 @@ async def test_an_index_is_made_once_although_several_start_at_once_and_intake_g
         connection.execute("DROP INDEX notification_of_app, notification_due_of_app, receipt_due_of_app")
         connection.execute("ALTER TABLE bulk_job DROP COLUMN failure")
         connection.execute("DROP TABLE claim")
+        connection.execute("ALTER TABLE receipt DROP COLUMN waits")
         connection.execute("ALTER TABLE outbox ADD COLUMN done_at bigint")
         assert connection.execute(version.encode()).fetchall() == [("0007",)]
     starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]

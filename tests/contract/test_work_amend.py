@@ -97,7 +97,7 @@ async def test_what_is_late_repeated_or_foreign_changes_nothing(bench: Bench) ->
     assert await bench.moves() == moves
 
 
-@promise(Promise.CONFIRMS, Promise.ANSWERS_CANCELS)
+@promise(Promise.CONFIRMS)
 async def test_several_of_one_call_are_answered_in_order(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -251,7 +251,7 @@ async def _sends_fallback(bench: Bench, made: Notification) -> None:
 # What is unsent of the older one goes, and says by what.
 
 
-@promise(Promise.SUPERSEDES)
+@promise(Promise.SUPERSEDES, Promise.ANSWERS_CANCELS)
 async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Bench) -> None:
     made, by = await bench.accepted(), notification(bench.now)
     answer = await bench.worker.amend([Supersede(made.app, made.id, by.id)], bench.now)
@@ -261,7 +261,7 @@ async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Benc
     assert await bench.leasable() == []
 
 
-@promise(Promise.SUPERSEDES)
+@promise(Promise.SUPERSEDES, Promise.ANSWERS_CANCELS)
 async def test_a_collapse_key_stands_for_all_older_ones_of_its_user(bench: Bench) -> None:
     old = [_collapsing(bench, "ann", "score"), _collapsing(bench, "ann", "score")]
     others = [_collapsing(bench, "ann", "weather"), _collapsing(bench, "bob", "score"), notification(bench.now)]

@@ -72,7 +72,6 @@ async def test_what_is_final_stays_as_it_is(bench: Bench) -> None:
     assert await bench.status(made) is NotificationStatus.SENT
 
 
-@promise(Promise.ANSWERS_CANCELS)
 async def test_a_second_withdrawal_finds_nothing_open(bench: Bench) -> None:
     made = await bench.accepted()
     await bench.withdraw(made)
