@@ -21,5 +21,5 @@ def metrics_dir(config: Config) -> Path:
 
 
 def run_dir_of(config: Config) -> Path:
-    """The folder of locks, counters and the worker_slots: beside the database, or where the settings say."""
+    """The folder of locks, counters and the worker slots: beside the database, or where the settings say."""
     return run_dir_of_store(config.store)

@@ -16,7 +16,7 @@ POLL_S = 0.05
 
 
 def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> dict[str, Any]:
-    """The detail of a notification once it is final, or as it stands after *timeout_s*."""
+    """Return a notification in detail once it is final, or as it stands after *timeout_s*."""
     deadline = time.monotonic() + timeout_s
     while True:
         detail = client.show(notification_id)
@@ -26,12 +26,12 @@ def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> 
 
 
 def draw(detail: dict[str, Any]) -> None:
-    """Print the detail as a tree; times count from the moment it was accepted."""
+    """Print a journey as a tree; times count from the moment it was accepted."""
     console().print(tree(detail), soft_wrap=False)
 
 
 def tree(detail: dict[str, Any]) -> Tree:
-    """The detail as a tree."""
+    """Build the tree of a journey."""
     from rich.tree import Tree
 
     notification, receipts = detail["notification"], detail["receipts"]

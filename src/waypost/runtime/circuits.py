@@ -52,7 +52,7 @@ class Circuit:
         self._came_through = 0
         self._throttled = 0
         self._stuck = 0
-        """In dispatch since before the breaker went half-open: none of them is the probe."""
+        """In flight since before the breaker went half-open: none of them is the probe."""
         self.concurrency = concurrency
         self._jitter = jitter
         self._refusals: Refusals | None = None
@@ -77,7 +77,7 @@ class Circuit:
 
     @property
     def is_at_rest(self) -> bool:
-        """It is well, and nothing is in dispatch."""
+        """It is well, and nothing is in flight."""
         return self.in_flight == 0 and self.is_well
 
     @property

@@ -61,7 +61,7 @@ class Concurrency:
         return self._flow.is_queued
 
     def most(self, lane: Lane) -> int:
-        """How many *lane* may have in dispatch."""
+        """How many *lane* may have in flight."""
         return self._most[lane]
 
     def room(self, lane: Lane) -> int:
@@ -69,7 +69,7 @@ class Concurrency:
         return max(0, self._most[lane] - self._lanes[lane])
 
     def take(self, lane: Lane) -> None:
-        """Count one more of *lane* in dispatch."""
+        """Count one more of *lane* in flight."""
         in_flight = self._lanes[lane] = self._lanes[lane] + 1
         if in_flight >= self._most[lane]:
             self._seen.is_limited = True

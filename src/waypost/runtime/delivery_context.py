@@ -1,4 +1,4 @@
-"""The context: what the loops of a worker work with."""
+"""The delivery context: what the loops of a worker work with."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class LaneLoop(LeaseLoop):
         self._all_landed.set()
 
     async def landed(self) -> None:
-        """Return when no delivery is in dispatch."""
+        """Return when no delivery is in flight."""
         await self._all_landed.wait()
 
     def _room(self) -> int:

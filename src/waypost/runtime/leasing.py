@@ -57,7 +57,7 @@ class LeaseLoop(ABC):
 
     @abstractmethod
     async def landed(self) -> None:
-        """Return when nothing is in dispatch."""
+        """Return when nothing is in flight."""
 
     def wake(self) -> None:
         """There may be something to do."""

@@ -76,7 +76,7 @@ class PoisonWatch:
 
     @contextmanager
     def noting(self, lane: Lane, items: Sequence[WorkItem]) -> Iterator[None]:
-        """Keep *items* on the worker_slots while they are routed, rendered and handed over, beside what is there
+        """Keep *items* in the worker slots while they are routed, rendered and handed over, beside what is there
         already.
 
         After a surprise they stay there, for whoever buries this worker; a store that is away is none of their doing.

@@ -1,4 +1,4 @@
-"""The worker_slots: a small mapped file on which workers write what must outlive them without a write to the store.
+"""The worker slots: a small mapped file on which workers write what must outlive them without a write to the store.
 
 Layout (little endian): 64 slots of ``SLOT_BYTES``, one a worker::
 

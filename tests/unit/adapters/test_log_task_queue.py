@@ -1,4 +1,4 @@
-"""The task_queue of a worker on the log: what is due, or lifted, comes back by turns."""
+"""The task queue of a worker on the log: what is due, or lifted, comes back by turns."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ async def test_a_token_that_changes_between_the_two_is_used(bench: LaneBench) ->
 
 
 async def test_what_kills_every_router_is_buried(bench: LaneBench) -> None:
-    """Three times alone on the worker_slots of a dead worker: a dead letter, and no other is held."""
+    """Three times alone in the slot of a dead worker: a dead letter, and no other is held."""
     await bench.register("ann", Channel("apns"))
     poison, well = await bench.accept("ann"), await bench.accept("ann")
     for _ in range(3):

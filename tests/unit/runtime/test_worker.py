@@ -112,7 +112,7 @@ class StuckServer(NoServer):
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaneBench:
-    """An empty store, and duty_context that are due soon."""
+    """An empty store, and duties that are due soon."""
     monkeypatch.setattr(worker_module, "DEPTH_S", 0.02)
     monkeypatch.setattr(worker_module, "PARKED_S", 0.02)
     monkeypatch.setattr(worker_module, "ATTEND_S", 0.02)

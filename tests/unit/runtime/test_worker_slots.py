@@ -1,4 +1,4 @@
-"""The worker_slots outlives its writers."""
+"""The worker slots outlive their writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A settlement_writer: gathers the settlements of its partitions for a moment and writes each gathering in one
+"""A writer of settlements: gathers the settlements of its partitions for a moment and writes each gathering in one
 transaction."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The task_queue of a worker: the tasks of its partitions, leasable, waiting or leased."""
+"""The task queue of a worker: the tasks of its partitions, leasable, waiting or leased."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class TaskQueue:
         return frozenset(name for (_, name, _), heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Waiting]:
-        """Every task on the task_queue."""
+        """Every task in the queue."""
         for queues in self._ready.values():
             for queue in queues.values():
                 yield from queue
@@ -213,7 +213,7 @@ class TaskQueue:
             yield from (entry for _, _, entry in heap)
 
     def remove(self, doomed: Set[Waiting]) -> None:
-        """Take these off the task_queue."""
+        """Take these out of the queue."""
         for lane, queues in self._ready.items():
             for app in list(queues):
                 kept = deque(entry for entry in queues[app] if entry not in doomed)

@@ -65,7 +65,7 @@ class Shards:
         """Those of this machine are all."""
 
     async def leave(self) -> None:
-        """The worker_slots says who of this machine is leaving."""
+        """The worker slots say who of this machine is leaving."""
 
     async def close(self) -> None:
         """Let go of everything."""
