@@ -152,7 +152,7 @@ def test_a_plug_in_whose_sender_says_it_is_another_is_named(tmp_path: Path, monk
     assert ended.stderr == "waypost: configuration: plug-in pager: its sender is not that of demo/pager\n"
 
 
-def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_two_lines_of_metadata() -> None:
+def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_three_lines_of_metadata() -> None:
     """What proves that one more needs no change elsewhere: nothing else in the source knows that there is this one."""
     name = "unified" + "push"
     source = ROOT / "src" / "waypost"
@@ -161,9 +161,9 @@ def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_two_lines_of_met
         for path in source.rglob("*.py")
         if name in path.read_text().lower() or name in str(path.relative_to(source))
     }
-    assert naming == {("adapters", name), ("lab", f"{name}.py")}
+    assert naming == {("channels", name), ("lab", f"{name}.py")}
     lines = [line for line in (ROOT / "pyproject.toml").read_text().splitlines() if name in line]
-    assert len(lines) == 2
+    assert len(lines) == 3, "two entry points, and its place in the import contract of channels"
 
 
 async def _told(service: Service, user: str) -> Json:
