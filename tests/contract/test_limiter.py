@@ -118,9 +118,9 @@ async def main(kind, place):
     if kind == "redis":
         from waypost.stores.redis.limiter import RedisLimiter
         from waypost.stores.redis.settings import RedisSettings
-        from waypost.stores.redis.wire import Wire
+        from waypost.stores.redis.wire import SinglePrimary
         from waypost.telemetry import Silent
-        wire = Wire(RedisSettings(url=place, timeout_s=30), Silent())
+        wire = SinglePrimary(RedisSettings(url=place, timeout_s=30), Silent())
         await wire.start()
         limiter = RedisLimiter(wire, "waypost:")
     else:
