@@ -27,6 +27,7 @@ LATENCY_S = 0.03
 END_OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'connections'"
 
 
+@pytest.mark.long
 @pytest.mark.survives("no connection to be had", on="postgres", so="intake 503 at once, recovery by itself, no loss")
 async def test_without_connections_intake_refuses_and_goes_on_when_there_are_some(
     postgres_alone: Postgres, tmp_path: Path, rng: random.Random, survived: Survived
