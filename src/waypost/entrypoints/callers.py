@@ -24,6 +24,7 @@ USES_WRITTEN_S: Final = 60.0
 """How often it is written down when keys were used: never by the request that uses one."""
 
 
+_CREDENTIALS: Final = ("authorization", "x-api-key")
 NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer …"
 
 
@@ -121,10 +122,10 @@ def presented(fields: Iterable[tuple[str, str]]) -> str | None:
 
     Two are refused, whatever they say: what stands before us might have believed the other.
     """
-    found = [text for name, value in fields if (text := _credential(name, value)) is not None]
-    if len(found) > 1:
+    given = [(name, value) for name, value in fields if name in _CREDENTIALS]
+    if len(given) > 1:
         raise WaypostError("give one credential, in one header", ErrorCode.UNAUTHENTICATED)
-    return found[0] if found else None
+    return _credential(*given[0]) if given else None
 
 
 def _credential(name: str, value: str) -> str | None:

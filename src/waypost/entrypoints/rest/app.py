@@ -33,6 +33,7 @@ from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.request_handler import RequestHandler
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
+from waypost.entrypoints.rest.taken_bodies import TakenBodies
 from waypost.pipeline.intake import Caller
 
 EVERYTHING = RestSettings()
@@ -62,7 +63,7 @@ def build_app(api: Api) -> ASGIApp:
         before_request=refuse_unknown_parameters,
         state=State({"api": api, "document": document}, deep_copy=False),
     )
-    return RequestHandler(api, inner)
+    return RequestHandler(api, inner, TakenBodies(routes))
 
 
 @cache

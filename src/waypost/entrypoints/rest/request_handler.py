@@ -26,8 +26,10 @@ from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
+from waypost.entrypoints.rest.serving import VOUCH
 from waypost.entrypoints.rest.shapes import envelope, notify
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
+from waypost.entrypoints.rest.taken_bodies import BODY_METHODS, TakenBodies
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
 
@@ -43,10 +45,11 @@ Headers = Sequence[tuple[str, str]]
 
 _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 """Paths whose bodies may be as large as a batch."""
-_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
-_WRITES = _BODY_METHODS | {"DELETE"}
+_WRITES = BODY_METHODS | {"DELETE"}
 _KEYED = ("/v1/", envelope.PREFIX)
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
+_ONCE = frozenset({b"idempotency-key", b"content-type"})
+"""Fields of which a request has one at most; credentials and the Host have rules of their own."""
 _UNROUTED = "unrouted"
 ACTING_FOR = "x-waypost-user"
 
@@ -54,10 +57,11 @@ ACTING_FOR = "x-waypost-user"
 class RequestHandler:
     """The ASGI application; whatever happens inside, a caller gets an answer and never an inner detail."""
 
-    def __init__(self, api: Api, inner: ASGIApp) -> None:
+    def __init__(self, api: Api, inner: ASGIApp, taken: TakenBodies) -> None:
         settings = api.settings
         self._api = api
         self._inner = inner
+        self._taken = taken
         self._bodies = BodyReader(settings)
         self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
 
@@ -85,7 +89,7 @@ class RequestHandler:
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
-        if method in _BODY_METHODS and not _is_upload(method, path):
+        if self._taken.takes(method, path) and not _is_upload(method, path):
             limit = self._limit_of(path)
             body = await self._bodies.read(scope["headers"], exchange.receive, limit)
             exchange.body_read = True
@@ -114,10 +118,16 @@ class RequestHandler:
                 with contextlib.suppress(InvalidRequest):  # whose route says so, where it takes the header
                     user = UserId(identity_in(named[0], "X-Waypost-User"))
         await limits.enter(caller, visit, user)
+        if (vouch := scope.get(VOUCH)) is not None:
+            vouch()
         return caller
 
     def _check_head(self, scope: Any) -> None:
+        """Raise RequestRefused for a head that is too large, or says twice what may be said once."""
         settings, headers = self._api.settings, scope["headers"]
+        names = [name for name, _ in headers if name in _ONCE]
+        if len(names) > len(set(names)):
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, "a field that may come once came twice", closes=True)
         size = sum(len(name) + len(value) + 4 for name, value in headers)
         size += len(scope["raw_path"]) + len(scope["query_string"])
         if len(headers) > settings.headers_limit or size > settings.headers_limit_bytes:
@@ -181,7 +191,7 @@ class _Exchange:
         if self._status:  # too late for another answer: the server closes the connection
             return
         headers = headers_of(foreseen or error, problem)
-        unread = self.scope["method"] in _BODY_METHODS and not self.body_read
+        unread = self.scope["method"] in BODY_METHODS and not self.body_read
         if unread and ("connection", "close") not in headers:
             headers.append(("connection", "close"))
         is_enveloped = self._api.settings.serve_api and self.scope["path"].startswith(envelope.PREFIX)

@@ -15,6 +15,12 @@ from waypost.entrypoints.rest.settings import RestSettings
 PIPELINE_LIMIT: Final = 100
 """Requests of one connection that wait for the answer to the one before."""
 
+VOUCH: Final = "waypost.vouch"
+"""What an application calls, by this key of its scope, as it knows who is calling."""
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
+_STEPS: Final = 4
+"""Of what a head may have, so many pieces are looked at for themselves, whatever one read brings."""
+
 LEAST_TAKEN_BYTES: Final = 64 * 1024
 """What a client that is behind must take of its answers in the time that a connection may be idle."""
 
@@ -41,13 +47,13 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
 class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 bounded in size, time and number; a head that breaks a bound gets a problem answer.
 
-    Past the most connections, the one that has had no request in hand for the longest makes room. Fields behind a body
-    (trailers) are passed over: whoever looked at the head before us has not seen them.
+    Past the most connections, the one that has had no request of a known caller in hand for the longest makes room.
+    Fields behind a body (trailers) are passed over: whoever looked at the head before us has not seen them.
     """
 
     settings = RestSettings()
     idle: ClassVar[dict[BoundedProtocol, None]] = {}
-    """Of this server, without a request in hand, the longest first."""
+    """Of this server, without a request of a known caller in hand, the longest first."""
     placed: ClassVar[set[BoundedProtocol]] = set()
     """Of this server, all that were not told to go."""
 
@@ -79,12 +85,16 @@ class BoundedProtocol(HttpToolsProtocol):
         """Count what the parser may keep until it is whole."""
         if self._in_head and self._head_timer is None:
             self._await_head()
-        self._bytes_without_news += len(data)
-        super().data_received(data)
-        if self._bytes_without_news > self.settings.headers_limit_bytes:
-            self._refuse(
-                RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {self.settings.headers_limit_bytes} bytes")
-            )
+        limit = self.settings.headers_limit_bytes
+        step = max(1, limit // _STEPS)
+        for at in range(0, len(data), step):
+            piece = data[at : at + step]
+            self._bytes_without_news += len(piece)
+            super().data_received(piece)
+            if self._bytes_without_news > limit:
+                self._refuse(RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {limit} bytes"))
+            if self.transport.is_closing():
+                return
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head."""
@@ -95,10 +105,15 @@ class BoundedProtocol(HttpToolsProtocol):
         """The head is whole: what follows is body, which has limits of its own."""
         if len(self.pipeline) >= PIPELINE_LIMIT:
             raise ValueError("too many requests are waiting on one connection")
+        version = self.parser.get_http_version()
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if version not in _VERSIONS or hosts > 1 or (hosts == 0 and version != "1.0"):
+            raise ValueError("HTTP/1.0 or 1.1, with one Host (RFC 9112, section 3.2)")
         self._in_head = False
         self._bytes_without_news = 0
         self._stop_watch()
-        self.idle.pop(self, None)
+        scope: Any = self.scope
+        scope[VOUCH] = self._vouch
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -114,7 +129,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Whatever is still to come of the request, nobody waits for it."""
-        if not self.pipeline and not self.transport.is_closing():
+        if not self.transport.is_closing():
             self.idle[self] = None
         super().on_response_complete()
 
@@ -131,6 +146,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem."""
         self._refuse(InvalidRequest((Fault("", "not an HTTP/1.1 request"),)))
+
+    def _vouch(self) -> None:
+        """A known caller's request is in hand."""
+        self.idle.pop(self, None)
 
     def _give_up_place(self) -> None:
         self.idle.pop(self, None)
