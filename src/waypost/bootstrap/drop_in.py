@@ -122,7 +122,8 @@ async def _beside(pool: ConnectionPool, tables: TableSettings, stop: asyncio.Eve
             tokens = await tokens_in(pool, tables.token_table, tables.token_columns)
         except Unavailable:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), AWAY_S)
+                async with asyncio.timeout(AWAY_S):
+                    await stop.wait()
         else:
             return Beside(log, tokens, APP, CHANNEL, PLUGIN.content_check)
     return None

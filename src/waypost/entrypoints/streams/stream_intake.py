@@ -207,7 +207,8 @@ class StreamIntake:
         """Wait a while; once the process stops, the task that waits is as good as cancelled."""
         with contextlib.suppress(TimeoutError):
             pause_s = min(wanted_s, LONGEST_PAUSE_S) * (0.5 + random.random() / 2)  # noqa: S311 - spreads attempts
-            await asyncio.wait_for(self._stopping.wait(), pause_s)
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
             raise asyncio.CancelledError
 
     async def _measure(self) -> None:

@@ -115,7 +115,8 @@ async def _ended(process: asyncio.subprocess.Process, how: signal.Signals) -> No
         except ProcessLookupError:
             break
         try:
-            await asyncio.wait_for(process.wait(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await process.wait()
         except TimeoutError:
             continue
         if number == signal.SIGKILL:

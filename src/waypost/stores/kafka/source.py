@@ -72,7 +72,8 @@ class KafkaSource:
         if not self._shelf:
             self._came.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._came.wait(), WAIT_S)
+                async with asyncio.timeout(WAIT_S):
+                    await self._came.wait()
         taken = [self._shelf.popleft() for _ in range(min(n, len(self._shelf)))]
         self._regulate()
         if not taken and (self._consumer is None or not self._consumer.is_connected):

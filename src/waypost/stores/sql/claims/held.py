@@ -159,7 +159,8 @@ class Comparison:
     async def _compare_for_ever(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._returned.wait(), COMPARE_S)
+                async with asyncio.timeout(COMPARE_S):
+                    await self._returned.wait()
             self._returned.clear()
             with contextlib.suppress(Unavailable):  # it will return, or the next minute comes
                 await self.compare()

@@ -120,7 +120,8 @@ class Relay:
         pause_s = self._settings.poll_s
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._woken.wait()
             self._woken.clear()
             try:
                 while await self.relay() == self._settings.batch:
