@@ -47,7 +47,7 @@ class JobState(StrEnum):
 
 
 class JobOrder(StrEnum):
-    """What moves a job from outside."""
+    """An order from outside that changes a job's state."""
 
     START = "start"  # its list is complete
     PAUSE = "pause"
@@ -88,7 +88,7 @@ ENDED: frozenset[JobState] = frozenset({_S.CANCELLED, _S.FINISHED})
 
 
 class RegistryFilter(Struct, frozen=True, omit_defaults=True):
-    """Which devices of an app's registry; empty fields ask for nothing."""
+    """A filter of an app's registered devices; an empty field matches all."""
 
     platforms: tuple[Platform, ...] = ()
     app_versions: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class RegistryFilter(Struct, frozen=True, omit_defaults=True):
 
 
 class BulkJob(Struct, frozen=True):
-    """What was asked for; how far it has come is the store's to say."""
+    """A bulk send as it was asked for; the store knows how far it has come."""
 
     id: JobId
     app: AppId
@@ -127,7 +127,7 @@ class BulkJob(Struct, frozen=True):
 
 
 class Recipient(Struct, frozen=True, array_like=True):
-    """One of an uploaded list."""
+    """A recipient of an uploaded list."""
 
     user_id: UserId
     variables: dict[str, str] = {}
@@ -142,7 +142,7 @@ class Audience(Struct, frozen=True):
 
 
 class PageRow(Struct, frozen=True, array_like=True):
-    """One user of a page."""
+    """A user in a page of the registry or of the list."""
 
     user_id: str
     matches: bool
@@ -151,7 +151,7 @@ class PageRow(Struct, frozen=True, array_like=True):
 
 
 class Piece(Struct, frozen=True):
-    """Users above *after* up to *until*; *expected* of them are recipients."""
+    """A range of users, above *after* up to *until*, of whom *expected* are recipients."""
 
     after: str
     until: str
@@ -159,7 +159,7 @@ class Piece(Struct, frozen=True):
 
 
 def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple[list[Piece], int, str]:
-    """The pieces of a page, how many opted out, and the last user that was looked at. Pure.
+    """Cut a page of users into pieces; return these, how many users opted out, and the last user looked at. Pure.
 
     At most *most* recipients, *size* in a piece. Users who are none lie in a piece's range, or between two.
     """
@@ -182,7 +182,7 @@ def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple
 
 
 def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
-    """The id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
+    """Make the id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
 
     *piece* fills the 22 bits after it, so that the rows of a piece lie together in every index; the other 52 are a
     hash of job and user.
@@ -194,13 +194,13 @@ def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
 
 
 def piece_of(notification_id: NotificationId) -> int:
-    """The piece that an id names, if it is a recipient's."""
+    """Read the number of the piece from the id of a recipient's notification."""
     value = int.from_bytes(notification_id, "big")
     return ((value >> 64) & 0xFFF) << 10 | (value >> 52) & 0x3FF
 
 
 def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
-    """What one recipient is told; *variables* None is the content as it stands."""
+    """Build the notification for one recipient; *variables* None leaves the content as it is."""
     return Notification(
         id=recipient_id(job.id, piece, user_id),
         app=job.app,
@@ -218,6 +218,6 @@ def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Varia
 
 
 def variables_for(job: BulkJob, own: Variables) -> dict[str, str] | None:
-    """What fills the placeholders for one recipient; None where there are none to fill."""
+    """Return the values of the placeholders for one recipient; None where the content has no placeholders."""
     given = {**job.defaults, **own}
     return {name: given[name] for name in job.names if name in given} if job.names else None

@@ -168,7 +168,7 @@ def _filter(registry: BulkRegistry) -> RegistryFilter:
 
 
 def recipient_of(given: str | Mapping[str, Any], job: BulkJob, at: str) -> Recipient:
-    """A recipient as given; InvalidRequest names what is wrong by *at*. What the job has no use for is dropped."""
+    """Check one recipient as it was given and drop fields the job does not use; InvalidRequest names faults by *at*."""
     fields = {"user_id": given} if isinstance(given, str) else given
     user_id = fields.get("user_id")
     try:
@@ -196,5 +196,5 @@ def _variable_faults(variables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def as_text(value: Value) -> str:
-    """A variable's value as it is filled in."""
+    """Format a variable's value as it is filled in."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -49,12 +49,12 @@ class CongestionRules(Struct, frozen=True):
         return max(self.late_after_s / 20, 0.25)
 
     def allowed_s(self, base_s: float) -> float:
-        """The longest answer time that does not speak of a queue: twice the base delay, within bounds."""
+        """Return the longest answer time that is no sign of a queue: twice the base delay, within bounds."""
         return max(self.quick_s, min(2 * base_s, self.late_after_s / 10), 1.1 * base_s)
 
 
 class Observed(Struct):
-    """What was seen of a provider during one round; mutable, since it is counted per answer."""
+    """Measurements of a provider's answers during one round; mutable, since each answer is counted."""
 
     answers: int = 0
     quickest_s: float = math.inf
@@ -69,7 +69,7 @@ class Observed(Struct):
 
 
 class Flow(Struct, frozen=True):
-    """The limit of one provider, or one part of it, and what it was made from; times are of a monotonic clock."""
+    """The limit of one provider, or of one part of it, and its measurements; times are of a monotonic clock."""
 
     rules: CongestionRules
     limit: float

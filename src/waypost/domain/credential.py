@@ -44,11 +44,11 @@ class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
 
 
 def channel_of(slot: str) -> Channel:
-    """The channel whose plug-in reads the section at *slot*."""
+    """Return the channel whose plug-in reads the section at *slot*."""
     return Channel(slot.partition("/")[0])
 
 
 def is_further(slot: str) -> bool:
-    """Whether *slot* is a second credential's, correctly named."""
+    """Tell whether *slot* names a second credential of its channel, with a valid name."""
     _, slash, name = slot.partition("/")
     return bool(slash and NAME.fullmatch(name))

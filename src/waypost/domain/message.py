@@ -14,7 +14,7 @@ from waypost.domain.time import Instant
 
 
 class Message(Struct, frozen=True):
-    """What is said to one target, whoever it is: those that are told the same have equal messages."""
+    """The content for one target, without its recipient: targets that are told the same have equal messages."""
 
     created_at: Instant
     expires_at: Instant
@@ -27,7 +27,7 @@ class Message(Struct, frozen=True):
     """What is said to this target's channel alone, in the words of its provider."""
 
     def remaining_ttl_s(self, now: Instant) -> int:
-        """Whole seconds of validity left, what each attempt tells the provider; never negative."""
+        """Return the whole seconds of validity left, as each attempt tells the provider; never negative."""
         return max(0, (self.expires_at - now) // 1000)
 
 

@@ -32,7 +32,7 @@ Credentials = Mapping[Channel, Sequence[CredentialId]]
 
 
 class LeftOut(Struct, frozen=True, tag=True):
-    """It is no target at all, since nobody meant it: no receipt speaks of it."""
+    """A verdict that an address is no target at all, since nobody meant it: no receipt speaks of it."""
 
     reason: str
 
@@ -42,7 +42,7 @@ Verdict = LeftOut | Suppressed | Parked | CredentialId
 
 
 class Question(Struct, frozen=True):
-    """What rules decide about: a notification, its user's devices, and what its app can send with."""
+    """The input of the rules: a notification, its user's devices, and the credentials of its app."""
 
     notification: Notification
     devices: Sequence[Device]
@@ -59,7 +59,7 @@ class Question(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """An address, and what is said of it so far."""
+    """An address, and what the rules have decided of it so far."""
 
     name: DeviceId
     """What receipts call it."""
@@ -71,20 +71,20 @@ class Candidate(Struct, frozen=True):
 
     @property
     def settlement(self) -> Suppressed | Parked | None:
-        """What becomes of it without sending; None is to be sent."""
+        """The end of an address that is not sent to; None where it is to be sent."""
         if self.verdict is None and self.credential is None:
             return Suppressed(NO_CREDENTIAL)
         return self.verdict
 
     @property
     def way(self) -> tuple[CredentialId, Address]:
-        """With what and whither it is sent, where it is."""
+        """The credential and address to send with; None where it is not sent."""
         assert self.credential is not None and self.address is not None, "it has passed every rule"
         return self.credential, self.address
 
 
 class Ruling(Struct, frozen=True):
-    """What one rule said of one address."""
+    """The verdict of one rule on one address."""
 
     rule: str
     name: DeviceId
@@ -92,7 +92,7 @@ class Ruling(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """One reason to send somewhere, not to, or not yet."""
+    """A reason to send somewhere, not to send, or to send later."""
 
     name: str
     """As ``explain`` shows it."""
@@ -103,7 +103,7 @@ class Rule(Struct, frozen=True):
 
 
 class Routed(Struct, frozen=True):
-    """What the rules made of a question."""
+    """The result of all rules for one question."""
 
     targets: Sequence[Candidate]
     """A target's number is its place here."""
@@ -112,7 +112,7 @@ class Routed(Struct, frozen=True):
 
 
 class RoutingTable:
-    """What a process routes with: the same for its worker and for ``explain``."""
+    """The rules and tables that a process routes with: the same for its worker and for ``explain``."""
 
     def __init__(
         self,
@@ -185,7 +185,8 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
 
 
 def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
-    """All who listen at a provider where it is for them; else the user's devices, and chosen names that are none."""
+    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown chosen names.
+    """
     if there:
         return ()
     to = question.notification.content.to
@@ -213,7 +214,7 @@ def _active(question: Question, candidate: Candidate) -> Verdict | None:
 
 
 def _token_use(question: Question, candidate: Candidate) -> Verdict | None:
-    """A token for another use, such as a live activity's, is a target only where it is named, and then suppressed."""
+    """Suppress a token for another use (such as a live activity's) where it is named; leave it out otherwise."""
     address = candidate.address
     if not isinstance(address, Device) or address.token_use is question.token_use:
         return None
@@ -225,7 +226,7 @@ def _served(_: Question, candidate: Candidate) -> Verdict | None:
 
 
 def _credential(question: Question, candidate: Candidate) -> Verdict | None:
-    """The default of the channel, where no other was picked."""
+    """Choose the channel's default credential, where no other was picked."""
     if candidate.credential is not None:
         return None
     held = question.credentials.get(candidate.channel) if candidate.channel is not None else None

@@ -27,6 +27,6 @@ EVERY_SCOPE: Final = frozenset(Scope)
 
 
 def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """*scopes*, and what they include: who may send to any user may send to one."""
+    """Add the scopes that *scopes* include: who may send to any user may send to one."""
     given = frozenset(scopes)
     return given | {Scope.SEND} if Scope.SEND_ANY_USER in given else given

@@ -76,7 +76,7 @@ _CONFIRMED = frozenset({_D.DELIVERED, _D.OPENED})
 
 
 def final_status(deliveries: Iterable[DeliveryStatus]) -> NotificationStatus:
-    """The final status of a routed notification, from all its deliveries, none of which is open (design section 2)."""
+    """Derive a routed notification's final status from all its deliveries, none of which is open (design section 2)."""
     statuses = set(deliveries)
     assert _D.PENDING not in statuses, "a notification with an open delivery has no final status"
     if not statuses:

@@ -117,7 +117,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Defaults(Struct, frozen=True):
-    """What an app gives where a caller is silent."""
+    """An app's values for what a caller leaves out."""
 
     ttl_s: Seconds = 86_400
     """Seconds for which sending a notification is worthwhile."""
@@ -127,7 +127,7 @@ class Defaults(Struct, frozen=True):
     """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
 
     def window_s(self, kind: str | None) -> int:
-        """The content window of notifications of the type *kind*, seconds."""
+        """Return the content window of notifications of the type *kind*, seconds."""
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
         return min(self.dedup_window_s, _SHORT_WINDOWS_S.get(kind, self.dedup_window_s)) if said is None else said
 
@@ -137,7 +137,7 @@ _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
 
 
 def faults(submission: Submission) -> list[Fault]:
-    """Everything wrong with a submission that its types cannot say; empty is good.
+    """List everything wrong with a submission that its types cannot say; empty is good.
 
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
@@ -189,7 +189,7 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
 
 
 def _unstorable(value: Any) -> str | None:
-    """Why JSON data cannot be kept; found without recursion, so that hostile input cannot exhaust the stack."""
+    """Explain why JSON data cannot be stored, without recursion: hostile input must not exhaust the stack."""
     depth, level = 0, [value]
     while level:
         depth += 1
@@ -326,7 +326,7 @@ IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
 
 
 def _window_s(submission: Submission, defaults: Defaults) -> int:
-    """The content window asked for; on by default only where the caller gave no key of their own."""
+    """Return the content window asked for, seconds; the default applies only where the caller gave no key."""
     if submission.dedup_window is not None:
         return submission.dedup_window
     return defaults.window_s(submission.type) if submission.idempotency_key is None else 0

@@ -20,7 +20,7 @@ LIST_PAGE = 1_000
 
 
 class BulkIntake(Struct, frozen=True):
-    """The door for bulk sends."""
+    """The intake of bulk sends."""
 
     bulk: Bulk
     views: BulkViews
@@ -82,7 +82,7 @@ class BulkIntake(Struct, frozen=True):
         return await self.show(app, job_id)
 
     async def show(self, app: AppId, job_id: JobId) -> JobRecord:
-        """A job of the app."""
+        """Return a job of the app; NotFound where it has none of that id."""
         record = await self.views.show(app, job_id)
         if record is None:
             raise NotFound("no such job")

@@ -22,7 +22,7 @@ PORTION_LEAST = 4
 
 
 class JobPace:
-    """How many recipients of a job may be enqueued, in portions; what was not used adds up to one second's."""
+    """The pace of a job: how many recipients may be enqueued, in portions; at most one second's worth is saved up."""
 
     def __init__(self, rate: int, now: Instant) -> None:
         self.rate = rate
@@ -31,18 +31,18 @@ class JobPace:
         self._allowed = 0.0
 
     def allowed(self, now: Instant) -> int:
-        """How many recipients may be enqueued now."""
+        """Return how many recipients may be enqueued now."""
         self._allowed = min(self._allowed + (now - self._at) * self.rate / SECOND_MS, float(self.rate))
         self._at = now
         return int(self._allowed) if self._allowed >= self._portion else 0
 
     def spend(self, recipients: int) -> None:
-        """They were enqueued."""
+        """Take recipients that were enqueued off what is allowed."""
         self._allowed -= recipients
 
 
 class Paces:
-    """The pace of each job that has one; begun anew by whoever takes the role over, so that it is never too fast."""
+    """The paces of the jobs that have one; a new owner of the role starts them afresh, so that none is too fast."""
 
     def __init__(self) -> None:
         self._paces: dict[JobId, JobPace] = {}
@@ -54,12 +54,12 @@ class Paces:
         }
 
     def of(self, job: JobId) -> JobPace | None:
-        """The pace of *job*, if it has one."""
+        """Return the pace of *job*, if it has one."""
         return self._paces.get(job)
 
 
 class Failures:
-    """How often in a row each job's walk has failed; begun anew by whoever takes the role over."""
+    """Counts of failures in a row of each job's walk; a new owner of the role starts them afresh."""
 
     def __init__(self) -> None:
         self._failures: dict[JobId, int] = {}
@@ -89,7 +89,7 @@ class FailedJob(Struct, frozen=True):
 
 
 class Expanded(Struct, frozen=True):
-    """What one round came to."""
+    """The result of one round of expansion."""
 
     recipients: int
     moved: bool

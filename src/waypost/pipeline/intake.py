@@ -29,7 +29,7 @@ _RETRY_AFTER_S: Final = (1, 4)
 
 
 class Caller(Struct, frozen=True):
-    """Who calls, and for which app: what a verified key or token stands for."""
+    """The caller and app that a verified key or token stands for."""
 
     app: AppId
     name: CallerId
@@ -39,7 +39,7 @@ class Caller(Struct, frozen=True):
 
 
 class Intake(Struct, frozen=True):
-    """The one door behind every entry point."""
+    """The intake of notifications, the same for every entry point."""
 
     work: Work
     dedup: Dedup
@@ -73,7 +73,8 @@ class Intake(Struct, frozen=True):
         return results
 
     def shed(self, app: AppId, most: float = 1.0) -> None:
-        """Unavailable where the pressure is at *most* or more; a door asks this before it decodes a body."""
+        """Raise Unavailable where the pressure is at *most* or more; entry points ask this before they decode a body.
+        """
         pressure = self.pressure()
         if pressure.share >= most:
             self.telemetry.count(Metric.SHED, app=app, cause=pressure.cause)
@@ -156,7 +157,7 @@ class Intake(Struct, frozen=True):
 
 
 def require_replayable(answer: Acceptance) -> Acceptance:
-    """The answer to a single replay, or the error that says why there was nothing to replay."""
+    """Return the answer to a single replay, or raise the error that says why there was nothing to replay."""
     if isinstance(answer, NotReplayable):
         if not answer.known:
             raise NotFound("no such notification")

@@ -30,7 +30,7 @@ class RegistryNews(Struct, frozen=True):
 
 
 def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
-    """Each dead token once and each device's latest use. Pure."""
+    """Gather each dead token once and each device's latest use from moves. Pure."""
     evictions: dict[tuple[AppId, bytes], Instant] = {}
     uses: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
     for move in moves:
@@ -49,14 +49,14 @@ def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
 
 
 class Unreported(Struct, frozen=True):
-    """A device of *app* of which the registry could not be told, and the kind of error."""
+    """A device of *app* whose change the registry could not store, and the kind of error."""
 
     app: AppId
     error: str
 
 
 class Reported(Struct, frozen=True):
-    """What one page of the journal came to."""
+    """The result of reporting one page of the journal."""
 
     rows: int = 0
     evicted: int = 0

@@ -19,7 +19,7 @@ from waypost.ports.work import WorkItem
 
 
 class Plan(Struct, frozen=True):
-    """What is to be done with one leased item."""
+    """The deliveries and changes that follow from one leased item."""
 
     item: WorkItem
     deliveries: tuple[Delivery, ...] = ()
@@ -85,7 +85,7 @@ def _plan_again(
 
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:
-    """The end of an item that killed its worker three times when it was alone: a dead letter."""
+    """Bury an item that killed its worker three times when it was alone, as a dead letter."""
     return _buried(item, "poison", "processing it ended its worker three times", now)
 
 

@@ -41,7 +41,7 @@ class Ordered(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """An order in its place."""
+    """An order at its position in the record."""
 
     seq: int
     """Grows."""
@@ -49,7 +49,7 @@ class AuditEntry(Struct, frozen=True):
 
 
 class AuditQuery(Struct, frozen=True):
-    """Which entries of an app, newest first."""
+    """A filter for the entries of an app, newest first."""
 
     app: AppId
     act: Act | None = None
@@ -60,14 +60,14 @@ class AuditQuery(Struct, frozen=True):
 
 
 class Audit(Protocol):
-    """The record."""
+    """The record of administrative orders."""
 
     async def record(self, orders: Sequence[Ordered]) -> None:
         """Add *orders*; durable when it returns, so that it is called before what was ordered is done."""
         ...
 
     async def page(self, query: AuditQuery) -> Sequence[AuditEntry]:
-        """What *query* asks for."""
+        """Return the entries that *query* asks for."""
         ...
 
     async def drop_before(self, before: Instant, n: int) -> int:

@@ -13,7 +13,7 @@ from waypost.domain.time import Instant
 
 
 class Entry(Struct, frozen=True):
-    """Something for whoever reads a topic."""
+    """An entry of a topic."""
 
     app: AppId
     user_id: UserId
@@ -30,7 +30,7 @@ class Publisher(Protocol):
 
 
 class Due(Struct, frozen=True):
-    """Something to be done at a time."""
+    """A task that is due at a time."""
 
     id: bytes
     body: bytes
@@ -38,7 +38,7 @@ class Due(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """A due entry in the hands of whoever claimed it, for as long as the claim holds."""
+    """A due entry held by whoever claimed it, for as long as the claim holds."""
 
     due: Due
     token: bytes
@@ -66,7 +66,8 @@ class Schedule(Protocol):
         ...
 
     async def put_back(self, claimed: Sequence[Claimed], at: Instant) -> list[Claimed]:
-        """It could not be done: due again at *at*, one failure more, if it is still claimed; gives the others."""
+        """Make entries that could not be done due again at *at*, with one failure more; return those no longer claimed.
+        """
         ...
 
     async def drop(self, ids: Sequence[bytes]) -> int:

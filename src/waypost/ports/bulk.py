@@ -34,14 +34,14 @@ class JobRecord(Struct, frozen=True):
 
 
 class JobCreated(Struct, frozen=True, tag=True):
-    """Durable; *new* is false where the same key made it before."""
+    """The answer that the job is durable; *new* is false where the same key made it before."""
 
     record: JobRecord
     new: bool = True
 
 
 class JobConflict(Struct, frozen=True, tag=True):
-    """The idempotency key was used with another body, for job *first_id*."""
+    """The answer that the idempotency key was used with another body, for job *first_id*."""
 
     first_id: JobId
 
@@ -59,7 +59,7 @@ class Walking(Struct, frozen=True):
 
 
 class Enqueued(Struct, frozen=True):
-    """What one step of a walk came to."""
+    """The result of one step of a walk."""
 
     recipients: int
     moved: bool
@@ -69,7 +69,7 @@ class Enqueued(Struct, frozen=True):
 
 
 class RecipientRecord(Struct, frozen=True):
-    """Where a job stands with one user; the id is known once they are enqueued."""
+    """The state of one user in a job; the id is known once they are enqueued."""
 
     status: NotificationStatus
     notification_id: NotificationId | None = None
@@ -105,7 +105,7 @@ class Bulk(Protocol):
         ...
 
     async def running(self) -> list[Walking]:
-        """The running jobs, those of which least waits first."""
+        """List the running jobs, those with the fewest waiting recipients first."""
         ...
 
     async def enqueue(self, app: AppId, job: JobId, most: int, piece: int) -> Enqueued:
@@ -129,20 +129,20 @@ class BulkViews(Protocol):
     """The reads of bulk jobs."""
 
     async def show(self, app: AppId, job: JobId) -> JobRecord | None:
-        """One job."""
+        """Return one job."""
         ...
 
     async def list(self, app: AppId, before: JobId | None, n: int) -> list[JobRecord]:
-        """At most *n* jobs of an app, newest first, older than *before*."""
+        """List at most *n* jobs of an app, newest first, older than *before*."""
         ...
 
     async def recipient(self, app: AppId, job: JobId, user_id: UserId) -> RecipientRecord | None:
-        """Where a job stands with one user; None where they are no recipient of it, or no such job is known."""
+        """Return the state of one user in a job; None where they are no recipient of it, or no such job is known."""
         ...
 
 
 class OptOuts(Protocol):
-    """Who wants no bulk sends."""
+    """The store of users who want no bulk sends."""
 
     async def put(self, app: AppId, user_id: UserId, at: Instant) -> None:
         """Leave this user out from now on, also of what is enqueued and not yet handed over."""
@@ -153,5 +153,5 @@ class OptOuts(Protocol):
         ...
 
     async def has(self, app: AppId, user_id: UserId) -> bool:
-        """Whether this user opted out."""
+        """Tell whether this user opted out."""
         ...

@@ -28,22 +28,23 @@ class Erasure(Struct, frozen=True):
 
 
 class Erasures(Protocol):
-    """Orders, and the pages in which they are carried out; each page may be repeated."""
+    """The store of orders to forget users, carried out in pages; each page may be repeated."""
 
     async def ask(self, erasure: Erasure) -> Erasure:
         """Keep the order, durably; where one for this user stands already, that is given."""
         ...
 
     async def of(self, app: AppId, user: UserId) -> Erasure | None:
-        """The order for this user that is not carried out."""
+        """Return the order for this user that is not carried out yet."""
         ...
 
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
-        """At most *n* orders that are not carried out, the oldest first; those *after* an id, where it is given."""
+        """List at most *n* orders not carried out yet, the oldest first; only those *after* an id, where it is given.
+        """
         ...
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:
-        """At most *n* notifications of the user that are not final."""
+        """List at most *n* notifications of the user that are not final."""
         ...
 
     async def blank(self, erasure: Erasure, n: int) -> int:
@@ -58,5 +59,5 @@ class Erasures(Protocol):
         ...
 
     async def finish(self, erasure: Erasure, at: Instant) -> None:
-        """It is carried out: the order itself forgets the user."""
+        """Mark an order as carried out, and remove the user's name from it."""
         ...

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class HandedJob(Struct, frozen=True):
-    """An entry in the hands of one consumer, until it is finished or was silent about it for too long."""
+    """An entry handed to one consumer, until it is finished or nothing was heard of it for too long."""
 
     entry: str
     """Its id in the stream."""
@@ -26,7 +26,8 @@ class Jobs(Protocol):
     """
 
     async def take(self, n: int) -> list[HandedJob]:
-        """At most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits."""
+        """Take at most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits.
+        """
         ...
 
     async def keep(self, notes: Mapping[str, bytes]) -> None:

@@ -16,7 +16,7 @@ from waypost.ports.work import Settled
 
 
 class Arrived(Struct, frozen=True, tag=True):
-    """A notification was accepted."""
+    """The news that a notification was accepted."""
 
     notification: Notification
     claims: tuple[Claim, ...] = ()
@@ -24,7 +24,7 @@ class Arrived(Struct, frozen=True, tag=True):
 
 
 class Decided(Struct, frozen=True, tag=True):
-    """Something of a notification was settled."""
+    """The news that something of a notification was settled."""
 
     settled: Settled
     withdrawn: str | None = None
@@ -35,7 +35,7 @@ LogEntry = Arrived | Decided
 
 
 class Mark(Struct, frozen=True):
-    """A step of a recorder in one part of the log (a partition), by positions there."""
+    """The progress of a recorder in one part of the log (a partition), by positions there."""
 
     part: str
     since: int
@@ -44,21 +44,21 @@ class Mark(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """What a recorder read next, and the steps that are made when it is recorded; empty where nothing came."""
+    """The entries that a recorder read next, and its progress once they are recorded; empty where nothing came."""
 
     entries: Sequence[LogEntry] = ()
     marks: Sequence[Mark] = ()
 
 
 class Completed(Struct, frozen=True):
-    """Of these parts all is recorded that was accepted before *until*, by the time in its id."""
+    """The report that of these parts all is recorded that was accepted before *until*, by the time in its id."""
 
     parts: Sequence[str]
     until: Instant
 
 
 class Ledger(Protocol):
-    """The door by which recorders write down what the log says, each that of its own parts of the log."""
+    """The store into which recorders write what the log says, each for its own parts of the log."""
 
     async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
         """Answer at which position each part in *known* goes on; one that was never recorded begins where *known* says.
@@ -84,11 +84,11 @@ class Ledger(Protocol):
         ...
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> Mapping[NotificationId, Notification]:
-        """Those of *ids* that the app has, that are not final, and whose truth is the log."""
+        """Return those of *ids* that the app has, that are not final, and whose truth is the log."""
         ...
 
     async def older(self, order: Supersede) -> Sequence[NotificationId]:
-        """The notifications that a supersession is about: of a collapse key, the open ones that are recorded."""
+        """List the notifications that a supersession is about: of a collapse key, the open ones that are recorded."""
         ...
 
     async def close_intents(self, n: int) -> int:
@@ -108,7 +108,7 @@ class Ledger(Protocol):
 
 
 class RecordedLog(Protocol):
-    """The log as a recorder reads it: the parts that are its own, each entry at least once."""
+    """The log as a recorder reads it: only its own parts, each entry at least once."""
 
     async def read(self) -> Batch:
         """Read what comes next; empty after a moment in which nothing came.

@@ -6,14 +6,14 @@ from typing import Protocol
 
 
 class Ownership(Protocol):
-    """Shards and roles, each behind a lock that becomes free when its owner dies."""
+    """The shards and roles of a process, each behind a lock that becomes free when its owner dies."""
 
     def owned(self) -> int:
-        """How many shards are this process's."""
+        """Count the shards that this process owns."""
         ...
 
     def sharers(self) -> int | None:
-        """How many processes share the shards; None where those of this machine are all."""
+        """Count the processes that share the shards; None where only those of this machine do."""
         ...
 
     async def attend(self) -> None:
@@ -37,7 +37,7 @@ class Ownership(Protocol):
         ...
 
     def offered(self) -> int:
-        """How many offered shards are still held."""
+        """Count the offered shards that are still held."""
         ...
 
     async def take_role(self, name: str) -> bool:

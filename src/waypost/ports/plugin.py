@@ -24,7 +24,7 @@ ENTRY_POINTS: Final = "waypost.senders"
 
 
 class Means(Struct, frozen=True):
-    """What every sender is given."""
+    """The tools that every sender is given."""
 
     clock: Clock
     telemetry: Telemetry
@@ -35,17 +35,17 @@ class Means(Struct, frozen=True):
 
 
 def no_faults(_content: Content, _kind: Kind) -> list[Fault]:
-    """Nothing of a submission is refused."""
+    """Accept every submission."""
     return []
 
 
 def any_token(_app: AppId, _settings: Any) -> RegistrationCheck:
-    """A device is known by its token, which may be any text."""
+    """Return the check for devices that are known by their token, which may be any text."""
     return is_token_alone
 
 
 class SenderPlugin(Struct, frozen=True, kw_only=True):
-    """One channel: what it serves, what an operator can say of it, and how its senders are made.
+    """A channel: what it serves, what an operator can set for it, and how its senders are made.
 
     Names are 1 to 32 lower-case letters, digits and ``_``, a letter first. Nothing here does I/O or waits.
     """

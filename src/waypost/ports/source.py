@@ -14,7 +14,7 @@ OWN_KEY = b"idempotency_key"
 
 
 class Foreign(Struct, frozen=True):
-    """A message as its producer wrote it."""
+    """A message of another system, as its producer wrote it."""
 
     place: str
     """Where it lies in its stream: the same however often and by whomever it is read, and no other's ever."""
@@ -22,7 +22,7 @@ class Foreign(Struct, frozen=True):
 
 
 class RefusedMessage(Struct, frozen=True):
-    """A message that nothing can be made of."""
+    """A message that cannot be turned into a notification."""
 
     message: Foreign
     code: str
@@ -31,7 +31,7 @@ class RefusedMessage(Struct, frozen=True):
 
 
 class ReadingLag(Struct, frozen=True):
-    """How far reading is behind writing; None is not known."""
+    """The distance of reading behind writing; None is not known."""
 
     waiting: int | None
     """Messages that nobody has read yet."""
@@ -49,7 +49,7 @@ class Source(Protocol):
 
     @property
     def stream(self) -> str:
-        """What is read, by name: with a message's place it names that message."""
+        """The name of the stream that is read; with a message's place it names that message."""
         ...
 
     async def look(self) -> str:
@@ -73,7 +73,7 @@ class Source(Protocol):
         ...
 
     async def behind(self) -> ReadingLag:
-        """How much there is still to do."""
+        """Measure how much there is still to read."""
         ...
 
     async def stop(self) -> None:
