@@ -115,7 +115,7 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
 
 
 async def _beside(pool: ConnectionPool, tables: TableSettings, stop: asyncio.Event) -> Beside | None:
-    """The tables as they are; a database that is away is waited for, until *stop*."""
+    """Inspect the tables as they are; wait for a database that is away, until *stop*."""
     while not stop.is_set():
         try:
             log = await log_in(pool, tables.log_table, tables.log_columns)
@@ -129,7 +129,7 @@ async def _beside(pool: ConnectionPool, tables: TableSettings, stop: asyncio.Eve
 
 
 async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> RedisJobs:
-    """A consumer of the stream, with the two connections that it needs."""
+    """Build a consumer of the stream, with the two connections that it needs."""
     redis, listening = redis_of(settings.redis, log), redis_of(replace(settings.redis, timeout_s=LISTEN_TIMEOUT_S), log)
     for each in (redis, listening):
         stack.push_async_callback(each.stop)

@@ -22,7 +22,7 @@ _MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
 def stream_doors(
     config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: DoorLimits
 ) -> Mapping[SourceName, StreamIntake]:
-    """A door for each source, where this process takes requests; ConfigurationError where one cannot be."""
+    """Build an intake for each source, where this process takes requests; ConfigurationError where one cannot be."""
     if Role.API not in config.does():
         return {}
     doors = {}

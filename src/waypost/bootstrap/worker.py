@@ -89,7 +89,7 @@ async def work(
     listener: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    """One worker, from its store to its drain."""
+    """Run one worker, from opening its store to the end of its drain."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -142,7 +142,7 @@ async def work(
 
 
 class _Opened(Struct, frozen=True):
-    """What a worker stands on: open before it, and closed after it."""
+    """The resources of a worker: opened before it, and closed after it."""
 
     store: Store
     devices: Devices

@@ -209,8 +209,7 @@ class Progress(Struct, frozen=True):
     def _listed(
         self, targets: Sequence[Target] | None, now: Instant, moves: list[Moved]
     ) -> tuple[dict[int, Receipt] | None, set[int]]:
-        """Return the receipts to change, and the numbers that name another device than the list that was stored first.
-        """
+        """Return the receipts to change, and the numbers that name another device than the first stored list."""
         if self.receipts is not None:
             known = dict(self.receipts)
             numbered = {n: each.device_id for n, each in known.items()}
@@ -259,15 +258,13 @@ class Progress(Struct, frozen=True):
         return ended
 
     def _in_hand(self, held: LeasedTargets) -> Collection[int]:
-        """List the targets with a worker; where the notification is leased whole and routed: all but those that wait.
-        """
+        """List the targets with a worker; where the notification is leased whole and routed, all but the waiting ones."""
         if not held.whole:
             return held.targets
         return {n for n, each in (self.receipts or {}).items() if each.waits is None or n in held.targets}
 
     def _reopened(self, failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
-        """Reopen failed receipts to send them again; what waited for one of them waits again, the others for nothing.
-        """
+        """Reopen failed receipts to send them again; what waited for one of them waits again, the others do not."""
         again = {each.n for each in failed}
         made: dict[int, Receipt] = {}
         for each in failed:
@@ -279,8 +276,7 @@ class Progress(Struct, frozen=True):
         return Stale(self.id, change.n, change.attempt)
 
     def _unless_over(self, change: Change, receipts: Receipts | None) -> Change:
-        """Return the change, or a cancellation where it would retry a target that was withdrawn or is no longer needed.
-        """
+        """Return the change, or a cancellation where it would retry a target that was withdrawn or is not needed now."""
         if not isinstance(change.settlement, Again | Parked | Unstarted):
             return change
         why, receipt = self.withdrawn, (receipts or {}).get(change.n)

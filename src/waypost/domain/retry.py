@@ -62,8 +62,7 @@ class RetryPolicy(Struct, frozen=True):
     """What a failure leaves behind: a dead letter, or nothing but its receipt."""
 
     def delay_ms(self, retries_made: int, jitter: float, base_ms: int | None = None) -> int:
-        """Return the milliseconds until the next retry; *jitter* is random, 0 to 1. A negative count is a ValueError.
-        """
+        """Return the milliseconds until the next retry; *jitter* is random, 0 to 1. ValueError for a negative count."""
         if retries_made < 0:
             raise ValueError(f"retries made cannot be negative: {retries_made}")
         if self.delays_ms:

@@ -185,8 +185,7 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
 
 
 def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
-    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown chosen names.
-    """
+    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown names."""
     if there:
         return ()
     to = question.notification.content.to

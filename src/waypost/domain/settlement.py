@@ -76,8 +76,7 @@ class Unsure(Struct, frozen=True, tag=True):
 
 
 class Intent(Struct, frozen=True, tag=True):
-    """An at_most_once attempt is about to be sent: recorded first, closed as unknown at *deadline* if nothing follows.
-    """
+    """An at_most_once attempt is about to be sent: recorded first, closed as unknown at *deadline* unless settled."""
 
     deadline: Instant
 

@@ -44,8 +44,7 @@ def is_needless(wait: Wait | None, sibling: DeliveryStatus | None) -> bool:
 
 
 def patience_ms(wait: WaitsFor, sibling: DeliveryStatus | None) -> int:
-    """Return how many milliseconds a settled *sibling* (None: there is none) still has to reach the status waited for.
-    """
+    """Return how many milliseconds a settled *sibling* (None: there is none) still has to reach the awaited status."""
     can_reach = sibling is not None and not _at_least(wait.status).isdisjoint(DELIVERY_TRANSITIONS[sibling])
     return wait.seconds * SECOND_MS if can_reach else 0
 

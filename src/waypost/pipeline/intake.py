@@ -73,8 +73,7 @@ class Intake(Struct, frozen=True):
         return results
 
     def shed(self, app: AppId, most: float = 1.0) -> None:
-        """Raise Unavailable where the pressure is at *most* or more; entry points ask this before they decode a body.
-        """
+        """Raise Unavailable where the pressure is at *most* or more; entry points ask this before decoding a body."""
         pressure = self.pressure()
         if pressure.share >= most:
             self.telemetry.count(Metric.SHED, app=app, cause=pressure.cause)

@@ -66,8 +66,7 @@ class Schedule(Protocol):
         ...
 
     async def put_back(self, claimed: Sequence[Claimed], at: Instant) -> list[Claimed]:
-        """Make entries that could not be done due again at *at*, with one failure more; return those no longer claimed.
-        """
+        """Make entries that were not done due again at *at*, with one failure more; return those no longer claimed."""
         ...
 
     async def drop(self, ids: Sequence[bytes]) -> int:

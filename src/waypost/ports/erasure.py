@@ -39,8 +39,7 @@ class Erasures(Protocol):
         ...
 
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
-        """List at most *n* orders not carried out yet, the oldest first; only those *after* an id, where it is given.
-        """
+        """List at most *n* orders not carried out yet, the oldest first; those *after* an id, where it is given."""
         ...
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:

@@ -26,8 +26,7 @@ class Jobs(Protocol):
     """
 
     async def take(self, n: int) -> list[HandedJob]:
-        """Take at most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits.
-        """
+        """Take at most *n* entries: first those another consumer was silent about, then fresh ones. Never waits."""
         ...
 
     async def keep(self, notes: Mapping[str, bytes]) -> None:

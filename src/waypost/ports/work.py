@@ -49,8 +49,7 @@ class Accepted(Struct, frozen=True, tag=True):
 
 
 class Duplicate(Struct, frozen=True, tag=True):
-    """The answer that *first_id* said the same before; *record_id* is the small record that a content duplicate leaves.
-    """
+    """The answer that *first_id* said the same before; *record_id* is the small record a content duplicate leaves."""
 
     first_id: NotificationId
     record_id: NotificationId | None = None

@@ -18,25 +18,25 @@ IDLE_ROUND_S = 1.0
 
 
 class Handed:
-    """A batch that a sender was given at one time; *left* of it have no outcome yet."""
+    """A batch given to a sender at one time; *left* of its deliveries have no outcome yet."""
 
     __slots__ = ("at", "at_s", "left")
 
     def __init__(self, at: Instant, at_s: float, left: int) -> None:
-        """*at* is wall time, *at_s* monotonic."""
+        """Create the batch; *at* is wall time, *at_s* monotonic."""
         self.at = at
         self.at_s = at_s
         self.left = left
 
 
 class Concurrency:
-    """Counts what is in flight and says how much more may go; learns from every answer, acts once a round.
+    """A counter of what is in flight, and of how much more may go; it learns from every answer, acts once a round.
 
     Each lane may fill its share of the limit and no more, so that lanes never wait for each other.
     """
 
     def __init__(self, budgets: Mapping[Lane, int], late_after_s: float) -> None:
-        """*budgets* are what each lane may have at the most; an answer is late after *late_after_s*."""
+        """Create the counter; *budgets* are each lane's upper limits; an answer is late after *late_after_s*."""
         most = sum(budgets.values())
         self._shares = {lane: budget / most for lane, budget in budgets.items()}
         self._lanes = dict.fromkeys(budgets, 0)
@@ -52,20 +52,20 @@ class Concurrency:
 
     @property
     def limit(self) -> int:
-        """How many may be in flight, all lanes together."""
+        """How many deliveries may be in flight, all lanes together."""
         return int(self._flow.limit)
 
     @property
     def is_queued(self) -> bool:
-        """A queue stands at the provider."""
+        """Whether a queue stands at the provider."""
         return self._flow.is_queued
 
     def most(self, lane: Lane) -> int:
-        """How many *lane* may have in flight."""
+        """Return how many deliveries *lane* may have in flight."""
         return self._most[lane]
 
     def room(self, lane: Lane) -> int:
-        """How many more of *lane* may go."""
+        """Return how many more deliveries of *lane* may go."""
         return max(0, self._most[lane] - self._lanes[lane])
 
     def take(self, lane: Lane) -> None:
@@ -79,19 +79,19 @@ class Concurrency:
         self._lanes[lane] = max(0, self._lanes[lane] - 1)
 
     def refused(self, lane: Lane) -> None:
-        """Something of *lane* is parked because of the limit, among what others of the same provider wait under."""
+        """Note that a delivery of *lane* is parked because of the limit, under the condition that its lanes share."""
         self._refused.add(lane)
 
     def nothing_waits(self) -> None:
-        """Nothing of what was refused is left in the store."""
+        """Note that no parked delivery is left in the store."""
         self._refused.clear()
 
     def room_for_parked(self) -> int:
-        """How many of what was refused may come back: as many as the roomiest of its lanes has room for."""
+        """Return how many parked deliveries may come back: as many as the roomiest of their lanes has room for."""
         return max(self.room(lane) for lane in self._refused or self._lanes)
 
     def handed(self, batch: Handed) -> None:
-        """The sender has *batch*."""
+        """Note that the sender was given *batch*."""
         self._waiting.append(batch)
 
     def landed(self, outcome: Outcome, batch: Handed, now_s: float) -> None:
@@ -142,7 +142,7 @@ class Concurrency:
         return batch.at_s < self._answered_s
 
     def slow_down(self, now_s: float) -> None:
-        """An answer is overdue: that is congestion for all that goes this way. From now on the next are watched."""
+        """Lower the limit because an answer is overdue, and watch only what is handed over from now on."""
         self._waiting.clear()
         self._flow = fallen(self._flow, now_s)
         self._share_out()

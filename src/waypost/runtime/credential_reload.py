@@ -24,11 +24,11 @@ class LoadedCredential(Protocol):
 
     @property
     def name(self) -> str:
-        """As events, metrics and readiness call it."""
+        """The name by which events, metrics and readiness call it."""
         ...
 
     def made_of(self) -> tuple[object, Sequence[str]]:
-        """The settings and the files that it is made of now."""
+        """Return the settings and the files that it is made of now."""
         ...
 
     async def reload(self) -> None:
@@ -36,15 +36,15 @@ class LoadedCredential(Protocol):
         ...
 
     def ends_at(self) -> Instant | None:
-        """When it ends; None where that is not known."""
+        """Return when it ends; None where that is not known."""
         ...
 
 
 class CredentialReloader:
-    """Looks after what is *held*, in this order (fulfils ports.lifecycle.Lifecycle)."""
+    """A watcher of the credentials *held*, in this order (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, held: Sequence[LoadedCredential], clock: Clock, telemetry: Telemetry, *, warns: bool) -> None:
-        """To be made before the files are read first. *warns*: whether it is this process that tells of ends."""
+        """Create the watcher, before the files are first read. *warns*: whether this process warns of coming ends."""
         self._held = held
         self._clock = clock
         self._telemetry = telemetry
@@ -81,13 +81,15 @@ class CredentialReloader:
                 await self._tell()
 
     def says(self) -> dict[str, str]:
-        """What is near its end, in words."""
+        """Describe what is near its end."""
         now = self._clock.now()
         return {name: why for name, ends_at in self._ends.items() if (why := ending(ends_at, now)) is not None}
 
     async def _look_at(self, place: int, held: LoadedCredential) -> bool:
-        """Whether it is another now; what was refused is tried again when it has changed again, and what failed
-        otherwise at the next look."""
+        """Reload a credential that has changed, and tell whether it did. One that was refused is tried again when it
+        changes
+        again, one that failed otherwise at the next look.
+        """
         state = self._states[place]
         try:
             state = await asyncio.to_thread(_state, held)
@@ -117,12 +119,12 @@ class CredentialReloader:
 
 
 def days_left(ends_at: Instant, now: Instant) -> int:
-    """Whole days; negative once it has ended."""
+    """Return the whole days until *ends_at*; negative once it has passed."""
     return (ends_at - now) // DAY_MS
 
 
 def ending(ends_at: Instant, now: Instant) -> str | None:
-    """What is to be said of an end; None while it is far."""
+    """Describe a coming end; None while it is far."""
     days = days_left(ends_at, now)
     if days >= WARN_DAYS:
         return None
@@ -130,7 +132,7 @@ def ending(ends_at: Instant, now: Instant) -> str | None:
 
 
 def _state(held: LoadedCredential) -> tuple[object, tuple[bytes | None, ...]]:
-    """By the content: the time of a change says less, and is not always a new one."""
+    """Return the settings and the digests of the files: the time of a change says less, and is not always a new one."""
     settings, files = held.made_of()
     return settings, tuple(_digest(file) for file in files)
 

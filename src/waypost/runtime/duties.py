@@ -44,7 +44,7 @@ TIDY_PAGE = 500
 
 
 class Duty(NamedTuple):
-    """What whoever holds a role does again and again."""
+    """A task that the holder of a role repeats."""
 
     role: Role
     name: str
@@ -53,7 +53,7 @@ class Duty(NamedTuple):
 
 
 class DutyContext(Struct, frozen=True):
-    """What the duties are done on."""
+    """The ports that duties work with."""
 
     work: Work
     devices: Devices
@@ -88,7 +88,7 @@ class Duties:
         ownership: Ownership,
         expanded: Callable[[Lane], None],
     ) -> None:
-        """*expanded* is told the lane that recipients of a bulk job came into."""
+        """Create the duties; *expanded* is called with the lane that recipients of a bulk job came into."""
         self._context = context
         self._duty_context = duty_context
         self._ownership = ownership
@@ -100,7 +100,7 @@ class Duties:
             context.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
-        """Those of *roles*."""
+        """List the tickers of the duties of *roles*."""
         duties = [
             Duty(Role.REPORT, "report", REPORT_S, self._report),
             Duty(Role.RECORDER, "record", RECORD_S, self._record),
@@ -184,7 +184,7 @@ class Duties:
             after = page[-1].id
 
     async def _carry_on(self, erasure: Erasure) -> None:
-        """One pass; where it fails, the next round tries again, and those behind it do not wait."""
+        """Carry an erasure one pass on; where it fails, the next round tries again, and those behind it do not wait."""
         duty_context, named = self._duty_context, {"app": erasure.app, "erasure": format_id(erasure.id)}
         try:
             done = await erase(

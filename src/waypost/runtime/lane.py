@@ -29,7 +29,7 @@ SLICE = 10
 
 
 class LaneLoop(LeaseLoop):
-    """Drives one lane."""
+    """The loop that drives one lane."""
 
     def __init__(self, lane: Lane, context: DeliveryContext) -> None:
         super().__init__(lane, context, context.work, SLICE)
@@ -46,7 +46,7 @@ class LaneLoop(LeaseLoop):
         await self._all_landed.wait()
 
     def _room(self) -> int:
-        """How much may be leased now."""
+        """Return how many items may be leased now."""
         if self._context.settler.is_full:
             return 0
         now_s = self._context.clock.monotonic()

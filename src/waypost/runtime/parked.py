@@ -12,7 +12,7 @@ PAGE: Final = 100
 
 
 class ParkedWork:
-    """Looks at the conditions that exist in the store: each that no gate lifts is lifted.
+    """The conditions that exist in the store: each that no gate lifts is lifted here.
 
     Gates make the names of conditions from channels, lanes and rates. Once a rate is lifted, a channel or an app is
     taken out, or another version changes a name, what was parked under the old one would wait until it expires.
@@ -30,7 +30,7 @@ class ParkedWork:
         self._is_expected = True
 
     async def lifted(self) -> dict[str, int]:
-        """How many of what is parked under each condition may come back now."""
+        """Return how many parked deliveries may come back under each condition."""
         if self._is_expected:
             found = await self._work.conditions()
             self._is_expected = False
@@ -39,6 +39,6 @@ class ParkedWork:
         return self._gates.lifted() | dict.fromkeys(self._lifted_by_none, PAGE)
 
     def nothing_came(self, lifted: dict[str, int]) -> None:
-        """The store has nothing under these conditions that is this worker's."""
+        """Note that the store has nothing of this worker's parked under these conditions."""
         self._gates.nothing_came(lifted)
         self._lifted_by_none -= lifted.keys()

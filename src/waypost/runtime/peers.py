@@ -23,16 +23,16 @@ _decode = msgspec.msgpack.Decoder(tuple[int, str, int, int, bytes]).decode
 
 
 class NoPeers:
-    """A worker alone: nobody to tell, nobody to ask."""
+    """The peers of a worker that is alone: nobody to tell, nobody to ask."""
 
     def on(self, topic: str, answer: Answerer) -> None:
-        """Nothing ever comes."""
+        """Ignore the handler: no question ever comes."""
 
     def tell(self, topic: str, body: bytes = b"") -> None:
-        """Nobody hears it."""
+        """Do nothing: nobody hears it."""
 
     async def ask(self, topic: str, body: bytes, timeout_s: float) -> list[bytes]:
-        """Nobody answers."""
+        """Return no answers: there is nobody to ask."""
         return []
 
 

@@ -60,7 +60,7 @@ class RateGate:
         spends_retry: bool = False,
         parks: bool = True,
     ) -> None:
-        """What has to wait does so under a condition; by time where that spends a retry, or nothing *parks*."""
+        """Create the gate; deliveries over the limit wait under a condition, or by time if that spends a retry."""
         self._telemetry = telemetry
         self._app = credential.app
         self.waiting = Waiting(credential, rate.bucket, clock)
@@ -76,7 +76,7 @@ class RateGate:
     async def over(
         self, lane: Lane, asked: Sequence[tuple[Delivery, bool]], room: int, full: str
     ) -> dict[Key, str | Pause]:
-        """What each of *asked* that is too much has to wait for; the others are to be handed over now.
+        """Return what each of *asked* that is too much has to wait for; the others are to be handed over now.
 
         With each comes whether it is new: that has its turn after what waits. For more than *room* there is no place:
         they wait under the condition *full*.
@@ -116,7 +116,7 @@ class RateGate:
         return Pause(max(LEAST_WAIT_MS, self.waiting.comes_in_ms(place)), CREDENTIAL_LIMITED, self._spends_retry)
 
     async def _granted(self, n: int) -> int:
-        """At most *n* of what the provider is to get; nothing while the limiter is away."""
+        """Take at most *n* of what the provider may get; nothing while the limiter is away."""
         bucket = self._rate.bucket
         if bucket is None:
             return n
@@ -145,7 +145,7 @@ class RateGate:
         return n if isinstance(answer, Granted) else 0
 
     async def _device_wait_ms(self, delivery: Delivery) -> int:
-        """How long its device has had enough for."""
+        """Return for how many milliseconds the delivery's device has had enough."""
         if self._rate.per_device is None:
             return 0
         name = f"device:{self._credential}:{token_hash(delivery.address.token).hex()}"
@@ -157,7 +157,7 @@ class RateGate:
 
 
 class Waiting:
-    """What waits for the bucket of a credential, by lane, and a reckoning of when how much of it may come back.
+    """The lanes that wait for a credential's bucket, and an estimate of when how much of them may come back.
 
     It is only a reckoning: what comes back asks the bucket again, and waits again where others were there before.
     """
@@ -177,23 +177,23 @@ class Waiting:
 
     @property
     def is_known(self) -> bool:
-        """Something waits."""
+        """Whether something waits."""
         return bool(self._lanes)
 
     def comes_in_ms(self, n: int) -> int:
-        """How long it takes until there are *n* more."""
+        """Return in how many milliseconds there will be *n* more."""
         return math.ceil(n / self._per_ms)
 
     def comes(self, per_ms: float) -> None:
-        """So much comes in a millisecond."""
+        """Set how much comes in a millisecond."""
         self._per_ms = per_ms
 
     def there_is(self, left: int) -> None:
-        """So much is in the bucket now."""
+        """Set how much is in the bucket now."""
         self._left, self._at_ms = left, self._clock.now()
 
     def turns(self) -> Iterator[tuple[Lane, int]]:
-        """How many of each lane that waits may come back: its share of what has come; one of those that may wait.
+        """Yield how many of each waiting lane may come back: its share of what has come; one of a lane that may wait.
 
         Tell ``came_back`` what did before going on.
         """
@@ -212,7 +212,7 @@ class Waiting:
                 yield lane, int(credit)
 
     def came_back(self, lane: Lane, n: int) -> None:
-        """So many of *lane* did, which tells whether there are any."""
+        """Note that *n* of *lane* came back; where none did, none waits."""
         self._unknown.discard(lane)
         if n:
             self._lanes.add(lane)
@@ -220,7 +220,7 @@ class Waiting:
             self._lanes.discard(lane)
 
     def parked(self, condition: str) -> None:
-        """Something was durably parked under *condition*."""
+        """Note that something was durably parked under *condition*."""
         for lane, name in self.conditions.items():
             if name == condition:
                 self._lanes.add(lane)
@@ -231,6 +231,6 @@ class Waiting:
         return frozenset(self.conditions.values() if self._most else ())
 
     def found_parked(self, conditions: Collection[str]) -> None:
-        """Something is parked under these, if not of this worker's shards."""
+        """Note that something is parked under these conditions, if not of this worker's shards."""
         if self._most:
             self._unknown |= {lane for lane, name in self.conditions.items() if name in conditions} - self._lanes

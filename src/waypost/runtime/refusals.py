@@ -11,7 +11,7 @@ REMEMBERED = 100
 
 
 class Weight(Enum):
-    """What a refusal says of the other devices."""
+    """The conclusion from one refusal for the other devices."""
 
     ALL = auto()
     """They are refused, too."""
@@ -39,7 +39,7 @@ class Refusals:
         return Weight.ONE_MORE if is_new else Weight.NOTHING
 
     def taken(self, token: str) -> None:
-        """Something for *token* was taken: the others that were refused since the last time were meant themselves."""
+        """Note that something for *token* was taken: the devices refused since the last time were meant themselves."""
         self._belied.pop(token, None)
         self._standing.pop(token, None)
         for refused in self._standing:

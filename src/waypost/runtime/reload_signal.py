@@ -11,7 +11,7 @@ STDIN = 0
 
 
 def hangups_are_heeded() -> bool:
-    """Not in a terminal: that sends the same when it is closed, and then means the end."""
+    """Tell whether SIGHUP means reload: in a terminal, which sends it when it is closed, it means the end."""
     return not os.isatty(STDIN)
 
 

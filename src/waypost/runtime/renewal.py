@@ -16,7 +16,7 @@ PARTING_S = 5.0
 
 
 class RenewableSender:
-    """Stands for the sender of one credential, whichever it is at the moment (fulfils ports.sender.Sender)."""
+    """The stand-in for whichever sender a credential has at the moment (fulfils ports.sender.Sender)."""
 
     def __init__(self, first: Sender) -> None:
         self._current = first
@@ -76,7 +76,7 @@ class RenewableSender:
         await asyncio.gather(*(sender.stop(timeout_s) for sender in (self._current, *parting.values())))
 
     def _lasting(self, capabilities: Capabilities) -> Capabilities:
-        """*capabilities*, with scopes that are always those of the sender of the moment."""
+        """Return *capabilities* with scopes that are always those of the sender of the moment."""
         return capabilities if capabilities.scope_of is None else replace(capabilities, scope_of=self._scope_of)
 
     def _scope_of(self, delivery: Delivery) -> str:

@@ -28,7 +28,7 @@ PART = 100
 
 
 class Settler:
-    """Writes settlements in batches; several writes may be under way, those of one lease in order."""
+    """The writer of settlements in batches; several writes may be under way, those of one lease in order."""
 
     def __init__(self, work: Leases, telemetry: Telemetry, limit: int, on_parked: Callable[[str], None]) -> None:
         self._work = work
@@ -50,14 +50,14 @@ class Settler:
 
     @property
     def is_full(self) -> bool:
-        """Too much waits to be written, or for too long, or the store keeps its last room for that: lease no more."""
+        """Whether to lease no more: too much waits to be written, or for too long, or the store is almost full."""
         if self._held or len(self._gathered) + self._writing >= self._limit:
             return True
         return self.pressure().stops_leases or self.store_fault() is not None
 
     @property
     def is_holding(self) -> bool:
-        """The store is away and outcomes are held in memory."""
+        """Whether the store is away and outcomes are held in memory."""
         return self._held
 
     def add(self, dispatch: Dispatch) -> None:
@@ -153,7 +153,7 @@ class Settler:
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:
-    """What is written of an outcome that cannot be: whether the provider took it is for a person to find out."""
+    """Make the record of an outcome that cannot be written: a person has to find out whether the provider took it."""
     why = f"its outcome could not be written: {type(surprise).__name__}"
     return Change(change.n, change.attempt, Dead(_UNRECORDED, why, FailureClass.TERMINAL, letter=True), change.at)
 

@@ -16,7 +16,7 @@ TOPIC = "shards"
 
 
 class Shares:
-    """Keeps one worker's part of the shards fair."""
+    """The part of the shards that one worker owns, kept fair."""
 
     def __init__(
         self,
@@ -60,6 +60,6 @@ class Shares:
         self._telemetry.gauge(Metric.SHARDS, self._ownership.owned())
 
     def _fair_share(self) -> int:
-        """Rounded up, so that every shard has an owner; a draining worker has no share."""
+        """Return the fair number of shards, rounded up so that every shard has an owner; draining workers have none."""
         working = sum(each.state is not WorkerState.DRAINING for each in self._worker_slots.present())
         return -(-SHARDS // max(1, self._ownership.sharers() or working))

@@ -15,7 +15,7 @@ LONGEST_GAP_S: Final = 1.0
 
 
 class Silence:
-    """What was last heard of each worker, and when."""
+    """The last sign of life of each worker, and its time."""
 
     def __init__(self, now_s: float) -> None:
         self._looked_s = now_s
@@ -25,7 +25,7 @@ class Silence:
         """By slot: the process, its last heartbeat, and ``_awake_s`` when that was first seen."""
 
     def look(self, present: Iterable[Presence], now_s: float) -> dict[int, float]:
-        """How long each of *present*, as read at *now_s*, has been silent, in seconds by its slot."""
+        """Return for how long each of *present*, as read at *now_s*, has been silent, in seconds by its slot."""
         self._awake_s += min(now_s - self._looked_s, LONGEST_GAP_S)
         self._looked_s = now_s
         silent_s: dict[int, float] = {}

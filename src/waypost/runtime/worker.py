@@ -41,7 +41,7 @@ WORK_TOPIC = "work"
 
 
 class WorkerIdentity(Struct, frozen=True):
-    """Where a worker stands among the others."""
+    """The identity of a worker among the others."""
 
     slot: int
     worker_slots: WorkerSlots
@@ -54,7 +54,7 @@ class WorkerIdentity(Struct, frozen=True):
 
 
 class Worker:
-    """One process's share of the work."""
+    """A worker: one process's share of the work."""
 
     def __init__(
         self, context: DeliveryContext, place: WorkerIdentity, duty_context: DutyContext, backlog: Backlog
@@ -88,7 +88,7 @@ class Worker:
 
     @property
     def backlog(self) -> Backlog:
-        """What was found waiting last."""
+        """The backlog as it was last counted."""
         return self._backlog
 
     @property
@@ -191,7 +191,7 @@ class Worker:
         self._wake_all()
 
     def _room_was_made(self, lanes: Collection[Lane]) -> None:
-        """Outcomes of *lanes* were written: those look for more, the others only where they had no room until now."""
+        """Wake the loops of *lanes*, whose outcomes were written; the others only look again if they had no room."""
         for loop in self._loops:
             if loop.lane in lanes:
                 loop.wake()
