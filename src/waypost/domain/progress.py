@@ -258,7 +258,7 @@ class Progress(Struct, frozen=True):
         return ended
 
     def _in_hand(self, held: LeasedTargets) -> Collection[int]:
-        """List the targets with a worker; where the notification is leased whole and routed, all but the waiting ones."""
+        """List the targets with a worker; where the notification is leased whole and routed, all but waiting ones."""
         if not held.whole:
             return held.targets
         return {n for n, each in (self.receipts or {}).items() if each.waits is None or n in held.targets}
@@ -276,7 +276,7 @@ class Progress(Struct, frozen=True):
         return Stale(self.id, change.n, change.attempt)
 
     def _unless_over(self, change: Change, receipts: Receipts | None) -> Change:
-        """Return the change, or a cancellation where it would retry a target that was withdrawn or is not needed now."""
+        """Return the change, or a cancellation where it would retry a target that is withdrawn or not needed now."""
         if not isinstance(change.settlement, Again | Parked | Unstarted):
             return change
         why, receipt = self.withdrawn, (receipts or {}).get(change.n)

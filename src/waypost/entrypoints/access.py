@@ -14,7 +14,7 @@ from waypost.ports.views import NotificationDetail
 
 
 class Access(Struct, frozen=True):
-    """What a route takes."""
+    """The scope that a route needs, and whether end users may call it."""
 
     scope: Scope
     users: bool = False
@@ -33,7 +33,7 @@ GRPC_ACCESS: Final = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SEN
 
 
 def admit(caller: Caller, access: Access) -> None:
-    """Forbidden where *caller* has not the right, or is an end user where only backends may call."""
+    """Raise Forbidden where *caller* has not the right, or is an end user where only backends may call."""
     if access.scope not in caller.scopes:
         raise Forbidden(access.scope)
     if caller.user is not None and not access.users:
@@ -41,14 +41,14 @@ def admit(caller: Caller, access: Access) -> None:
 
 
 def reached(caller: Caller, detail: NotificationDetail | None) -> NotificationDetail:
-    """*detail*, where the caller reaches it; NotFound where there is none, or it is somebody else's than the user's."""
+    """Return *detail*, where the caller reaches it; NotFound where there is none, or it is another user's."""
     if detail is None or caller.user not in (None, detail.record.notification.user_id):
         raise NotFound("no such notification")
     return detail
 
 
 def own(caller: Caller, user: UserId) -> UserId:
-    """*user*, where the caller reaches them; NotFound where an end user names somebody else."""
+    """Return *user*, where the caller reaches them; NotFound where an end user names somebody else."""
     if caller.user is not None and caller.user != user:
         raise NotFound("no such user")
     return user

@@ -28,7 +28,7 @@ NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer â€
 
 
 class Authenticator:
-    """Verifies keys and tokens, and believes a verified one for *cache_s* seconds, so that a revoked one dies within
+    """A verifier of keys and tokens that trusts a verified one for *cache_s* seconds, so that a revoked one dies within
     that time, and one that expires at once (fulfils ports.lifecycle.Lifecycle).
     """
 
@@ -64,14 +64,14 @@ class Authenticator:
                 await self.write_uses()
 
     async def caller(self, presented: str | None) -> Caller:
-        """The caller behind the key or token *presented*; a WaypostError where there is none, or it is not valid."""
+        """Find the caller behind the key or token *presented*; WaypostError where there is none, or it is not valid."""
         if presented is None:
             raise WaypostError(NOTHING_PRESENTED, ErrorCode.UNAUTHENTICATED)
         digest = api_key.hashed(presented)
         return self.known(digest) or await self.verified(presented, digest)
 
     def known(self, digest: bytes) -> Caller | None:
-        """The caller behind what was verified a moment ago, by its hash."""
+        """Return the caller behind what was verified a moment ago, by its hash."""
         known = self._verified.get(digest)
         return known[0] if known is not None and self._clock.monotonic() < known[1] else None
 
@@ -117,7 +117,7 @@ class Authenticator:
 
 
 def presented(fields: Iterable[tuple[str, str]]) -> str | None:
-    """The one credential among header fields with names in lower case; None where there is none.
+    """Find the one credential among header fields with names in lower case; None where there is none.
 
     Two are refused, whatever they say: what stands before us might have believed the other.
     """

@@ -29,7 +29,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class RateLimited(Unavailable):
-    """Over a limit; *policy* names it, *quota* and *window_s* say what it is, *left* what is left of it."""
+    """The error of a limit exceeded; *policy* names it, *quota* and *window_s* are its size, *left* what remains."""
 
     code = ErrorCode.RATE_LIMITED
 
@@ -50,13 +50,13 @@ class LimitedRoute(Struct, frozen=True):
     window: FixedWindow
 
     def pattern(self) -> re.Pattern[str]:
-        """What matches ``METHOD path`` of a request."""
+        """Compile the pattern for ``METHOD path`` of a request."""
         parts = re.split(r"\{[^}]*\}", self.name)
         return re.compile("[^/]+".join(re.escape(part) for part in parts))
 
 
 class Bounds(Struct, frozen=True):
-    """Every limit of the doors; None is no limit."""
+    """The limits of all entry points; None is no limit."""
 
     caller: FixedWindow | None = None
     callers: Mapping[tuple[AppId, str], FixedWindow | None] = {}
@@ -71,7 +71,7 @@ class Bounds(Struct, frozen=True):
 
 
 class Visit(Struct, frozen=True):
-    """What a door knows of a request before its body is read."""
+    """The facts of a request that are known before its body is read."""
 
     name: str
     """``METHOD path``, or ``gRPC Method``."""
@@ -84,7 +84,7 @@ class Visit(Struct, frozen=True):
 
 
 class DoorLimits:
-    """Counts every request of every door; one for each process."""
+    """The counters of every request at every entry point; one for each process."""
 
     def __init__(self, bounds: Bounds, limiter: Limiter, clock: Clock, telemetry: Telemetry) -> None:
         self._bounds = bounds
@@ -97,7 +97,7 @@ class DoorLimits:
         """Until when each credential that was good is let on from a barred address, by its hash."""
 
     def refuse_barred(self, digest: bytes, visit: Visit) -> None:
-        """RateLimited for an address from which too many credentials were wrong, unless that of *digest* was good."""
+        """Raise RateLimited for an address that sent too many wrong credentials, unless that of *digest* was good."""
         now_s, window = self._clock.monotonic(), self._bounds.failures
         if window is None or not self._barred or self._proven.get(digest, 0.0) > now_s:
             return
@@ -155,19 +155,19 @@ class DoorLimits:
                 await self._take("app", caller.app, f"app:{caller.app}", of_app, n)
 
     def most(self, caller: Caller, n: int) -> int:
-        """How many at once can be counted, *n* at most."""
+        """Return how many requests can be counted at once, *n* at most."""
         windows = (self._window_of(caller), self._bounds.apps.get(caller.app))
         return min([n, *(window.limit for window in windows if window is not None)])
 
     def address_of(self, visit: Visit) -> str:
-        """Whose request it is; in IPv6 the site that the address is of."""
+        """Return the address that a request counts for; in IPv6 the site that the address is of."""
         address = self.origin_of(visit)
         if isinstance(address, ipaddress.IPv6Address):
             return str(ipaddress.ip_network((address, _V6_SITE), strict=False))
         return str(address or "unknown")
 
     def origin_of(self, visit: Visit) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-        """Where a request comes from: the peer, or the last that a trusted proxy names and that is none itself."""
+        """Return where a request comes from: the peer, or the last that a trusted proxy names and that is none."""
         address = _parsed(visit.peer)
         if self._is_trusted(address):
             for hop in reversed(_hops(visit.headers(self._bounds.forwarded_header), self._bounds.forwarded_header)):
@@ -193,7 +193,7 @@ class DoorLimits:
 
 
 def _hops(values: Iterable[str], header: str) -> list[str]:
-    """The addresses that a request came by, as its headers have them; the last is the nearest."""
+    """List the addresses that a request came by, as its headers have them; the last is the nearest."""
     elements = [element.strip() for value in values for element in value.split(",")]
     if header != "forwarded":
         return elements
@@ -202,7 +202,7 @@ def _hops(values: Iterable[str], header: str) -> list[str]:
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address in *text*, without its port; None where it is none (RFC 7239 allows names and ``unknown``)."""
+    """Parse the address in *text*, without its port; None where it is none (RFC 7239 allows names, ``unknown``)."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

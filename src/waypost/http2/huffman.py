@@ -25,7 +25,7 @@ CODE_LENGTHS: Final = bytes.fromhex(
 
 
 class HuffmanError(Exception):
-    """The string is not Huffman code of RFC 7541."""
+    """The error that a string is not Huffman code of RFC 7541."""
 
 
 class _Node:
@@ -89,7 +89,7 @@ def _step(node: int, symbols: bytes, bit: int) -> tuple[int, bytes]:
 
 
 def decode(coded: bytes) -> bytes:
-    """The string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
+    """Decode the string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
     while True:
         row = _ROWS[0]
         symbols: list[bytes] = []

@@ -12,7 +12,7 @@ from .upkeep import UpkeepRules
 
 
 class Kept(Protocol):
-    """The connections that are looked after."""
+    """The connections that a keeper looks after."""
 
     ready: list[Link]
     leaving: list[Link]
@@ -26,7 +26,7 @@ class Kept(Protocol):
 
 
 class Keeper:
-    """Judges connections often while they are in use, and else when a rule can say something new."""
+    """A keeper that checks connections often while they are in use, else when a rule can say something new."""
 
     def __init__(self, kept: Kept, settings: PoolSettings, loop: asyncio.AbstractEventLoop) -> None:
         self._kept = kept
@@ -38,7 +38,7 @@ class Keeper:
         self._due_at = 0.0
 
     def watch(self) -> None:
-        """A connection is in use again, closes, or is missing: judge more often."""
+        """Check connections more often, since one is in use again, closes, or is missing."""
         if self._due_at > self._loop.time() + self._rules.every_s:
             self.plan()
 

@@ -21,11 +21,11 @@ class Proxy:
 
 
 class ProxyRefused(Exception):
-    """The proxy did not open the tunnel; the text says why and holds no credentials."""
+    """The error that the proxy did not open the tunnel; the text says why and holds no credentials."""
 
 
 def proxy_of(url: str) -> Proxy:
-    """The proxy of ``http://[user:password@]host[:port]``; ValueError for anything else."""
+    """Parse the proxy of ``http://[user:password@]host[:port]``; ValueError for anything else."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("must be http://host:port or http://user:password@host:port")

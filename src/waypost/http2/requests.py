@@ -12,10 +12,10 @@ class Requests(Protocol):
         """Deal with the streams in `ended` and `refused`."""
 
     def dispatch(self) -> None:
-        """Streams may be free: send what waits."""
+        """Send what waits, since streams may be free."""
 
     def unreachable(self, reason: str) -> None:
-        """An attempt to connect failed and there is no connection: what waits must not wait on."""
+        """Refuse what waits, since an attempt to connect failed and there is no connection."""
 
     def waiting(self) -> int:
-        """How many requests wait for a stream."""
+        """Return how many requests wait for a stream."""

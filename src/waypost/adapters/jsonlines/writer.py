@@ -22,7 +22,7 @@ class Unbuffered(Protocol):
         ...
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
+        """Return the descriptor to wait on."""
         ...
 
 
@@ -30,7 +30,7 @@ class LineWriter:
     """A bounded queue of lines before a stream that may take none: a pipe that nobody reads, a disk that hangs."""
 
     def __init__(self, stream: Unbuffered, dropped: Callable[[int], bytes]) -> None:
-        """*dropped* words the line that says how many were dropped."""
+        """Create the queue; *dropped* words the line that says how many were dropped."""
         self._stream = stream
         self._line_of_dropped = dropped
         self._lines: list[bytes] = []

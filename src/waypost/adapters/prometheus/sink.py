@@ -44,7 +44,7 @@ def worker_died(directory: Path, pid: int) -> None:
 
 
 class PrometheusSink(Silent):
-    """Writes this process's values where every worker of the machine can read them; events are not its business."""
+    """A sink of this process's metrics, where every worker of the machine can read them; it ignores events."""
 
     def __init__(self, directory: Path) -> None:
         """Use *directory*, the same for all workers of a store; an OSError if it has no room."""
@@ -77,7 +77,7 @@ class PrometheusSink(Silent):
         series.observe(value)
 
     def render(self) -> bytes:
-        """All workers' values in the Prometheus text format; reads files."""
+        """Render all workers' values in the Prometheus text format; reads files."""
         registry = CollectorRegistry()
         directory = str(self._directory)
         MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call] # it has no types

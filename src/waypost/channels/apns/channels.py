@@ -58,7 +58,7 @@ _AWAY = ("TooManyRequests", "TooManyProviderTokenUpdates", "InternalServerError"
 
 
 class ChannelRefused(WaypostError):
-    """Apple refused what was asked of a channel; *reason* is its own word."""
+    """The error that Apple refused what was asked of a channel; *reason* is Apple's own word."""
 
     def __init__(self, reason: str) -> None:
         why = REASONS.get(reason)
@@ -67,11 +67,11 @@ class ChannelRefused(WaypostError):
 
 
 class AppleAway(WaypostError):
-    """Apple did not answer, or not now; the same request may succeed later."""
+    """The error that Apple did not answer, or cannot now; the same request may succeed later."""
 
 
 class BroadcastChannel(Struct, frozen=True):
-    """A channel as Apple knows it."""
+    """A broadcast channel as Apple knows it."""
 
     storage: int = msgspec.field(name="message-storage-policy", default=0)
     """0 stores nothing, 1 the last message for at most 8 hours."""
@@ -101,7 +101,7 @@ class BroadcastChannels:
         return _header(answer, b"apns-channel-id")
 
     async def read(self, channel_id: str) -> BroadcastChannel:
-        """What a channel is."""
+        """Read the properties of a channel."""
         named = {"apns-channel-id": channel_id}
         answer = await self._ask(self._manage, "GET", self._of_app("channels"), headers=named)
         return msgspec.json.decode(answer.body, type=BroadcastChannel)
@@ -112,7 +112,7 @@ class BroadcastChannels:
         await self._ask(self._manage, "DELETE", self._of_app("channels"), headers=named)
 
     async def ids(self) -> tuple[str, ...]:
-        """Every channel of the app."""
+        """List every channel of the app."""
         answer = await self._ask(self._manage, "GET", self._of_app("all-channels"))
         return msgspec.json.decode(answer.body, type=_Listed).channels
 
@@ -152,7 +152,7 @@ class BroadcastChannels:
     async def _ask(
         self, origin: Origin, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """The answer of a request that was done; ChannelRefused or AppleAway say why it was not."""
+        """Send a request and return its answer; ChannelRefused or AppleAway say why it failed."""
         loop = asyncio.get_running_loop()
         jwt = self._identity.jwt_at(self._clock.now())
         fields = {":method": method, ":scheme": "https", ":authority": authority_of(origin), ":path": path}
@@ -173,7 +173,7 @@ class BroadcastChannels:
 
 @asynccontextmanager
 async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> AsyncIterator[BroadcastChannels]:
-    """The channels of *app*; ConfigurationError names the setting that cannot be used."""
+    """Open the channels of *app*; ConfigurationError names the setting that cannot be used."""
     section = CredentialId(app, APNS).section
     identity = identify(section, settings)
     hosts = (

@@ -29,7 +29,7 @@ MOST_SOCKETS = 50
 
 
 class ApnsGateway:
-    """One environment; silent and visible notifications have pools of their own, or share one.
+    """One environment of Apple's; silent and visible notifications have pools of their own, or share one.
 
     A pool belongs to one credential, so that a connection carries one team alone.
     """
@@ -42,7 +42,7 @@ class ApnsGateway:
     def request(
         self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
-        """Push to *path*; *head* is what follows it."""
+        """Push to *path*; *head* is the header block that follows it."""
         named = encode_headers(((b":path", path.encode()),))
         block = b"".join((self._head, named, sized(len(body)), head))
         self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
@@ -54,7 +54,7 @@ class ApnsGateway:
 
     @property
     def connections(self) -> int:
-        """Open now."""
+        """The number of open connections."""
         return sum(pool.stats.connections for pool in self._distinct())
 
     async def start(self) -> None:
@@ -75,7 +75,7 @@ class ApnsGateway:
 def own_gateway(
     origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None]
 ) -> ApnsGateway:
-    """The app's own environment, with a connection kept for visible notifications."""
+    """Build the gateway of the app's own environment, with a connection kept for visible notifications."""
     return ApnsGateway(
         origin,
         {
@@ -86,7 +86,7 @@ def own_gateway(
 
 
 def seldom_gateway(origin: Origin, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> ApnsGateway:
-    """The other environment, or Apple's host for broadcast channels: nothing is opened before it is needed."""
+    """Build the gateway of the other environment or of broadcasts: it opens nothing before it is needed."""
     return ApnsGateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, sockets, on_event)))
 
 

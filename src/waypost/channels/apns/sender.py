@@ -49,7 +49,7 @@ USEFUL_STREAMS = 500
 
 
 class _Shared:
-    """What all devices that are told the same have in common, ready for the wire."""
+    """The rendering that devices with the same message share, ready for the wire."""
 
     __slots__ = ("body", "head", "kind", "note")
 
@@ -61,7 +61,7 @@ class _Shared:
 
 
 class _Sending:
-    """One delivery on its way: where it is tried, and what was tried before."""
+    """A delivery on its way: where it is tried, and what was tried before."""
 
     __slots__ = ("delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned", "until")
 
@@ -95,7 +95,7 @@ class ApnsSender:
         telemetry: Telemetry,
         tally: Callable[[], Tally] | None = None,
     ) -> None:
-        """*tally* opens what all workers of this machine count in; None where there are no others."""
+        """Create the sender; *tally* opens the counters of all workers of this machine; None if there are no others."""
         self._section = credential.section
         self._settings = settings
         self._clock = clock
@@ -165,7 +165,7 @@ class ApnsSender:
                     self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would put on the wire, without path and authorization."""
+        """Show what ``send`` would put on the wire, without path and authorization."""
         now = self._clock.now()
         sendable = self._rendered(delivery.message, now)
         refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery)
@@ -179,7 +179,7 @@ class ApnsSender:
         )
 
     def health(self) -> Health:
-        """Not ok while Apple refuses the credential."""
+        """Report the sender's health: not ok while Apple refuses the credential."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -234,7 +234,7 @@ class ApnsSender:
         return self._bearer[1]
 
     def _ended(self, one: _Sending, result: Result) -> None:
-        """One request has ended: the end of its delivery, or there is something better to try, once."""
+        """Handle the end of a request: end its delivery, or try something better, once."""
         now = self._clock.now()
         reason = reason_of(result) if isinstance(result, Answer) and not is_success(result) else ""
         if reason == EXPIRED_JWT and one.jwt and not one.renewed:
@@ -261,7 +261,7 @@ class ApnsSender:
         one.report(one.delivery, outcome)
 
     def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
-        """What *outcome* says in the light of what else is known of the token and of its like."""
+        """Correct *outcome* by what else is known of the token and of others like it."""
         if isinstance(outcome, Taken) and not one.turned and not one.shared.note:
             self._mistrust.heed(unknown=False)
             return outcome
@@ -281,12 +281,12 @@ class ApnsSender:
 
 @lru_cache(maxsize=256)
 def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
-    """Encoded once for all notifications of one kind and urgency that expire in the same second."""
+    """Encode headers, once for all notifications of one kind and urgency that expire in the same second."""
     return encode_headers([(name.encode(), value.encode()) for name, value in headers])
 
 
 def _malformed(delivery: Delivery) -> Refused | None:
-    """A token that could not stand in a path; its length is Apple's affair."""
+    """Refuse a token that could not stand in a path; its length is Apple's affair."""
     if isinstance(delivery.address, Audience):
         return None  # a channel's id stands in a header
     token = delivery.address.token

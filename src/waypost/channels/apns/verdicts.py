@@ -12,7 +12,7 @@ _SUSPECT = "too many tokens are unknown at once: the settings are suspect, so it
 
 
 class Trial(Struct, frozen=True):
-    """How a delivery was tried."""
+    """The way in which a delivery was tried."""
 
     turned: bool
     """It was tried at the one environment, which did not know the token, then at the other."""
@@ -23,7 +23,7 @@ class Trial(Struct, frozen=True):
 
 
 def judged(outcome: Outcome, trial: Trial) -> Outcome:
-    """The outcome of the delivery from that of its last request.
+    """Derive the outcome of the delivery from that of its last request.
 
     A token is gone when both environments refuse it. That the environment which is not the app's own refuses the
     credential, or cannot be reached, is not said of the credential: the app's own may be well.

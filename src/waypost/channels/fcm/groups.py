@@ -57,7 +57,7 @@ class Group(Generic[_Message]):
             self._window = self._loop.call_later(self._window_s, self.flush)
 
     def fill(self) -> None:
-        """Streams may be free: send as much as goes out now, the oldest first."""
+        """Send as many messages as go out now, the oldest first, since streams may be free."""
         if self._waiting:
             count = min(self._room(), len(self._waiting))
             if count:

@@ -59,7 +59,7 @@ class AccessTokens:
         self._tell_waiting()
 
     def current(self) -> str:
-        """The access token; "" if there is none that is valid: `problem` says why, unless one is being asked for."""
+        """Return the access token; "" if none is valid: `problem` says why, unless one is being asked for."""
         return self._token if self._loop.time() < self._expires_at else ""
 
     def then(self, go_on: Callable[[], None]) -> None:

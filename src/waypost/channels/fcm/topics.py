@@ -36,11 +36,11 @@ MANY: Final = 1000
 
 
 class Done(Struct, frozen=True):
-    """It is as was asked, whether or not it was so before."""
+    """The answer that it is as was asked, whether or not it was so before."""
 
 
 class NotDone(Struct, frozen=True):
-    """Nothing was changed, or nobody can say; *again* where it may work later."""
+    """The answer that nothing was changed, or nobody can say; *again* where it may work later."""
 
     code: str
     why: str
@@ -126,7 +126,7 @@ class TopicMembers:
         return await self._change("DELETE", device, topic)
 
     async def topics_of(self, device: str) -> list[str] | NotDone:
-        """What *device* hears."""
+        """List the topics that *device* hears."""
         found: list[str] = []
         page = ""
         while True:
@@ -178,7 +178,7 @@ class TopicMembers:
         return f"/v1/projects/{self._project_id}/registrations/{name}/topicSubscriptions"
 
     async def _call(self, url: str, method: str, path: str, body: bytes) -> Result | CredentialRejected | Unreachable:
-        """One request with an access token, or why there is none."""
+        """Send one request with an access token, or say why there is none."""
         known: asyncio.Future[None] = self._loop.create_future()
         self._access.then(lambda: known.set_result(None))
         await known

@@ -64,20 +64,20 @@ class _Rule(Struct, frozen=True):
 
 
 class EndpointGuard:
-    """Lets through what the setting ``allow_endpoints`` names.
+    """A guard that admits only the endpoints that the setting ``allow_endpoints`` names.
 
     A host or ``*.host`` reaches the internet alone. ``https://host`` is an origin that the operator has looked at: it
     may be in a private network, and ``http://host`` must be.
     """
 
     def __init__(self, section: str, allowed: tuple[str, ...]) -> None:
-        """ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
+        """Read the allow-list; ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
         rules = [_rule(f"{section}.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
         # Any host comes last: those that are named are to be known as such.
         self._rules = sorted(rules, key=lambda rule: not rule.host)
 
     def admit(self, url: str) -> Endpoint | None:
-        """The endpoint, or None where we may not or cannot send to it."""
+        """Return the endpoint, or None where we may not or cannot send to it."""
         endpoint = take_apart(url)
         if endpoint is None or is_sender_api(endpoint):
             return None
@@ -102,8 +102,10 @@ def take_apart(url: str) -> Endpoint | None:
 
 
 def is_sender_api(endpoint: Endpoint) -> bool:
-    """Whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no word on
-    our VAPID identity."""
+    """Tell whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no
+    word
+    on our VAPID identity.
+    """
     host = endpoint.host.rstrip(".")
     if host.endswith(".push.apple.com"):
         return host.startswith("api")

@@ -25,7 +25,7 @@ _grapheme = regex.compile(r"\X")
 
 
 def fitted(content: Content, size_of: Callable[[Content], int], limit_bytes: int) -> Content | None:
-    """*content* shortened as little as its fields allow; None where even that is too large.
+    """Shorten *content* as little as its fields allow; None where even that is too large.
 
     *size_of* renders a content and says its size in the provider's own bytes, so that escapes and fields that appear
     twice count as they do there. A field is shortened down to the ellipsis before the next one is touched.
@@ -46,7 +46,7 @@ def fitted(content: Content, size_of: Callable[[Content], int], limit_bytes: int
 
 
 def _longest(content: Content, field: str, text: str, size_of: Callable[[Content], int], limit_bytes: int) -> Content:
-    """*content* with as many graphemes of *field* as fit; none of them and the ellipsis are known to."""
+    """Return *content* with as many graphemes of *field* as fit; none of them and the ellipsis are known to."""
     ends = [match.end() for match in _grapheme.finditer(text)]
     fits, too_many = 0, len(ends)
     best = replace(content, **{field: ELLIPSIS})

@@ -12,17 +12,17 @@ giving up earlier and sending again would add a copy, and load where there is to
 
 
 class Until(NamedTuple):
-    """Both instants of some requests, by the loop's clock."""
+    """The two instants of some requests, by the loop's clock."""
 
     deadline: float
     answer_by: float
 
 
 def until(now_s: float) -> Until:
-    """The instants of what is handed over at *now_s*."""
+    """Compute the instants of what is handed over at *now_s*."""
     return Until(now_s + EXPECTED_S, now_s + ANSWER_BY_S)
 
 
 def request_timeout_ms() -> int:
-    """The longest that a request can take until its outcome is known."""
+    """Return the longest that a request can take until its outcome is known."""
     return int(ANSWER_BY_S * 1000)

@@ -18,7 +18,7 @@ MANY_REASONS = 100
 
 
 class CredentialWatch:
-    """Follows one credential; *connections* says how many are open to its provider."""
+    """A watch on one credential; *connections* says how many are open to its provider."""
 
     def __init__(self, credential: CredentialId, telemetry: Telemetry, connections: Callable[[], int]) -> None:
         self._credential = str(credential)
@@ -29,7 +29,7 @@ class CredentialWatch:
         """Why connections could not be opened since the last one was."""
 
     def heed(self, outcome: Outcome) -> None:
-        """A refusal of the whole credential is told once, and stands until the provider takes something again."""
+        """Note a refusal of the whole credential: told once, it stands until the provider takes something again."""
         if isinstance(outcome, Taken):
             self._denied = None
         elif isinstance(outcome, CredentialRejected) and outcome.reach is Reach.CREDENTIAL:
@@ -57,7 +57,7 @@ class CredentialWatch:
         self._telemetry.gauge(Metric.CONNECTIONS, self._connections(), credential=self._credential)
 
     def _tell_failure(self, reason: str) -> None:
-        """Once until a connection is open again: attempts go on, and say the same each time."""
+        """Tell of a failed connection once until one is open again: attempts go on, and say the same each time."""
         if len(self._failed) >= MANY_REASONS:
             self._failed.clear()
         if reason not in self._failed:
@@ -65,5 +65,5 @@ class CredentialWatch:
             self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
 
     def health(self) -> Health:
-        """Not ok while the provider refuses the credential."""
+        """Report health: not ok while the provider refuses the credential."""
         return Health(ok=self._denied is None, why=self._denied)

@@ -17,14 +17,14 @@ LIMIT_BYTES = PLAINTEXT_LIMIT_BYTES
 
 
 class Rendering(Struct, frozen=True):
-    """Headers beside path, authorization and encoding, and what the app will read."""
+    """The headers beside path, authorization and encoding, and what the app will read."""
 
     headers: tuple[tuple[str, str], ...]
     plaintext: bytes
 
 
 def render(message: Message, now: Instant, fit: Fit) -> Rendering:
-    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    """Render what goes to each device of *notification*; *now* decides the remaining time to live."""
     headers = (("ttl", str(message.remaining_ttl_s(now))), *headers_of(message))
     plaintext = _written(message, message.content)
     if fit == "trim" and len(plaintext) > LIMIT_BYTES:

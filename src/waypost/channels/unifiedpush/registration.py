@@ -15,7 +15,7 @@ ENDPOINT_LIMIT_BYTES = 1_000
 
 
 def registration_check(app: AppId, settings: UnifiedPushSettings | None) -> RegistrationCheck:
-    """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
+    """Build the check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
     guard = None if settings is None else EndpointGuard(CredentialId(app, CHANNEL).section, settings.allow_endpoints)
     needs_keys = settings is not None and not settings.plaintext
 

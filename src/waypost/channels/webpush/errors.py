@@ -130,7 +130,7 @@ _decoder = msgspec.json.Decoder(_Body)
 
 
 def outcome_of(result: Result, now: Instant) -> Outcome:
-    """What one request came to."""
+    """Turn the result of one request into an outcome."""
     match result:
         case Answer() if is_success(result):
             return _taken(result, now)
@@ -143,7 +143,7 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
 
 
 def of_one_service(outcome: Outcome) -> Outcome:
-    """*outcome* where the push service is a stranger: whoever brings one must not stop the others by refusing us."""
+    """Soften *outcome* of a push service that is a stranger: whoever brings one must not stop the others by it."""
     return Refused(outcome.code, outcome.why) if isinstance(outcome, CredentialRejected) else outcome
 
 
@@ -165,7 +165,7 @@ def _refusal(answer: Answer, now: Instant) -> Outcome:
 
 
 def _read(answer: Answer) -> tuple[str, Meaning, str]:
-    """Code, meaning and reason of an answer that is no success."""
+    """Read code, meaning and reason of an answer that is no success."""
     status = answer.status
     if 300 <= status < 400:
         return f"http_{status}", *REDIRECTED

@@ -37,7 +37,7 @@ REUSE_S = 3600.0
 
 
 class _Shared:
-    """What all devices that are told the same have in common, ready for encryption and the wire."""
+    """The rendering that devices with the same message share, ready for encryption and the wire."""
 
     __slots__ = ("_heads", "_rendering", "plaintext", "refused")
 
@@ -48,7 +48,7 @@ class _Shared:
         self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
 
     def head(self, service: Endpoint) -> Head:
-        """The headers that all devices at one push service share."""
+        """Return the headers that all devices at one push service share."""
         head = self._heads.get(service.origin)
         if head is None:
             head = self._heads[service.origin] = head_of(headers_for(family_of(service), self._rendering))
@@ -56,7 +56,7 @@ class _Shared:
 
 
 def headers_for(family: Family, rendering: Rendering) -> tuple[tuple[str, str], ...]:
-    """Everything a push service is told beside path and authorization."""
+    """List every header for a push service beside path and authorization."""
     return rendering.headers + ttl_headers(family, rendering.ttl_s)
 
 
@@ -115,7 +115,7 @@ class WebPushSender:
                 self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would encrypt and put on the wire, without path and authorization."""
+        """Show what ``send`` would encrypt and put on the wire, without path and authorization."""
         rendering = self._rendering(delivery.message, self._clock.now())
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
@@ -131,7 +131,7 @@ class WebPushSender:
         )
 
     def health(self) -> Health:
-        """Not ok while a push service refuses the identity."""
+        """Report health: not ok while a push service refuses the identity."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -185,6 +185,6 @@ class WebPushSender:
 
 
 def _push_service(delivery: Delivery) -> str:
-    """The origin that a subscription hangs on; nothing is sent to what has none."""
+    """Return the origin that a subscription hangs on; nothing is sent to what has none."""
     endpoint = take_apart(delivery.device.token)
     return "" if endpoint is None else endpoint.origin

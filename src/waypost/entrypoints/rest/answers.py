@@ -19,7 +19,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Spoken(Struct, frozen=True):
-    """What an operation takes and gives, for the OpenAPI document."""
+    """The input and answers of an operation, for the OpenAPI document."""
 
     answers: dict[int, Any]
     """The body's type by status; None is no body, str is plain text."""
@@ -48,12 +48,12 @@ ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODE
 
 
 def speaks(answers: dict[int, Any], access: Access | None, **more: Any) -> dict[str, Any]:
-    """The ``opt`` of a handler, who may call it in it: see Spoken."""
+    """Build the ``opt`` of a handler, with its answers and who may call it: see Spoken."""
     return {"spoken": Spoken(answers, access, **more)}
 
 
 def spoken_of(handler: BaseRouteHandler) -> Spoken:
-    """What a handler declares; one that declares nothing is a KeyError, and answers nobody.
+    """Return what a handler declares; one that declares nothing is a KeyError, and answers nobody.
 
     Those that the framework adds for OPTIONS declare nothing, and tell no more than the methods of a path.
     """
@@ -67,5 +67,5 @@ _METHODS = Spoken({204: None}, None)
 
 
 def answer(status: int, body: Struct) -> Response[bytes]:
-    """A JSON answer."""
+    """Build a JSON answer."""
     return Response(encode(body), status_code=status, media_type=JSON_TYPE)

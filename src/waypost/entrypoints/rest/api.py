@@ -32,14 +32,14 @@ from waypost.telemetry import Telemetry
 
 
 class Readiness(Struct, frozen=True):
-    """Whether requests can be served now, for all workers together; each check is ``ok`` or a reason."""
+    """The readiness of all workers together to serve requests; each check is ``ok`` or a reason."""
 
     ready: bool
     checks: dict[str, str] = {}
 
 
 class Api(Struct, frozen=True):
-    """The doors, stores and voices behind the routes."""
+    """The stores, stages and limits behind the routes."""
 
     intake: Intake
     views: Views
@@ -85,11 +85,11 @@ Call = Request[Caller, Any, State]
 
 
 def ground_of(call: Call, feature: str) -> Any:
-    """What the routes of *feature* stand on."""
+    """Return what the routes of *feature* work with."""
     return api_of(call).grounds[feature]
 
 
 def api_of(call: Call) -> Api:
-    """What the application was built on."""
+    """Return what the application was built on."""
     api: Api = call.app.state.api
     return api

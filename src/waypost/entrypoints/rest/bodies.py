@@ -110,7 +110,7 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def subscription_keys(keys: SubmittedKeys) -> SubscriptionKeys:
-    """The keys as bytes; what is not base64url is no bytes, which no channel takes for a key."""
+    """Decode the keys; what is not base64url becomes no bytes, which no channel takes for a key."""
     return SubscriptionKeys(_base64url(keys.p256dh), _base64url(keys.auth))
 
 

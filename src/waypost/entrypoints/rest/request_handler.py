@@ -99,7 +99,7 @@ class RequestHandler:
             await self._inner(scope, receive, exchange.passing)
 
     async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
-        """Who calls, counted for every limit that the request counts for."""
+        """Authenticate the caller, and count the request for every limit that holds for it."""
         headers, limits = scope["headers"], self._api.limits
         is_users = path.startswith(envelope.PREFIX)
         visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
@@ -131,7 +131,7 @@ class RequestHandler:
 
 
 class _Exchange:
-    """One request and its answer, counted once."""
+    """A request and its answer, counted once."""
 
     def __init__(self, api: Api, scope: Any, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -197,12 +197,12 @@ class _Exchange:
 
 
 def _is_upload(method: str, path: str) -> bool:
-    """Whether the body is a list that its route reads as it comes in."""
+    """Tell whether the body is a list that its route reads as it comes in."""
     return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """A receive channel that gives a body already read, then what the connection has to say."""
+    """Build a receive channel that gives a body already read, then what the connection has to say."""
     given = False
 
     async def replay() -> Any:
@@ -216,7 +216,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The key or token of the request."""
+    """Find the key or token of the request."""
     return presented(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
     )

@@ -10,7 +10,7 @@ from waypost.entrypoints.rest.problems import RequestRefused
 
 
 def foreseen_error(error: Exception) -> WaypostError | None:
-    """The error to answer with; None where *error* was not foreseen."""
+    """Return the error to answer with; None where *error* was not foreseen."""
     match error:
         case WaypostError():
             return None if error.code is ErrorCode.INTERNAL else error

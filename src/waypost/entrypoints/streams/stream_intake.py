@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class _Trouble(Enum):
-    """Why nothing is taken: who does not let it, the event that says so once, and the one that says when it is over."""
+    """A reason why nothing is taken, the event that reports it once, and the one that reports its end."""
 
     AWAY = ("source", Event.SOURCE_AWAY, Event.SOURCE_BACK)
     LIMITED = ("limits", Event.SOURCE_WAITING, Event.SOURCE_RESUMED)
@@ -53,14 +53,14 @@ class _Trouble(Enum):
 
 
 class _Surprise(Struct, frozen=True):
-    """What no answer was foreseen for."""
+    """The error of a failure for which no answer was foreseen."""
 
 
 Answer = Acceptance | InvalidRequest | _Surprise
 
 
 class StreamIntake:
-    """Takes what one source has, for one caller (fulfils ports.lifecycle.Lifecycle)."""
+    """The intake of one source, for one caller (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StreamIntake:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing is taken, None while it is."""
+        """The reason why nothing is taken, None while something is."""
         return next(iter(self._faults.values()), None)
 
     async def start(self) -> None:
@@ -163,7 +163,7 @@ class StreamIntake:
             self._telemetry.event(Event.MESSAGE_REFUSED, source=self._name, place=each.message.place, code=each.code)
 
     async def _accepted(self, submissions: Sequence[Submission]) -> list[Answer]:
-        """An answer to each; one whose key is held at the moment, or that was not written, is asked again."""
+        """Submit and return an answer to each; one that is in progress, or was not written, is submitted again."""
         answers: list[Answer] = [InProgress(0)] * len(submissions)
         while waiting := [n for n, answer in enumerate(answers) if isinstance(answer, InProgress | Unwritten)]:
             found = await self._submitted([submissions[n] for n in waiting])
@@ -185,7 +185,7 @@ class StreamIntake:
             return [_Surprise()]
 
     async def _patiently(self, act: Callable[[], Awaitable[T]], trouble: _Trouble) -> T:
-        """What *act* gives as soon as it can be done; a source, or a limit, that surprises counts as away."""
+        """Repeat *act* until it can be done; a source, or a limit, that surprises counts as away."""
         _, began, ended = trouble.value
         while True:
             try:
@@ -219,7 +219,7 @@ class StreamIntake:
 
 
 def _wait_s(answer: Answer) -> float:
-    """How long to wait before it is asked again; 0 where it is not."""
+    """Return the seconds to wait before it is submitted again; 0 where it is not."""
     match answer:
         case InProgress(retry_after_ms):
             return retry_after_ms / 1_000
@@ -230,13 +230,13 @@ def _wait_s(answer: Answer) -> float:
 
 
 def _where(error: Exception) -> str:
-    """What a surprise was and where it came from, not its text, which may quote what was read."""
+    """Name the kind of a surprise and its place, not its text, which may quote what was read."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 def _reason(answer: Answer) -> tuple[ErrorCode, str]:
-    """Code and reason of a refusal, as a caller of the API is told them."""
+    """Return code and reason of a refusal, as a caller of the API is told them."""
     match answer:
         case InvalidRequest():
             return answer.code, str(answer)[:_WHY_LIMIT]
