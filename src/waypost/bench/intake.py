@@ -24,7 +24,7 @@ WAYS = {
 
 
 def run(programs: Programs) -> list[Row]:
-    """Rounds in turn, each way of dedup; the medians."""
+    """Measure each way of dedup in rounds, in turn; return the medians."""
     rows: list[Row] = []
     first = 0
     with running(programs, WORKERS, 0) as stack:

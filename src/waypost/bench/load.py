@@ -25,7 +25,7 @@ REPEAT_AFTER_S = 0.05
 
 
 class LoadPlan:
-    """What is to be submitted, and what became of it."""
+    """The notifications to submit, and what became of them."""
 
     def __init__(self, address: str, key: str, wishes: dict[str, str]) -> None:
         self._host = address
@@ -43,7 +43,7 @@ class LoadPlan:
         self.marks = bytearray()
 
     async def submit(self) -> None:
-        """One connection: one request after the other."""
+        """Submit over one connection, one request after the other."""
         host, port = self._host.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         while self._taken < self._count:
@@ -83,7 +83,7 @@ class LoadPlan:
             self.marks += struct.pack("<QQQQ", self._first + taken, many, due_us, now_us)
 
     def report(self) -> dict[str, object]:
-        """As the caller reads it."""
+        """Report the result as the caller reads it."""
         waited = sorted(self._latencies_s)
         parts = {f"p{share}_ms": waited[len(waited) * share // 100] * 1000 for share in (50, 95, 99)}
         seconds = time.perf_counter() - self._began

@@ -19,7 +19,7 @@ class Row(TypedDict):
 
 
 def row(bench: str, name: str, value: float, unit: str, against: str | None = None, ratio: float | None = None) -> Row:
-    """A figure with three digits that mean something."""
+    """Build a figure with three significant digits."""
     shown = None if ratio is None else _short(ratio)
     return Row(bench=bench, name=name, value=_short(value), unit=unit, against=against, ratio=shown)
 

@@ -17,7 +17,7 @@ FILE = "waypost.db"
 
 @dataclass(frozen=True)
 class Base:
-    """What a stack stands on, running."""
+    """The services that a stack needs, running."""
 
     settings: dict[str, Any]
     """Of waypost.yaml."""
@@ -28,7 +28,7 @@ class Base:
 
     @property
     def url(self) -> str:
-        """Of the store."""
+        """The URL of the store."""
         url: str = self.settings["store"]["url"]
         return url
 
@@ -38,13 +38,13 @@ Stands = Callable[[Path, ExitStack], Base]
 
 
 def embedded(folder: Path, _: ExitStack) -> Base:
-    """SQLite alone."""
+    """Build a stack on SQLite alone."""
     return Base({"store": {"url": f"sqlite:///{folder / FILE}"}})
 
 
 @contextmanager
 def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
-    """A connection to the store of that URL."""
+    """Open a connection to the store of that URL."""
     connection: Any
     if is_postgres(url):
         from waypost.stores.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra

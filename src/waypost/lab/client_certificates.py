@@ -22,7 +22,7 @@ _SEQUENCE, _UTF8 = 0x30, 0x0C
 
 
 class ClientCertificate(msgspec.Struct, frozen=True):
-    """What a certificate says its holder may do."""
+    """The rights of a certificate's holder."""
 
     serial: int
     topics: tuple[str, ...]
@@ -105,20 +105,20 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _topic_list(topics: tuple[str, ...]) -> bytes:
-    """Apple's form: each topic followed by a list of what it is for."""
+    """Encode topics in Apple's form: each followed by a list of what it is for."""
     used_for = _part(_SEQUENCE, _part(_UTF8, b"app"))
     return _part(_SEQUENCE, b"".join(_part(_UTF8, topic.encode()) + used_for for topic in topics))
 
 
 def _part(tag: int, value: bytes) -> bytes:
-    """One DER element."""
+    """Encode one DER element."""
     if len(value) < 0x80:
         return bytes((tag, len(value))) + value
     return bytes((tag, 0x82)) + len(value).to_bytes(2) + value
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The DER elements that stand one behind the other."""
+    """Yield the DER elements that stand one behind the other."""
     at = 0
     while at + 2 <= len(data):
         tag, length, start = data[at], data[at + 1], at + 2

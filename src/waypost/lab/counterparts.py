@@ -34,7 +34,7 @@ class FurtherGateway(Gateway, Protocol):
 
 
 class GatewayContext(msgspec.Struct, frozen=True):
-    """What a gateway is given of its lab."""
+    """The parts of the lab that a gateway is given."""
 
     directory: Path
     deaths: dict[str, int]
@@ -53,11 +53,11 @@ class Counterpart(msgspec.Struct, frozen=True):
 
 @cache
 def counterparts() -> tuple[Counterpart, ...]:
-    """Every one that is installed, by name."""
+    """Load every counterpart that is installed, by name."""
     found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return tuple(entry.load() for entry in found)
 
 
 def gateway_names() -> tuple[str, ...]:
-    """Every gateway that a rule may name."""
+    """List every gateway that a rule may name."""
     return (*OWN, *(each.name for each in counterparts()))

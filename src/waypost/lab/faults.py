@@ -16,7 +16,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Match(_Part, frozen=True):
-    """Which requests a rule meets; everything named must hold."""
+    """The condition on requests that a rule meets; everything named must hold."""
 
     token: str | None = None
     token_prefix: str | None = None
@@ -31,7 +31,7 @@ class Match(_Part, frozen=True):
 
 
 class AnswerFault(_Part, frozen=True):
-    """Answer *status* in the gateway's own error format, or with a raw *body*."""
+    """An answer of *status* in the gateway's own error format, or with a raw *body*."""
 
     status: int
     reason: str = ""
@@ -50,7 +50,7 @@ class AnswerFault(_Part, frozen=True):
 
 
 class GoneFault(_Part, frozen=True):
-    """Answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
+    """The answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
 
     at_ms: int | None = None
     """When it died, UNIX milliseconds; absent: now."""
@@ -60,7 +60,7 @@ class GoneFault(_Part, frozen=True):
 
 
 class Goaway(_Part, frozen=True):
-    """Send GOAWAY, answer what its last stream id covers, drop the rest unprocessed, close."""
+    """A GOAWAY: answer what its last stream id covers, drop the rest unprocessed, close."""
 
     code: int = 0
     last_stream: Literal["all", "none", "half"] = "all"
@@ -74,22 +74,24 @@ class Goaway(_Part, frozen=True):
 
 
 class Rst(_Part, frozen=True):
-    """Reset the stream."""
+    """A reset of the stream."""
 
     code: int = 7
     accept: bool = False
 
 
 class BlackHole(_Part, frozen=True):
-    """Never answer; scope `streams`: nor anything else on this connection, which lives on and answers PING; scope
-    `connection`: stop reading, too."""
+    """Silence: never answer; scope `streams`: nor anything else on this connection, which lives on and answers PING;
+    scope
+    `connection`: stop reading, too.
+    """
 
     scope: Literal["request", "streams", "connection"] = "request"
     accept: bool = False
 
 
 class SettingsChange(_Part, frozen=True):
-    """Send SETTINGS in the middle of the connection, then answer as usual."""
+    """A SETTINGS frame in the middle of the connection, then the usual answer."""
 
     max_concurrent_streams: int | None = None
     initial_window_size: int | None = None
@@ -99,13 +101,13 @@ class SettingsChange(_Part, frozen=True):
 
 
 class SlowReader(_Part, frozen=True):
-    """Stop reading the connection for this long, then answer as usual."""
+    """A pause in which the connection is not read, then the usual answer."""
 
     pause_ms: int
 
 
 class ErrorBudget(_Part, frozen=True):
-    """Count a connection's answers of 4xx, all but 410, and punish it for too many, as Apple says it does."""
+    """A budget of a connection's 4xx answers, all but 410, and its punishment for too many, as Apple describes it."""
 
     lower_after: int | None = None
     """At so many errors SETTINGS lower the stream limit; the next accepted request lifts it again."""
@@ -118,7 +120,7 @@ class ErrorBudget(_Part, frozen=True):
 
 
 class PaceFault(_Part, frozen=True):
-    """Work off so many requests a second, one queue for the whole gateway; the others wait, however long."""
+    """A pace of so many requests a second, one queue for the whole gateway; the others wait, however long."""
 
     per_s: float
     queue: int = 10_000
@@ -132,7 +134,7 @@ class PaceFault(_Part, frozen=True):
 
 
 class Do(_Part, frozen=True):
-    """Exactly one action; one that does not decide lets the next rule act as well."""
+    """An action, exactly one; if it does not decide, the next rule acts as well."""
 
     latency_ms: int | None = None
     answer: AnswerFault | None = None
@@ -160,7 +162,7 @@ class Do(_Part, frozen=True):
 
 
 class FaultRule(_Part, frozen=True):
-    """One line of the script. A rule without `where` holds for every gateway."""
+    """A line of the script. A rule without `where` holds for every gateway."""
 
     do: Do
     where: str | None = None
@@ -195,7 +197,7 @@ class Faults:
         return [armed.rule for armed in self._armed]
 
     def met(self) -> list[int]:
-        """How often each rule has acted."""
+        """Count how often each rule has acted."""
         return [armed.met for armed in self._armed]
 
     def replace(self, rules: list[FaultRule]) -> None:
@@ -211,11 +213,11 @@ class Faults:
         }
 
     def meets_any(self, gateway: str) -> bool:
-        """Whether any rule could meet a request to *gateway*: the cheap question on the straight way."""
+        """Tell whether any rule could meet a request to *gateway*: the cheap question that each request asks."""
         return bool(self._requests.get(gateway))
 
     def choose(self, gateway: str, token: str) -> list[Do]:
-        """The actions one request meets, in order; only the last is final, those before it let it pass on."""
+        """Choose the actions one request meets, in order; only the last is final, those before it let it pass on."""
         chosen: list[Do] = []
         for armed in self._requests.get(gateway, ()):
             if self._meets(armed, token):
@@ -225,15 +227,15 @@ class Faults:
         return chosen
 
     def pace(self, gateway: str) -> PaceFault | None:
-        """At which *gateway* works requests off."""
+        """Return the pace at which *gateway* works requests off, if a rule sets one."""
         return next((a.rule.do.pace for a in self._requests.get(gateway, ()) if a.rule.do.pace), None)
 
     def refuses_connections(self, gateway: str) -> bool:
-        """Whether *gateway*'s port is to be closed."""
+        """Tell whether *gateway*'s port is to be closed."""
         return any(a.rule.do.refuse_connections and a.rule.where in (None, gateway) for a in self._armed)
 
     def fails_tls(self, gateway: str) -> bool:
-        """Whether the handshake now beginning is to fail."""
+        """Tell whether the handshake now beginning is to fail."""
         return any(
             armed.rule.do.tls_fail and armed.rule.where in (None, gateway) and self._meets(armed, "")
             for armed in self._armed

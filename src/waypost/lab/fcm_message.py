@@ -169,7 +169,7 @@ def message_violations(body: dict[str, Any], *, strict: bool) -> list[FieldViola
 
 
 def _kind_violations(android: Any) -> Iterator[FieldViolation]:
-    """An `android_v2` block is one of two kinds, and a remote notification shows one with an id."""
+    """Check that an `android_v2` block is one of two kinds, and a remote notification shows one with an id."""
     if not isinstance(android, dict):
         return
     if sum(kind in android for kind in ("remote_notification", "background_sync")) != 1:
@@ -183,7 +183,7 @@ def _kind_violations(android: Any) -> Iterator[FieldViolation]:
 
 
 def payload_bytes(message: dict[str, Any]) -> int:
-    """What counts against the limit: keys and values of data, and the notification's texts, in UTF-8."""
+    """Count what counts against the limit: keys and values of data, and the notification's texts, in UTF-8."""
     total = 0
     for part in (message, message.get("android") or {}, message.get("android_v2") or {}):
         for name in ("data", "notification"):

@@ -7,7 +7,7 @@ _MINUTE_S = 60.0
 
 
 class FcmQuota:
-    """Counts every message but those it refused itself."""
+    """A quota that counts every message but those it refused itself."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._capacity, self._per_s, self._clock = per_minute, per_minute / _MINUTE_S, clock
@@ -24,5 +24,5 @@ class FcmQuota:
         return True
 
     def wait_s(self) -> int:
-        """In how many whole seconds one message will be left."""
+        """Return in how many whole seconds one message will be left."""
         return max(1, math.ceil((1 - self._left) / self._per_s))

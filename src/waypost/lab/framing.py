@@ -13,7 +13,7 @@ _PSEUDO = frozenset((b":method", b":path", b":scheme", b":authority"))
 
 
 class WireRules(msgspec.Struct, frozen=True):
-    """How one gateway behaves below its requests."""
+    """The behaviour of one gateway below its requests."""
 
     max_streams: int
     max_streams_with_certificate: int = 1000
@@ -71,7 +71,7 @@ class LenientHttp2(H2Connection):
 
 
 def setting_values(change: SettingsChange) -> dict[SettingCodes | int, int]:
-    """What a scripted change of settings sends."""
+    """Build the settings that a scripted change sends."""
     values = {
         SettingCodes.MAX_CONCURRENT_STREAMS: change.max_concurrent_streams,
         SettingCodes.INITIAL_WINDOW_SIZE: change.initial_window_size,

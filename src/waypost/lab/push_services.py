@@ -70,7 +70,7 @@ class ServiceProfile(msgspec.Struct, frozen=True):
 
 
 def subscription_id(path: str) -> str:
-    """The last part of an endpoint's path, or its `token` parameter."""
+    """Read the last part of an endpoint's path, or its `token` parameter."""
     return path.rpartition("/")[2].removeprefix("?token=")
 
 
@@ -128,7 +128,7 @@ def _chrome(refusal: Refusal) -> GatewayAnswer:
 
 
 def _windows(refusal: Refusal) -> GatewayAnswer:
-    """An empty body; the reason is in headers alone. Throttling is 406, and so is every fault of identity 400."""
+    """Refuse with an empty body, the reason in headers. Throttling is 406, every fault of identity 400."""
     status = 400 if refusal.reason.startswith("vapid") else 406 if refusal.status == 429 else refusal.status
     wns = "channelthrottled" if status == 406 else "dropped"
     description = _WINDOWS.get(refusal.reason, refusal.reason)

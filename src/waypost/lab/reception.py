@@ -25,7 +25,7 @@ from waypost.lab.records import Records
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Close the TCP connection without an answer."""
+    """The order to close the TCP connection without an answer."""
 
 
 Instead = BlackHole | Drop | Goaway | Rst
@@ -33,13 +33,13 @@ Instead = BlackHole | Drop | Goaway | Rst
 
 
 class Turn:
-    """A request in the queue of a gateway; the wire says what to do *then*, when its turn has come."""
+    """A request in the queue of a gateway; *then* says what the wire does when its turn has come."""
 
     then: "Callable[[Reply], None]"
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What the wire is to do with one request: an answer after *delay_s*, or *instead* of it something else."""
+    """The order for one request: an answer after *delay_s*, or *instead* of it something else."""
 
     answer: GatewayAnswer | None = None
     instead: Instead | None = None
@@ -53,7 +53,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Reception:
-    """Receives the requests of one gateway, whatever HTTP version they came by."""
+    """The receiver of one gateway's requests, whatever HTTP version they came by."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Reception:
         *,
         needs_length: bool = False,
     ) -> None:
-        """*queue* belongs to the whole of *gateway*, of however many ports."""
+        """Create the receiver; *queue* belongs to the whole of *gateway*, of however many ports."""
         self.gateway, self.faults, self.records, self.clock, self._queue = gateway, faults, records, clock, queue
         self._needs_length = needs_length
 
@@ -186,7 +186,7 @@ class Reception:
 
 
 def _overlaid(body: bytes, fields: dict[str, Any]) -> bytes:
-    """*body*, which is a JSON object or nothing, with *fields* laid over it."""
+    """Lay *fields* over *body*, which is a JSON object or nothing."""
     return msgspec.json.encode(_merged(msgspec.json.decode(body or b"{}"), fields))
 
 

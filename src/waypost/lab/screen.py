@@ -13,7 +13,7 @@ from waypost.lab.records import Records, RequestBody
 
 
 class ShownNotification(msgspec.Struct, frozen=True):
-    """One notification on the screen."""
+    """A notification on the screen."""
 
     notification_id: str
     title: str | None
@@ -23,7 +23,7 @@ class ShownNotification(msgspec.Struct, frozen=True):
 
 
 def screen(records: Records, token: str) -> list[ShownNotification]:
-    """What is on the screen of the device with *token*, the oldest first; of what is kept with its bytes."""
+    """List what is on the screen of the device with *token*, the oldest first; of what is kept with its bytes."""
     places: dict[str | int, ShownNotification] = {}
     for record in records.since(-1):
         content = records.content(record.seq) if record.accepted and record.token == token else None

@@ -9,7 +9,7 @@ import msgspec
 
 
 class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the lab keeps its files, on which ports it answers, and how severe it is. Port 0 means any."""
+    """The files of the lab, the ports on which it answers, and how severe it is. Port 0 means any."""
 
     directory: Path
     """Credentials are written here when missing; `received.ndjson` goes here when `journal` is on."""
@@ -71,7 +71,7 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabUrls(msgspec.Struct, frozen=True):
-    """Where everything answers, with the real ports."""
+    """The addresses of everything in the lab, with the real ports."""
 
     apns: str
     fcm: str
@@ -88,7 +88,7 @@ class LabUrls(msgspec.Struct, frozen=True):
     """Of the gateways that came through the entry points, by name."""
 
     def by_name(self) -> dict[str, str]:
-        """All of them."""
+        """Return all addresses by name."""
         own: dict[str, str] = msgspec.structs.asdict(self)
         own.pop("further")
         return own | self.further

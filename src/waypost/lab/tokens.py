@@ -40,7 +40,7 @@ class KnownTokens:
         return made
 
     def good(self, platform: Platform, token: str) -> bool:
-        """Whether *token* could have been handed out by *platform*: known here, or well-formed and any will do."""
+        """Tell whether *token* could have been handed out by *platform*: known here, or well-formed and any will do."""
         device = self.devices.get(token)
         if device is not None:
             return device.platform == platform
@@ -52,12 +52,12 @@ def _ios_token() -> str:
 
 
 def _android_token() -> str:
-    """An installation id, a colon, and the opaque part (142 to 163 characters in all)."""
+    """Make an installation id, a colon, and the opaque part (142 to 163 characters in all)."""
     return f"{secrets.token_urlsafe(16)}:APA91b{secrets.token_urlsafe(100)}"
 
 
 def _installation_id() -> str:
-    """22 characters of base64url, of which the first four bits are 0111."""
+    """Make 22 characters of base64url, of which the first four bits are 0111."""
     return secrets.choice("cdef") + secrets.token_urlsafe(16)[:21]
 
 

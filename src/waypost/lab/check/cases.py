@@ -23,7 +23,7 @@ RETRY_AFTER_S = 2
 
 
 class Want(msgspec.Struct, frozen=True):
-    """What must be seen of the first target; all others are always to be reached, each once a round."""
+    """The requests to be seen for the first target; all others are always to be reached, each once a round."""
 
     accepted: int | None = 1
     """How many copies it takes in all; None where that does not matter."""
@@ -34,7 +34,7 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One accident. *first* happens to requests for the first target, *any* to the gateway whoever is asked for."""
+    """A case of failure. *first* happens to requests for the first target, *any* to all at the gateway."""
 
     name: str
     says: str
@@ -55,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     want: Want = Want()
 
     def rules(self, tokens: dict[str, str]) -> list[FaultRule]:
-        """The fault script, given the first target of each gateway."""
+        """Build the fault script, given the first target of each gateway."""
         times = None if self.repeats else 1
         mine = [
             FaultRule(do=do, where=gateway, match=Match(token=tokens[gateway], times=times, after=self.let_pass))
@@ -77,7 +77,7 @@ def _everywhere(do: Do) -> dict[str, Do]:
 def _answers(
     status: int, apns: str, fcm: str, *, retry_after: int | None = None, date_s: int | None = None
 ) -> dict[str, Do]:
-    """The same failure in each gateway's words."""
+    """Phrase the same failure in each gateway's words."""
     reasons = dict.fromkeys(GATEWAYS, apns) | {"fcm": fcm}
     return {
         name: Do(answer=AnswerFault(status, reason, retry_after=retry_after, retry_after_date_s=date_s))

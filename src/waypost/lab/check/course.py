@@ -19,7 +19,7 @@ from waypost.lab.subscriptions import described
 
 
 class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One device a case wants to be reached, as the sender reads it from the file."""
+    """A device that a case wants to be reached, as the sender reads it from the file."""
 
     gateway: str
     name: str
@@ -30,7 +30,7 @@ class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long to wait, in seconds."""
+    """The times to wait, in seconds."""
 
     for_all_s: float = 60.0
     """For what must come."""
@@ -39,7 +39,7 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 class Course:
-    """One sender's way through the cases at the gateways it serves."""
+    """The cases that one sender goes through at the gateways it serves."""
 
     def __init__(
         self, lab: Lab, sender: CaseSender, environment: dict[str, str], *, targets_file: Path,
@@ -98,7 +98,7 @@ class Course:
 
 
 class _Trial:
-    """One case at the gateways concerned: its targets, its faults, and what is seen of it."""
+    """A case at the gateways concerned: its targets, its faults, and what is seen of it."""
 
     def __init__(self, lab: Lab, case: Case, gateways: Sequence[str]) -> None:
         self.case, self.gateways = case, gateways
@@ -128,7 +128,7 @@ class _Trial:
             self._lab.disconnect()
 
     def seen(self, gateway: str) -> SeenRequests:
-        """What has come to a gateway so far."""
+        """Gather what has come to a gateway so far."""
         requests: defaultdict[str, list[RequestRecord]] = defaultdict(list)
         for record in self._lab.records.since(-1):
             if record.token in (*self._tokens[gateway], self._trap) and record.gateway == gateway:

@@ -17,7 +17,7 @@ _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
 
 
 class CaseSender(Protocol):
-    """Sends what a case asks for."""
+    """A sender of what a case asks for."""
 
     async def send(self, environment: Mapping[str, str]) -> None:
         """Send to the targets that *environment* names, once each; return when the sender has been told to."""
@@ -78,7 +78,7 @@ class Service:
 
 
 def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
-    """Where the lab is and who may speak to it, as environment variables over our own."""
+    """Build the environment: where the lab is and who may speak to it, added to our own variables."""
     directory = settings.directory.resolve()
     found = {f"LAB_{name.upper()}_URL": url for name, url in urls.by_name().items()}
     files = {
