@@ -59,7 +59,7 @@ class GatewayProgram:
         self._admin = http.client.HTTPConnection("127.0.0.1", admin_port)
 
     def counts(self) -> dict[str, Any]:
-        """Return by class (``apns``, ``fcm``, ``webpush``): accepted, dead, throttled, distinct tokens and deliveries."""
+        """Return by class (``apns``, ``fcm``, ``webpush``): accepted, dead, throttled, and distinct deliveries."""
         counts: dict[str, Any] = json.loads(self._ask("/counts"))
         return counts
 

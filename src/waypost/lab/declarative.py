@@ -13,7 +13,7 @@ _TEXTS = ("body", "lang", "tag")
 
 
 def verdict(plaintext: bytes) -> str:
-    """Judge a message: `ordinary`, `declarative`, or `invalid: …` with what hands it to the service worker after all."""
+    """Judge a message: `ordinary`, `declarative`, or `invalid: …` with what hands it to the service worker."""
     try:
         message = msgspec.json.decode(plaintext)
     except msgspec.DecodeError:

@@ -22,7 +22,7 @@ _REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_n
 
 
 class CassandraFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     nodes: int
@@ -35,7 +35,7 @@ class CassandraFindings(Struct, frozen=True):
     revision: int
 
     def unsafe(self) -> Iterator[str]:
-        """What an operator should know before it is too late."""
+        """Yield what an operator should know before it is too late."""
         if self.away:
             yield f"away: {', '.join(self.away)}"
         if self.copies is not None and self.copies < SAFE_COPIES:

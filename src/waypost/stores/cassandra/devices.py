@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class CassandraDevices:
-    """Look-ups are asked for together; what changes a user's devices is done one after the other."""
+    """The device registry in Cassandra: look-ups are asked for together, changes of one user's devices in turn."""
 
     def __init__(
         self, settings: CassandraSettings, *, migrates: bool = False, telemetry: Telemetry | None = None
@@ -133,7 +133,7 @@ class CassandraDevices:
         return found[:n]
 
     async def _users_after(self, key: tuple[AppId, UserId] | None) -> list[tuple[tuple[AppId, UserId], list[Device]]]:
-        """The users that come next, of all apps, each with all of their devices."""
+        """Read the users that come next, of all apps, each with all of their devices."""
         session, statements = await self._link.made()
         if key is None:
             rows = await session.execute(statements.walk, WALK_PAGE)
@@ -181,7 +181,7 @@ class CassandraDevices:
         return True if await partition.change(self._link, was, parts) else None
 
     async def _evict(self, one: Eviction) -> tuple[AppId, UserId] | None:
-        """Whose device it stopped."""
+        """Evict a dead token; return the user whose device it stopped."""
         owner = await owner_of(self._link, one.app, one.token_hash)
         if owner is None:
             return None
@@ -209,7 +209,7 @@ class CassandraDevices:
         self._is_away = away is not None
 
     async def _in_turn(self, app: AppId, user_id: UserId, attempt: Callable[[], Awaitable[T | None]]) -> T:
-        """The result of the first *attempt* that is not None; those of one user in this process wait for each other."""
+        """Return the result of the first *attempt* that is not None; those of one user in this process take turns."""
         away = 0
         async with self._users[hash((app, user_id)) % TURNS]:
             for n in range(1, ATTEMPTS + 1):

@@ -16,7 +16,7 @@ CONNECT_PAUSE_S = 1.0
 
 
 class CassandraLink:
-    """Once it is there, the driver keeps it and looks for nodes that went and came by itself.
+    """The link to the cluster; once open, the driver keeps it and looks for nodes that went and came by itself.
 
     One process of a machine *migrates*; the others wait until it has.
     """
@@ -31,7 +31,7 @@ class CassandraLink:
         self._tried_s = float("-inf")
 
     async def made(self) -> tuple[Session, Statements]:
-        """The open session and its statements; Unavailable while there is none."""
+        """Return the open session and its statements; Unavailable while there is none."""
         if self._made is None:
             async with self._making:
                 if self._made is None:

@@ -37,7 +37,7 @@ class Statement(Struct, frozen=True):
 
 
 class CassandraCluster:
-    """The way to the nodes, for the event loop that is running. One a process: the loop never lets go of it."""
+    """The cluster's nodes, for the event loop that is running. One a process: the loop never lets go of it."""
 
     def __init__(self, settings: CassandraSettings) -> None:
         self._settings = settings
@@ -65,7 +65,7 @@ class CassandraCluster:
 
 
 class Session:
-    """Open connections; errors of the nodes and of the way to them are Unavailable."""
+    """The open connections; errors of the nodes and of the way to them are Unavailable."""
 
     def __init__(self, session: Any, settings: CassandraSettings) -> None:
         self._session = session
@@ -82,7 +82,7 @@ class Session:
             raise _unavailable(away) from None
 
     async def execute(self, statement: Statement | str, *values: Value) -> list[Row]:
-        """The rows of one statement; a text is one that is not worth preparing, such as a change of the schema."""
+        """Execute a statement and return its rows; a text is not worth preparing, such as a change of the schema."""
         if isinstance(statement, str):
             return await self._rows(self._session.execute(acsylla.create_statement(statement, timeout=DDL_TIMEOUT_S)))
         bound = self._bound(statement, values)
@@ -94,7 +94,7 @@ class Session:
         return await self._rows(self._session.execute(bound))
 
     async def batch(self, *parts: tuple[Statement, Sequence[Value]]) -> bool:
-        """All of *parts*, of one partition, or nothing: False where a condition in them did not hold.
+        """Execute all of *parts*, of one partition, or nothing: False where a condition in them did not hold.
 
         After Unavailable it may have happened all the same, now or until the next batch on that partition.
         """

@@ -24,7 +24,7 @@ _RECENT = 50_000
 
 
 class Accepting:
-    """The way in."""
+    """The intake of the log: it accepts notifications and writes them."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Accepting:
         may_open: bool,
         records_claims: bool,
     ) -> None:
-        """*may_open*: accept content unlooked at while keys cannot be held.
+        """Create the intake; *may_open*: accept content unchecked while keys cannot be held.
 
         *records_claims*: the holds may be lost, so the recorder keeps the keys in the store.
         """
@@ -92,7 +92,7 @@ class Accepting:
     async def _known(
         self, arrivals: Sequence[NewNotification], going: Sequence[NewNotification]
     ) -> set[NotificationId]:
-        """Those of *going* that are in the log already: accepted here, or under an id that was taken over."""
+        """Find those of *going* that are in the log already: accepted here, or under an id that was taken over."""
         own = {each.notification.id for each in arrivals}
         known = {each.notification.id for each in going if each.notification.id in self.recent}
         for each in going:
@@ -135,7 +135,7 @@ class Accepting:
 
 
 def some_written(answers: list[Acceptance]) -> list[Acceptance]:
-    """*answers*, where any says something else than ``Unwritten``; else Unavailable for the first's reason."""
+    """Return *answers*, where any is not ``Unwritten``; else raise Unavailable for the first's reason."""
     unwritten = [answer.error for answer in answers if isinstance(answer, Unwritten)]
     if unwritten and len(unwritten) == len(answers):
         raise unwritten[0]
@@ -162,7 +162,7 @@ def _answer(
 
 
 def _named(notification: Notification, given: bytes) -> Notification:
-    """The notification under the id that its keys were held for."""
+    """Return the notification under the id that its keys were held for."""
     if notification.id == given:
         return notification
     return msgspec.structs.replace(notification, id=NotificationId(given))

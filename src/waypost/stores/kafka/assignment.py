@@ -25,7 +25,7 @@ WHOLE_LIMIT = 10_000
 
 
 class Assignment:
-    """See Owner; everything runs on the event loop."""
+    """The partitions assigned to this process: see Owner; everything runs on the event loop."""
 
     def __init__(self, topics: TopicNames, telemetry: Telemetry, rereading: Rereading) -> None:
         self.task_queue = TaskQueue()
@@ -85,7 +85,7 @@ class Assignment:
             self.on_arrival(lane)
 
     def moved(self, entry: TaskEntry, move: Move) -> None:
-        """A transaction is there: *entry* is what it says."""
+        """Note that a transaction is written: *entry* is what it says."""
         part = entry.part
         entry.receipts = move.receipts
         if move.is_touched:
@@ -180,13 +180,13 @@ class Assignment:
             self.consumer.resume([part.place for part in resuming])
 
     def behind(self, lane: Lane) -> int:
-        """How many messages of a lane's partitions are not received yet, some seconds ago."""
+        """Count the messages of a lane's partitions that are not received yet, as of some seconds ago."""
         assert self.consumer is not None, "depths are asked for of what runs"
         lags = self.consumer.lags
         return sum(lags.get(place, 0) for place in self._parts if self._topics.lanes.get(place.topic) is lane)
 
     def leased(self) -> Iterator[TaskEntry]:
-        """Every leased task."""
+        """Yield every leased task."""
         return (entry for part in self._parts.values() for entry in part.leased)
 
     def _is_full(self, part: PartitionTasks, hysteresis: int) -> bool:
@@ -237,7 +237,7 @@ class Assignment:
         )
 
     def _halt(self, part: PartitionTasks, offset: int) -> None:
-        """A newer version wrote it: it waits here for a worker of that version."""
+        """Halt a partition at a message of a newer version, for a worker of that version."""
         if not part.is_halted:
             self._telemetry.event(
                 Event.MESSAGE_NEWER, topic=part.place.topic, partition=part.place.partition, offset=offset

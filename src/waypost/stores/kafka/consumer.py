@@ -45,7 +45,7 @@ class PartitionRef(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """Where a partition begins for its new owner."""
+    """The offset at which a partition begins for its new owner."""
 
     place: PartitionRef
     offset: int
@@ -54,12 +54,12 @@ class Committed(Struct, frozen=True):
     """Which of this member's assignments brought it: a partition that left and came back has another one."""
 
     def as_partition(self) -> TopicPartition:
-        """As the client is told where to begin."""
+        """Convert to what the client takes to begin there."""
         return TopicPartition(self.place.topic, self.place.partition, self.offset)
 
 
 class IncomingMessage(Struct, frozen=True):
-    """A message; without a *value* the end of its partition, for now."""
+    """A message; without a *value* it is the end of its partition, for now."""
 
     place: PartitionRef
     offset: int
@@ -71,26 +71,26 @@ class IncomingMessage(Struct, frozen=True):
 
 
 class Owner(Protocol):
-    """Who works on what is consumed; called on the event loop, in order."""
+    """The worker on what is consumed; called on the event loop, in order."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
-        """These are ours from here on."""
+        """Take over partitions that are ours from here on."""
         ...
 
     async def revoked(self, places: Sequence[PartitionRef]) -> None:
-        """These go to somebody else when this returns, or soon after."""
+        """Give up partitions that go to somebody else when this returns, or soon after."""
         ...
 
     def lost(self, places: Sequence[PartitionRef]) -> None:
-        """These are somebody else's already."""
+        """Forget partitions that are somebody else's already."""
         ...
 
     def received(self, batch: Sequence[IncomingMessage]) -> None:
-        """The next messages."""
+        """Take the next messages."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """Nothing more will come: this worker had better end."""
+        """Handle that nothing more will come: this worker had better end."""
         ...
 
 
@@ -107,7 +107,7 @@ class GroupConsumer:
         commits: bool = False,
         heads: bool = False,
     ) -> None:
-        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of.
+        """Create the member; *commits*: commit what the owner says is done, now and then and when letting go.
 
         *heads*: the time and the headers of messages are wanted, too.
         """
@@ -161,7 +161,7 @@ class GroupConsumer:
         await asyncio.to_thread(self._thread.join)
 
     def group(self, turns: Mapping[PartitionRef, int]) -> Any | None:
-        """The membership with which offsets of partitions may be committed; None once one is not ours any more.
+        """Return the membership that may commit offsets of these partitions; None once one is not ours any more.
 
         From any thread. What is asked for here last is looked at first: a membership that is younger than the loss of
         a partition would let its former owner commit.
@@ -179,7 +179,7 @@ class GroupConsumer:
         self._wishes.put((self._consumer.resume, _partitions(places)))
 
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
-        """Everything before these is done with; committed where the consumer commits."""
+        """Note that everything before these offsets is done; committed where the consumer commits."""
         said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
         self._wishes.put((lambda ours: self._consumer.store_offsets(offsets=ours), said))
 
@@ -248,7 +248,7 @@ class GroupConsumer:
         consumer.incremental_unassign(partitions)
 
     def _on_statistics(self, text: str) -> None:
-        """Called by librdkafka, in the thread that polls."""
+        """Read librdkafka's statistics, in the thread that polls."""
         statistics = _statistics.decode(text)
         self.is_connected = any(
             broker.state == "UP" and broker.rxidle < self._silent_us for broker in statistics.brokers.values()
@@ -289,7 +289,7 @@ class _Broker(Struct):
 
 
 class _Statistics(Struct):
-    """What is read of librdkafka's statistics; its partition -1 is none."""
+    """The parts of librdkafka's statistics that are read; its partition -1 is none."""
 
     brokers: dict[str, _Broker]
     topics: dict[str, _Topic]
@@ -303,12 +303,12 @@ async def _whole(leaving: Awaitable[None]) -> None:
 
 
 def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
-    """Where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
+    """Return where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
     return [_begun(each) for each in _committed(consumer, partitions)]
 
 
 def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """What the group has committed of *partitions*, asked for again while the cluster is not ready to say."""
+    """Ask what the group has committed of *partitions*, again while the cluster is not ready to say."""
     ends_s = time.monotonic() + _COMMITTED_S
     while partitions:
         try:
@@ -325,7 +325,7 @@ def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[Top
 
 
 def _begun(committed: TopicPartition) -> Committed:
-    """Where a partition begins; one of which nothing was committed begins with what it still has."""
+    """Return where a partition begins; one of which nothing was committed begins with what it still has."""
     return Committed(PartitionRef(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
 
 
@@ -338,7 +338,7 @@ def _partitions(places: Sequence[PartitionRef]) -> list[TopicPartition]:
 
 
 def _incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
-    """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
+    """Convert a message for the loop; errors pass by themselves (librdkafka goes on trying)."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         return None

@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def letters(topics: TopicNames, key: bytes, decided: Decided, entry: TaskEntry) -> list[Outgoing]:
-    """One event for each dead letter, and one for each dead token."""
+    """Build one event for each dead letter, and one for each dead token."""
     events: list[Outgoing] = []
     for change in decided.settled.changes:
         match change.settlement:

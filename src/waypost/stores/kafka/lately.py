@@ -29,7 +29,7 @@ class Lately(Generic[Key]):
         self._young[key] = text
 
     def get(self, key: Key) -> str | None:
-        """The text noted last, if it is remembered."""
+        """Return the text noted last, if it is remembered."""
         found = self._young.get(key)
         return found if found is not None else self._old.get(key)
 

@@ -36,7 +36,7 @@ SCRIBES = 2
 
 
 class LedgerStore(Struct, frozen=True):
-    """The store behind a log: its ledger, and what has its truth there."""
+    """The store behind a log: its ledger, and the data whose truth is there."""
 
     work: Work
     ledger: Ledger
@@ -61,7 +61,7 @@ class Log:
         telemetry: Telemetry,
         delivers: bool,
     ) -> None:
-        """Not *delivers*, it accepts and records, and has no partitions of the work."""
+        """Create the log; without *delivers* it accepts and records, and has no partitions of the work."""
         topics = TopicNames(settings)
         self._delivers = delivers
         self._clock = clock
@@ -102,7 +102,7 @@ class Log:
 
     @property
     def fault(self) -> str | None:
-        """Why the log takes no settlements, None while it does."""
+        """The reason why the log takes no settlements, None while it does."""
         return "log_away" if any(settlement_writer.is_away for settlement_writer in self._scribes) else None
 
     def on_arrival(self, tell: Callable[[Lane], None]) -> None:
@@ -135,7 +135,7 @@ class Log:
         await self._open.aclose()
 
     def _is_stalled(self) -> bool:
-        """Whether settlements have made no progress for too long; asked in the consumer's thread."""
+        """Tell whether settlements have made no progress for too long; asked in the consumer's thread."""
         waiting = [since for each in self._scribes if (since := each.waiting_since_s) is not None]
         return bool(waiting) and self._clock.monotonic() - min(waiting) > self._stall_s
 

@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 class Task(Struct, frozen=True):
-    """Something to deliver: a whole notification, or (of one that was routed) the targets named."""
+    """A task to deliver: a whole notification, or (of one that was routed) the targets named."""
 
     notification: Notification
     targets: tuple[OpenTarget, ...] | None = None
@@ -53,7 +53,7 @@ Message = TypeVar("Message", Task, SettlementRecord, TakenBack)
 
 
 class Unreadable(Exception):
-    """Not a message of Waypost's."""
+    """The error that a message is none of Waypost's."""
 
 
 class Newer(Exception):
@@ -73,7 +73,7 @@ _numbered = msgspec.msgpack.Decoder(_Numbered)
 
 
 def key_of(app: AppId, user_id: UserId) -> bytes:
-    """The key of all messages about one user."""
+    """Return the key of all messages about one user."""
     return f"{app}/{user_id}".encode()
 
 

@@ -36,7 +36,7 @@ class Outgoing(Struct, frozen=True):
 
 
 class Acknowledging:
-    """Produces whole batches, and answers when the cluster has them."""
+    """A producer of whole batches that answers when the cluster has them."""
 
     def __init__(self, settings: KafkaMember) -> None:
         self._answer_s = settings.answer_s
@@ -123,12 +123,12 @@ class _Reports:
         self._count()
 
     def refuse(self, n: int, why: Unavailable) -> None:
-        """Message *n* was not queued, and nobody will report it; called on the loop."""
+        """Note that message *n* was not queued, and nobody will report it; called on the loop."""
         self._failed[n] = why
         self._count()
 
     def answers(self) -> list[Unavailable | None]:
-        """Why each message is not known to be written; None where it is."""
+        """Return why each message is not known to be written; None where it is."""
         return [None if n in self._acknowledged else self._failure(n) for n in range(self._expected)]
 
     def _failure(self, n: int) -> Unavailable:

@@ -43,14 +43,14 @@ _UNDER_WAY_S = 10.0
 
 
 class _Ends(Struct, frozen=True):
-    """How far the partitions went at a time."""
+    """The ends of the partitions at a certain time."""
 
     at: Instant
     places: dict[PartitionRef, int]
 
 
 class KafkaRecords:
-    """See RecordedLog; its parts are partitions."""
+    """The log as a recorder reads it: see RecordedLog; its parts are partitions."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class KafkaRecords:
         *,
         is_shared: bool,
     ) -> None:
-        """*is_shared*: several may record at once."""
+        """Create the reader; *is_shared*: several may record at once."""
         self._topics = topics
         self._ledger = ledger
         self._telemetry = telemetry
@@ -142,11 +142,11 @@ class KafkaRecords:
         return Completed([_part(place) for place in ends.places], later(ends.at, -self._under_way_ms))
 
     def _marks(self) -> list[Mark]:
-        """The steps that are made when what was read is recorded."""
+        """Return the progress to note when what was read is recorded."""
         return [Mark(_part(place), self._recorded[place], end) for place, end in self._said().items()]
 
     def _said(self) -> dict[PartitionRef, int]:
-        """Where each partition goes on after its messages of what was read."""
+        """Return where each partition goes on after its messages of what was read."""
         return {_place(each): _after(each) for each in self._read if each.error() is None}
 
     def _pass(self) -> None:
@@ -167,7 +167,7 @@ class KafkaRecords:
         self._telemetry.event(Event.RECORDING_SHARED, count=len(begun))
 
     def _ask_where(self, given: list[TopicPartition]) -> tuple[list[Committed], list[PartitionRef]]:
-        """Where the group was in what is *given*, and all partitions that there are."""
+        """Ask where the group was in what is *given*, and for all partitions that there are."""
         return beginnings(self._consumer, given), self._every()
 
     def _every(self) -> list[PartitionRef]:
@@ -229,7 +229,7 @@ class KafkaRecords:
             self._consumer.store_offsets(offsets=_partitions(said))
 
     def _entry(self, message: Message) -> LogEntry | None:
-        """What a message says; of the lanes' only what arrived, not what replaces it."""
+        """Read what a message says; of the lanes' only what arrived, not what replaces it."""
         value = message.value() or b""
         try:
             if message.topic() == self._topics.records:
@@ -245,7 +245,7 @@ class KafkaRecords:
 
 
 def _part(place: PartitionRef) -> str:
-    """What the ledger calls a partition."""
+    """Return the ledger's name of a partition."""
     return f"{place.topic}/{place.partition}"
 
 
@@ -258,7 +258,7 @@ def _partitions(positions: Mapping[PartitionRef, int]) -> list[TopicPartition]:
 
 
 def _says_something(message: Message) -> bool:
-    """Whether it is a message, or the end of a partition."""
+    """Tell whether it is a message, or the end of a partition."""
     error = message.error()
     return error is None or error.code() == KafkaError._PARTITION_EOF
 

@@ -31,7 +31,7 @@ MOST = 2_000
 
 
 class PendingSettlement:
-    """One settlement, until it is written or its task is somebody else's."""
+    """A settlement, until it is written or its task is somebody else's."""
 
     __slots__ = ("done", "entry", "settled", "withdrawn")
 
@@ -42,13 +42,13 @@ class PendingSettlement:
         self.done: asyncio.Future[Sequence[Stale]] = asyncio.get_running_loop().create_future()
 
     def refuse(self) -> None:
-        """It is not written: whoever has the task now decides about it."""
+        """Answer that it is not written: whoever has the task now decides about it."""
         if not self.done.done():
             self.done.set_result(self.settled.refused())
 
 
 class Move(Struct):
-    """What a task becomes when the transaction is there."""
+    """The change of a task that a transaction makes."""
 
     receipts: Receipts | None
     is_touched: bool = False
@@ -58,7 +58,7 @@ class Move(Struct):
 
 
 class _Draft:
-    """A transaction in the making."""
+    """A transaction in preparation."""
 
     def __init__(self) -> None:
         self.out: list[Outgoing] = []
@@ -69,7 +69,7 @@ class _Draft:
 
 
 class SettlementWriter:
-    """Writes through one transactional id."""
+    """The writer of settlements through one transactional id."""
 
     def __init__(self, transactions: Transactions, topics: TopicNames, clock: Clock, gather_s: float) -> None:
         self._transactions = transactions
@@ -191,7 +191,7 @@ def _is_lost(order: PendingSettlement) -> bool:
 
 
 def _offsets(draft: _Draft) -> Offsets:
-    """Where each partition stands when the transaction is there; this also shows the cluster who asks."""
+    """Return where each partition stands after the transaction; this also shows the cluster who asks."""
     settling: dict[PartitionTasks, set[int]] = {}
     for entry, move in draft.moves.items():
         of_part = settling.setdefault(entry.part, set())
@@ -219,5 +219,5 @@ def _forget(draft: _Draft) -> None:
 
 
 def place_number(place: PartitionRef, count: int) -> int:
-    """Which of *count* settlement_writers writes for a partition."""
+    """Choose which of *count* settlement_writers writes for a partition."""
     return place.partition % count

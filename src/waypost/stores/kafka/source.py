@@ -31,7 +31,7 @@ _OWN_KEY: Final = OWN_KEY.decode()
 
 
 class KafkaSource:
-    """See Source; everything runs on the event loop."""
+    """A source on Kafka: see Source; everything runs on the event loop."""
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self.stream = settings.topic
@@ -148,7 +148,7 @@ class KafkaSource:
         self.lost([PartitionRef(self.stream, number) for number in self._parts])
 
     def _hand_out(self, incoming: IncomingMessage) -> Foreign:
-        """Its time is a part of its place: a topic made anew counts its offsets from 0 again."""
+        """Hand out a message; its time is part of its place, since a topic made anew counts offsets from 0 again."""
         place = f"{incoming.place.partition}:{incoming.offset}:{incoming.at_ms}"
         self._in_hand[place] = incoming
         fields = {PAYLOAD: incoming.value or b""}

@@ -27,7 +27,7 @@ READY_LIMIT = 4_000
 
 
 class PartitionTasks:
-    """One partition, while it is ours."""
+    """A partition, while it is ours."""
 
     def __init__(self, place: PartitionRef, progress: PartitionProgress, turn: int) -> None:
         self.place = place
@@ -47,7 +47,7 @@ class PartitionTasks:
         self._fresh: dict[NotificationId, None] = {}
 
     def is_repeat(self, task: Task) -> bool:
-        """Whether the same arrival came before: its first result was not known, so it was produced again."""
+        """Tell whether the same arrival came before: its first result was not known, so it was produced again."""
         if task.targets is not None:
             return False
         if task.notification.id in self._fresh:
@@ -72,17 +72,17 @@ class TaskEntry:
 
     @property
     def is_gone(self) -> bool:
-        """It is no longer this worker's."""
+        """Whether it is no longer this worker's."""
         return self.part.is_gone
 
     @property
     def weight(self) -> int:
-        """Due entries in it: targets, or itself."""
+        """The number of due entries in it: targets, or itself."""
         return 1 if self.receipts is None else len(self.receipts)
 
 
 class Shelved:
-    """A task that waits as its place in the log alone, to be read again when it is wanted."""
+    """A task that is kept only as its place in the log, to be read again when it is wanted."""
 
     __slots__ = ("app", "condition", "due_at", "id", "is_back", "lane", "offset", "part", "weight")
 
@@ -100,7 +100,7 @@ class Shelved:
 
     @property
     def is_gone(self) -> bool:
-        """It is no longer this worker's."""
+        """Whether it is no longer this worker's."""
         return self.part.is_gone
 
 
@@ -108,7 +108,7 @@ Waiting = TaskEntry | Shelved
 
 
 class TaskQueue:
-    """Tasks that nobody has leased."""
+    """The tasks that nobody has leased."""
 
     def __init__(self) -> None:
         self._ready: dict[Lane, dict[AppId, deque[TaskEntry]]] = {lane: {} for lane in Lane}
@@ -125,7 +125,7 @@ class TaskQueue:
         """Tasks that wait for a time or a condition and are held in memory."""
 
     def ready(self, lane: Lane) -> int:
-        """How many tasks of a lane are leasable."""
+        """Count the leasable tasks of a lane."""
         return self._counts[lane]
 
     def by_app(self) -> Counter[tuple[Lane, AppId | None]]:
@@ -155,7 +155,7 @@ class TaskQueue:
         self._waits[lane, app] += 1
 
     def take(self, lane: Lane) -> Iterator[TaskEntry]:
-        """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
+        """Yield the leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
         queues = self._ready[lane]
         while queues:
             app = min(queues, key=turn_after(self._last.get(lane, "")))
@@ -188,7 +188,7 @@ class TaskQueue:
         return n - left, wanted
 
     def _is_full(self, lane: Lane) -> bool:
-        """Whether nothing more of *lane* becomes leasable before some of it is leased."""
+        """Tell whether nothing more of *lane* becomes leasable before some of it is leased."""
         return self._counts[lane] + self._coming[lane] >= READY_LIMIT
 
     def _release_due(self, now: Instant, n: int, wanted: list[Shelved]) -> int:
@@ -205,7 +205,7 @@ class TaskQueue:
         return frozenset(name for (_, name, _), heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Waiting]:
-        """Every task in the queue."""
+        """Yield every task in the queue."""
         for queues in self._ready.values():
             for queue in queues.values():
                 yield from queue

@@ -39,7 +39,7 @@ _PAUSE_S = 0.1
 
 
 class TransactionRefused(Exception):
-    """The transaction came to nothing: the worker was replaced, or the cluster gave it up. Nothing of it is there."""
+    """The error that nothing of the transaction was written: the worker was replaced, or the cluster gave it up."""
 
 
 Group = Callable[[Mapping[PartitionRef, int]], Any]
@@ -47,7 +47,7 @@ Group = Callable[[Mapping[PartitionRef, int]], Any]
 
 
 class Offsets(Struct):
-    """Where partitions stand once a transaction is there."""
+    """The offsets of partitions once a transaction is written."""
 
     partitions: list[TopicPartition]
     turns: dict[PartitionRef, int]
@@ -55,7 +55,7 @@ class Offsets(Struct):
 
 
 class Transactions:
-    """Makes one transaction after the other, by one transactional id until that is given up."""
+    """A maker of one transaction after the other, by one transactional id until that is given up."""
 
     def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
@@ -95,7 +95,7 @@ class Transactions:
 
 
 class _Identity:
-    """One transactional id, its producer and the thread that calls it."""
+    """A transactional id, its producer and the thread that calls it."""
 
     def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
@@ -142,7 +142,7 @@ class _Identity:
     # What follows runs in the thread.
 
     def open(self) -> Producer:
-        """The producer, ready for a transaction; what a former one of the same id left open is aborted."""
+        """Return the producer, ready for a transaction; what a former one of the same id left open is aborted."""
         if self._producer is None:
             producer = Producer(
                 {
@@ -196,7 +196,7 @@ class _Identity:
 
 
 class _Placed:
-    """Where the messages of a transaction went."""
+    """The places of a transaction's messages."""
 
     def __init__(self, count: int) -> None:
         self.offsets = [-1] * count
@@ -204,7 +204,7 @@ class _Placed:
         self.failed: KafkaError | None = None
 
     def taker(self, n: int) -> Callable[[KafkaError | None, Message], None]:
-        """What takes the delivery report of message *n*."""
+        """Return a function that takes the delivery report of message *n*."""
 
         def take(error: KafkaError | None, message: Message) -> None:
             self.left -= 1
@@ -217,7 +217,7 @@ class _Placed:
 
 
 def _again_while_retriable(call: Callable[[], object], patience_s: float = _PATIENCE_S) -> None:
-    """What timed out is asked for again: the cluster knows the outcome, and answers with it."""
+    """Repeat a call that timed out: the cluster knows the outcome, and answers with it."""
     ends_s = time.monotonic() + patience_s
     while True:
         try:

@@ -21,7 +21,7 @@ class Unrecorded:
         self._clock = clock
 
     async def among(self, ids: Collection[NotificationId]) -> set[NotificationId]:
-        """Those of *ids* that a recorder may still find in the log.
+        """Return those of *ids* that a recorder may still find in the log.
 
         The others were recorded before this was asked, or never accepted.
         """

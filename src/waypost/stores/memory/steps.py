@@ -34,7 +34,7 @@ def withdraw(store: MemoryStore, row: StoredRow, why: str | None, now: Instant) 
 
 
 def held_of(store: MemoryStore, row: StoredRow, now: Instant) -> LeasedTargets:
-    """What of it leases hold."""
+    """List the targets that leases hold."""
     held = {part.n for part in store.held_parts(row, now)}
     return LeasedTargets(None in held, frozenset(n for n in held if n is not None))
 

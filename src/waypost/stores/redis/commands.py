@@ -14,7 +14,7 @@ Reply = Any
 
 
 class RedisAway(Unavailable):
-    """No answer of use: not connected, too late, or an error reply; what was sent may have been done all the same.
+    """The error of no useful answer: not connected, too late, or an error reply; what was sent may have been done.
 
     Of an error reply it tells the first word alone: the rest may quote what was sent.
     """
@@ -40,14 +40,14 @@ class Redis(Protocol):
 
 
 class Script:
-    """A Lua script, called by its digest; a server that does not know it yet is told it by ``execute``."""
+    """A Lua script, called by its digest; ``execute`` sends its text to a server that does not know it yet."""
 
     def __init__(self, source: str) -> None:
         self._digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
         _SOURCES[self._digest] = source
 
     def __call__(self, keys: Sequence[str | bytes], *arguments: str | bytes | int | float) -> Command:
-        """The command that runs it on *keys*; in a cluster they share one hash tag."""
+        """Build the command that runs it on *keys*; in a cluster they share one hash tag."""
         return ("EVALSHA", self._digest, len(keys), *keys, *arguments)
 
 
@@ -55,5 +55,5 @@ _SOURCES: dict[Any, str] = {}
 
 
 def told(command: Command) -> Command:
-    """The same call of a script, with its text in place of the digest that the server did not know."""
+    """Build the same call of a script, with its text in place of the digest that the server did not know."""
     return ("EVAL", _SOURCES[command[1]], *command[2:])

@@ -76,7 +76,7 @@ _rows = msgspec.msgpack.Decoder(
 
 
 class CachedDevices:
-    """See Devices: ``for_users`` reads through the cache, everything else goes to the registry itself."""
+    """The registry behind a cache: ``for_users`` reads through it, everything else goes to the registry itself."""
 
     def __init__(self, devices: Devices, redis: Redis, settings: RedisSettings, telemetry: Telemetry) -> None:
         self._devices = devices
@@ -218,7 +218,7 @@ def _written(devices: Sequence[Device]) -> bytes:
 
 
 def _read(user: User, fields: dict[bytes, bytes]) -> list[Device] | None:
-    """The devices that are cached; None where none are, or nothing that this version understands."""
+    """Read the cached devices; None where none are, or nothing that this version understands."""
     written = fields.get(b"d")
     if written is None:
         return None

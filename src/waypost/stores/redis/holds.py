@@ -47,10 +47,10 @@ return 0
 
 
 class RedisHolds:
-    """See Holds."""
+    """The held dedup keys in Redis: see Holds."""
 
     def __init__(self, redis: Redis, prefix: str, look_up: LookUp | None = None) -> None:
-        """*look_up* asks a store that lasts for keys that Redis does not know: it may have lost them."""
+        """Create the store; *look_up* asks a lasting store for keys that Redis does not know: it may have lost them."""
         self._redis = redis
         self._look_up = look_up
         self._prefix = f"{prefix}dedup:"
@@ -165,10 +165,10 @@ Forget = Callable[[Sequence[bytes]], Awaitable[int]]
 
 
 class ForgetfulDedup:
-    """See Dedup: a window that is ended ends in Redis as well."""
+    """The dedup keys of a store: a window that is ended there ends in Redis as well."""
 
     def __init__(self, dedup: Dedup, forget: Forget, holds: RedisHolds) -> None:
-        """*forget* ends windows in the store, also of what is not recorded there yet."""
+        """Create it; *forget* ends windows in the store, also of what is not recorded there yet."""
         self._dedup = dedup
         self._forget = forget
         self._holds = holds

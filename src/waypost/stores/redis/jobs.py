@@ -75,7 +75,7 @@ return 1
 
 
 class RedisJobs:
-    """See Jobs; besides, a bell that rings when entries come into an empty stream."""
+    """A consumer of a stream of jobs: see Jobs; it also signals when entries come into an empty stream."""
 
     def __init__(
         self,
@@ -88,8 +88,9 @@ class RedisJobs:
         min_idle_ms: int,
         telemetry: Telemetry,
     ) -> None:
-        """*listening* waits inside Redis and so has a connection of its own, which allows for BLOCK_MS of silence;
-        *consumer* is a name that no other process has or had.
+        """Create the consumer; *listening* waits inside Redis and so has a connection of its own, which allows for
+        BLOCK_MS of
+        silence; *consumer* is a name that no other process has or had.
         """
         self._redis = redis
         self._listening = listening

@@ -64,10 +64,10 @@ end
 
 
 class RedisSource:
-    """See Source."""
+    """A source on a Redis stream: see Source."""
 
     def __init__(self, settings: RedisSourceSettings, *, measures: bool) -> None:
-        """Of all readers of a machine one *measures*: what there is to do is the group's, not a reader's."""
+        """Create the reader; of all readers of a machine one *measures*: the backlog is the group's, not a reader's."""
         self.stream = settings.stream
         self._group = settings.group
         self._dead = settings.dead_letters_stream
@@ -152,7 +152,7 @@ class RedisSource:
         return ReadingLag(ours.get(b"lag"), ours.get(b"pending"))
 
     async def _claimed(self) -> list[Reply]:
-        """What others have held for too long; looked for twice in that time."""
+        """Claim what others have held for too long; looked for twice in that time."""
         if self._loop.time() < self._scan_at_s:
             return []
         claim = ("XAUTOCLAIM", self.stream, self._group, self._reader, self._claim_idle_ms, self._scanned)

@@ -142,7 +142,7 @@ class SinglePrimary:
         return connection
 
     async def _ask_sentinels(self) -> tuple[str, int]:
-        """Where the primary is, by the first Sentinel that says so; that one is asked first from then on."""
+        """Ask the Sentinels where the primary is; the first that says so is asked first from then on."""
         password = self._settings.sentinel_password
         question: list[Command] = [("AUTH", password)] if password else []
         question.append(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._address.host))

@@ -46,7 +46,7 @@ Batch = Sequence[NewNotification | Replay]
 
 
 def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> OperationKind[Batch, list[Acceptance]]:
-    """The operation; *slice_h* is how many hours of keys share a table."""
+    """Build the operation; *slice_h* is how many hours of keys share a table."""
     slices = Slices(slice_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
@@ -67,7 +67,7 @@ def _answer(arrivals: Arrivals, transaction: Transaction, item: NewNotification 
 
 
 class Arrivals:
-    """What a transaction's arrivals meet, and what they leave to be written."""
+    """The arrivals of a transaction: what they meet, and what they leave to be written."""
 
     def __init__(
         self, transaction: Transaction, arrivals: Sequence[NewNotification], slices: Slices, shards_after: int = 0
@@ -86,7 +86,7 @@ class Arrivals:
         self._claims: list[tuple[Claim, NotificationId]] = []
 
     def _ask_for(self, ids: Sequence[NotificationId]) -> Answer:
-        """Which of *ids* are known, and whose duplicates they are."""
+        """Ask which of *ids* are known, and whose duplicates they are."""
         connection = self._transaction.connection
         if not connection.dialect.has_other_writers:
             newest: bytes = next(iter(connection.execute(_NEWEST).fetchall()), (b"",))[0]
@@ -137,7 +137,7 @@ class Arrivals:
         self._transaction.moves.append(move)
 
     def fresh(self) -> list[NewNotification]:
-        """Those of what was kept that are leasable now."""
+        """Return those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
     def write(self) -> Sequence[int]:

@@ -51,7 +51,7 @@ _Given = dict[int, Amended]
 
 
 class _Place(Struct, frozen=True):
-    """Where a notification is."""
+    """The place of a notification."""
 
     shard: int
     """Of the log's, the one that its user would be in: by that its waits are leased."""
@@ -98,7 +98,7 @@ async def spread(database: Database, amendments: Sequence[Amendment]) -> list[li
 
 
 class Amendments:
-    """Decides what is this process's to decide and asks for the rest."""
+    """The amendments of a process: it decides what is its own to decide and asks for the rest."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Amendments:
             peers.on(_ANSWERED, self._on_answer)
 
     async def amend(self, amendments: Sequence[Amendment]) -> list[Amended]:
-        """One answer per item; Unavailable where the owner did not say, or changed every time: ask again."""
+        """Answer each item; Unavailable where the owner did not say, or changed every time: ask again."""
         parts = await spread(self._database, amendments)
         wanted: _Wanted = dict(enumerate(each for part in parts for each in part))
         answers: _Given = {}
@@ -153,7 +153,7 @@ class Amendments:
         return answers | (await self._ask(elsewhere) if elsewhere else {})
 
     async def _places_of(self, wanted: _Wanted) -> _Places:
-        """The places of those that their app has: what is another's is not kept from being leased."""
+        """Find the places of those that their app has: what is another's is not kept from being leased."""
         ids = list(dict.fromkeys(each.id for each in wanted.values()))
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
         found: dict[tuple[NotificationId, AppId], _Place] = {
@@ -162,7 +162,7 @@ class Amendments:
         return {n: found[key] for n, each in wanted.items() if (key := (each.id, each.app)) in found}
 
     def busy_shards(self) -> set[int]:
-        """The shards of which an amendment is being written."""
+        """Return the shards of which an amendment is being written."""
         return set(self._deciding)
 
     async def _decide(self, wanted: _Wanted, places: _Places) -> _Given:

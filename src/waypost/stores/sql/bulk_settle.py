@@ -43,7 +43,7 @@ _CORRECT = "UPDATE bulk_job SET total = total + ?, left_out = left_out + ? WHERE
 
 
 class PieceSettled(Struct, frozen=True):
-    """What became of recipients of one piece, each with what fills their placeholders."""
+    """The settlements of recipients of one piece, each with the values of their placeholders."""
 
     seq: int
     due: int
@@ -64,7 +64,7 @@ class _Born(PendingChange):
         self.variables = variables
 
     def row(self, transaction: Transaction) -> Row:
-        """What _INSERT binds."""
+        """Return the values that _INSERT binds."""
         at = transaction.now if self.finished else None
         return (self.seq, self.progress.status, None, at, self.job, self.variables, *self.columns)
 

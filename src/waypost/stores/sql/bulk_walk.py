@@ -44,7 +44,7 @@ INSERT INTO bulk_piece (job, n, shard, after_user, until_user, expected, written
 
 
 class WalkStep(Struct, frozen=True):
-    """One step of a job's walk, from where it stands."""
+    """A step of a job's walk, from where it stands."""
 
     number: int
     first_piece: int
@@ -56,7 +56,7 @@ class WalkStep(Struct, frozen=True):
 
 
 def matching(registry: RegistryFilter, token_use: str) -> tuple[str, list[Any]]:
-    """The condition on a device that a filter makes, and what it binds."""
+    """Build the condition on a device that a filter makes, and what it binds."""
     conditions, bound = ["active = 1", "token_use = ?"], [token_use]
     for column, words in (("platform", registry.platforms), ("app_version", registry.app_versions)):
         if words:

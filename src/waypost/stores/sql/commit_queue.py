@@ -34,7 +34,7 @@ class Queued:
 
 
 class CommitQueue:
-    """Two lines that take turns while both wait: what is accepted, and the rest, which is mostly outcomes.
+    """The queue before a commit: two lines that take turns while both wait: what is accepted, and the rest.
 
     What is accepted has the first turn and the larger ones, since a caller waits. Once outcomes are late that is the
     other way round: what was sent and is not recorded would be sent again after a crash, and what is accepted could
@@ -42,7 +42,7 @@ class CommitQueue:
     """
 
     def __init__(self, commit_rows: int) -> None:
-        """A commit takes about *commit_rows* rows that are settled, or as much work of those that are accepted."""
+        """Create the queue; a commit takes about *commit_rows* settled rows, or as much work of accepted ones."""
         self._commit_rows = commit_rows
         self._wake = threading.Condition()
         self._accepts: deque[Queued] = deque()
@@ -69,11 +69,11 @@ class CommitQueue:
             self._put_first(queued)
 
     def give_back(self, queued: Sequence[Queued]) -> None:
-        """It could not be written: it comes first again, after a pause."""
+        """Give back what could not be written: it comes first again, after a pause."""
         self._given_back += queued
 
     def close(self) -> None:
-        """Nothing more comes in; `wait` ends once nothing is left."""
+        """Close the queue: nothing more comes in; `wait` ends once nothing is left."""
         with self._wake:
             self.is_closed = True
             self._wake.notify()
@@ -120,14 +120,14 @@ class CommitQueue:
             self._pace.ended(now)
 
     def pressure(self, now: float, most_s: float) -> Pressure:
-        """How long is waited, where *most_s* is the most that may be."""
+        """Measure how long is waited, where *most_s* is the most that may be."""
         with self._wake:
             accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now))
             others_s = _age_s(self._others, now)
         return Pressure(accepts_s / most_s, others_s / most_s)
 
     def oldest(self, now: float) -> float:
-        """Since when somebody waits who is not patient; *now* where nobody does."""
+        """Return since when somebody waits who is not patient; *now* where nobody does."""
         with self._wake:
             return min((queued.since for queued in self._all() if not queued.kind.patient), default=now)
 
@@ -153,5 +153,5 @@ class CommitQueue:
 
 
 def _age_s(line: deque[Queued], now: float) -> float:
-    """How long the first of *line* has waited."""
+    """Return how long the first of *line* has waited."""
     return now - line[0].since if line else 0.0

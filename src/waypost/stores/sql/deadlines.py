@@ -17,7 +17,7 @@ _WHILE_AT_WORK: Final = 0.25
 
 
 class CommitDeadlines:
-    """Watches, on the event loop, what waits for its commit and what is being committed.
+    """The watch, on the event loop, over what waits for its commit and what is being committed.
 
     What has not begun when its time is over is taken out of the queue and refused. What is accepted by a commit under
     way cannot be taken back: its caller is told that nobody knows yet, and whatever comes of it is found by a repeat.
@@ -50,7 +50,7 @@ class CommitDeadlines:
     # These run in the writer thread.
 
     def round_began(self) -> None:
-        """The writer is at work from now on."""
+        """Note that the writer is at work from now on."""
         self._round = object()
 
     def took(self, batch: Sequence[Queued]) -> None:
@@ -66,7 +66,7 @@ class CommitDeadlines:
             return left
 
     def round_ended(self) -> None:
-        """What was under way has its answers."""
+        """Note that what was under way has its answers."""
         with self._lock:
             self._taken, self._under_way, self._round = (), (), None
             self._refused.clear()

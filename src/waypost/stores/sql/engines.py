@@ -9,7 +9,7 @@ from waypost.stores.sql.sqlite import SqliteEngine
 
 
 def engine_of(settings: SqlSettings) -> Engine:
-    """The engine of the store that *settings* name; ConfigurationError where it cannot be used here."""
+    """Build the engine of the store that *settings* name; ConfigurationError where it cannot be used here."""
     if not is_postgres(settings.url):
         return SqliteEngine(settings)
     try:

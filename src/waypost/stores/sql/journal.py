@@ -32,7 +32,7 @@ _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
 
 class SqlJournal:
-    """Rows in an order that never grows in the middle: what one that is open may still come before is not read."""
+    """The journal: rows in an order that never grows in the middle; rows before which an open one may come wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class SqlJournal:
         return [JournalRow(position, self._moves_in(position, moves)) for position, moves in rows]
 
     def _moves_in(self, position: int, moves: bytes) -> tuple[Moved, ...]:
-        """What a row says; of one that cannot be read nothing, so that those behind it are."""
+        """Read what a row says; nothing of one that cannot be read, so that those behind it are."""
         try:
             return _moves.decode(moves)
         except (msgspec.MsgspecError, UnicodeDecodeError) as surprise:

@@ -22,11 +22,11 @@ class Shards:
 
     @property
     def owned(self) -> frozenset[int]:
-        """What is this process's."""
+        """The shards that are this process's."""
         return frozenset(self._locks)
 
     async def attend(self) -> None:
-        """Those of this machine need not be looked for."""
+        """Do nothing: processes of this machine need not be looked for."""
 
     async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """Take free shards until *wanted* are owned; those taken now.
@@ -62,10 +62,10 @@ class Shards:
         return name in self._roles
 
     def sharers(self) -> None:
-        """Those of this machine are all."""
+        """Return None: the processes of this machine are all."""
 
     async def leave(self) -> None:
-        """The worker slots say who of this machine is leaving."""
+        """Do nothing: the worker slots say who of this machine is leaving."""
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -91,14 +91,14 @@ class Shards:
 
 
 class Borrowed:
-    """Shards without an owner, held while something is decided about them."""
+    """The shards without an owner that are held while something is decided about them."""
 
     def __init__(self, locks: dict[int, int]) -> None:
         self._locks = locks
 
     @property
     def shards(self) -> frozenset[int]:
-        """Those that could be had."""
+        """The shards that could be had."""
         return frozenset(self._locks)
 
     async def give_back(self) -> None:

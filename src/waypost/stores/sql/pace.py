@@ -9,7 +9,7 @@ _NEWEST_COUNTS: Final = 0.3
 
 
 class CommitPace:
-    """Counts the rows that are not committed yet, and measures the time that each takes.
+    """The rows that are not committed yet, and the measured time that each takes.
 
     Only commits that take as many rows as may be in one tell of the pace: a smaller one leaves nobody waiting, and
     tells no more than that the pace is at least its own. The time of one begins with the end of the one before, so that
@@ -27,19 +27,19 @@ class CommitPace:
 
     @property
     def wait_s(self) -> float:
-        """How long what comes now waits until all before it is committed."""
+        """The time that what comes now waits until all before it is committed."""
         return self._rows * self._row_s
 
     def came(self, rows: int) -> None:
-        """So many more rows wait."""
+        """Count rows that wait."""
         self._rows += rows
 
     def went(self, rows: int) -> None:
-        """So many rows wait no longer."""
+        """Count rows that wait no longer."""
         self._rows -= rows
 
     def began(self, rows: int, since: float, *, is_full: bool) -> None:
-        """*rows* of which the first waits *since* are being written; no more than that go at once if *is_full*."""
+        """Note that *rows* are being written, the first waiting *since*; *is_full* if no more than that go at once."""
         self._writing, self._is_full = rows, is_full
         self._began = max(since, self._ended)
 

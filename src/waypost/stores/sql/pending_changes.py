@@ -47,7 +47,7 @@ _STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class PendingChange:
-    """One notification in a transaction: its progress, and what of it is to be written."""
+    """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
         "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
@@ -122,7 +122,7 @@ class PendingChange:
 
 
 class PendingChanges:
-    """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
+    """The notifications of one transaction by id; one whose shard is another process's by now counts as unknown."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class PendingChanges:
         by_shard: bool = True,
         to_confirm: Collection[NotificationId] = (),
     ) -> None:
-        """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
+        """Read them; not *by_shard*: whoever changes them knows otherwise that they are this process's.
 
         Of those *to_confirm* the receipts are read also where they are final.
         """
@@ -149,7 +149,7 @@ class PendingChanges:
         self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
 
     def get(self, notification_id: NotificationId) -> PendingChange | None:
-        """A notification, if it is known."""
+        """Return a notification, if it is known."""
         return self._cases.get(notification_id)
 
     def write(self) -> None:

@@ -17,7 +17,7 @@ _REACH = (
 
 
 def reached(connection: Connection, name: str) -> int:
-    """How far it is; 0 where nobody said."""
+    """Read how far it is; 0 where nobody said."""
     row = connection.execute(_REACHED, (name,)).fetchone()
     return 0 if row is None else int(row[0])
 

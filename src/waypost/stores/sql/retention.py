@@ -41,7 +41,7 @@ _OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER 
 
 
 class _Page(Struct, frozen=True):
-    """What to drop at most."""
+    """A page of what to drop, at most."""
 
     before: Instant
     n: int
@@ -50,10 +50,10 @@ class _Page(Struct, frozen=True):
 
 
 class SqlRetention:
-    """See Retention."""
+    """The retention of the store: see Retention."""
 
     def __init__(self, database: Database, clock: Clock, beside: Sequence[str] = ()) -> None:
-        """*beside* are tables of features whose rows belong to notifications."""
+        """Create it; *beside* are tables of features whose rows belong to notifications."""
         self._database = database
         self._clock = clock
         self._beside = tuple(beside)

@@ -15,11 +15,11 @@ class SqlOwnership:
         self._offered: set[int] = set()
 
     def owned(self) -> int:
-        """How many shards are this process's."""
+        """Count the shards that are this process's."""
         return len(self._locks.owned)
 
     def sharers(self) -> int | None:
-        """How many processes share the shards; None where those of this machine are all."""
+        """Count the processes that share the shards; None where only those of this machine do."""
         return self._locks.sharers()
 
     async def attend(self) -> None:
@@ -52,7 +52,7 @@ class SqlOwnership:
         return len(free)
 
     def offered(self) -> int:
-        """How many offered shards are still held."""
+        """Count the offered shards that are still held."""
         return len(self._offered)
 
     async def take_role(self, name: str) -> bool:

@@ -38,7 +38,7 @@ class Store:
     def __init__(
         self, database: Database, joined: Joined, clock: Clock, beside: Sequence[str] = (), *, with_devices: bool
     ) -> None:
-        """*beside* are tables of features whose rows belong to notifications."""
+        """Create the adapters; *beside* are tables of features whose rows belong to notifications."""
         self.database = database
         self.peers = joined.peers
         """The other workers, on whatever machine."""

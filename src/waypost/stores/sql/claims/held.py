@@ -45,14 +45,14 @@ class HeldPart(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """What *member* has leased without knowing of it."""
+    """The parts that *member* has leased without knowing of it."""
 
     member: int
     seqs: Sequence[int]
 
 
 class Held:
-    """The parts that this process has leased, by the member that it was then; everything happens on the event loop."""
+    """The parts that this process has leased, by the member that it was then; everything runs on the event loop."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[int, NotificationId], set[int]] = {}
@@ -74,7 +74,7 @@ class Held:
                     del self._parts[key]
 
     def unknown(self, member: int, parts: Sequence[HeldPart]) -> list[int]:
-        """The numbers of the parts that *member* has leased without knowing of it."""
+        """Return the numbers of the parts that *member* has leased without knowing of it."""
         return [each.seq for each in parts if each.n not in self._parts.get((member, each.notification_id), ())]
 
 
@@ -83,7 +83,7 @@ def _can_be_sent(target: Target) -> bool:
 
 
 def _left(parts: set[int], settled: Settled) -> set[int]:
-    """What is under way of *parts*, changed in place."""
+    """Return the parts still under way of *parts*, which is changed in place."""
     if WHOLE in parts and settled.targets is not None:
         parts.remove(WHOLE)
         parts.update(each.n for each in settled.targets if _can_be_sent(each))
@@ -110,7 +110,7 @@ LET_GO: OperationKind[Unknown, None] = OperationKind("let go", _let_go, durable=
 
 
 class Comparison:
-    """Compares after each return of the store and now and then; *freed* is called when something was let go of."""
+    """A comparison after each return of the store and now and then; *freed* is called when something was let go."""
 
     def __init__(self, database: Database, member: Member, held: Held, freed: Callable[[], None]) -> None:
         self._database = database
@@ -148,7 +148,7 @@ class Comparison:
         return len(unknown)
 
     def _found(self, member: int, unknown: list[int], compared: asyncio.Future[list[HeldPart]]) -> None:
-        """In the turn of the loop of the answer itself: what is leased after it does not count."""
+        """Note what was found, in the loop's turn of the answer itself: what is leased after it does not count."""
         if not compared.cancelled() and compared.exception() is None:
             unknown += self._held.unknown(member, compared.result())
 

@@ -57,7 +57,7 @@ _FIRST = "SELECT min(free_at) FROM claim WHERE lane = ? AND holder IS NULL AND f
 
 
 class Part(StrEnum):
-    """Of which parts something is wanted: a condition of the statement."""
+    """The parts that are wanted: a condition of the statement."""
 
     ANY = ""
     WHOLE = " AND n = -1"
@@ -67,7 +67,7 @@ class Part(StrEnum):
 
 
 class LeaseRequest(Struct, frozen=True):
-    """What *member* wants to lease: *n* parts at most."""
+    """A request of *member* to lease *n* parts at most."""
 
     member: int
     lane: Lane
@@ -80,7 +80,7 @@ class LeaseRequest(Struct, frozen=True):
 
 
 class Passed(Struct, frozen=True):
-    """How far the fresh rows of an app were looked through."""
+    """The number up to which the fresh rows of an app were looked through."""
 
     app: AppId
     after: int
@@ -92,7 +92,7 @@ class Passed(Struct, frozen=True):
 
 
 class Leased(Struct, frozen=True):
-    """What is the member's now."""
+    """The parts that are the member's now."""
 
     items: tuple[WorkItem, ...]
     passed: tuple[Passed, ...] = ()
@@ -119,7 +119,7 @@ def _lease(transaction: Transaction, wanted: LeaseRequest) -> Leased:
 
 
 class _Fresh:
-    """Takes fresh rows; apps take turns: each its share, then again those that have more."""
+    """A search for fresh rows; apps take turns: each its share, then again those that have more."""
 
     def __init__(self, connection: Connection, wanted: LeaseRequest) -> None:
         self._connection = connection
@@ -164,13 +164,13 @@ def _waiting(transaction: Transaction, wanted: LeaseRequest) -> list[WorkItem]:
 
 
 def first_waiting(connection: Connection, lane: Lane, since: Instant, part: Part = Part.ANY) -> Instant | None:
-    """Since when the first part of *lane* waits that waits since *since* or later."""
+    """Return since when the first part of *lane* waits, of those that wait since *since* or later."""
     sql = _FIRST.replace("{part}", part)
     return cast("Instant | None", connection.execute(sql, (lane, since)).fetchone()[0])
 
 
 def _end_the_rest(transaction: Transaction, parts: Sequence[tuple[NotificationId, int]], due: DueWork) -> None:
-    """Parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once."""
+    """End parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once."""
     leased: dict[NotificationId, frozenset[int]] = {
         item.notification.id: frozenset((WHOLE,) if item.open_targets is None else (t.n for t in item.open_targets))
         for item in due.items

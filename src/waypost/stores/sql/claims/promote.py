@@ -84,7 +84,7 @@ _TURN_MS = 50
 
 
 class Timer(Struct, frozen=True):
-    """Release at most *n* of what is due in *shards*."""
+    """A request to release at most *n* of what is due in *shards*."""
 
     now: Instant
     n: int
@@ -100,14 +100,14 @@ class Timer(Struct, frozen=True):
 
 
 class Released(Struct, frozen=True):
-    """Claims made, and claims freed that a dead worker had."""
+    """The claims made, and the claims freed that a dead worker had."""
 
     added: int
     freed: int
 
 
 def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
-    """Whether a transaction is worth it, and who the members were before that was asked."""
+    """Tell whether a transaction is worth it, and who the members were before that was asked."""
     members = _members(connection)
     sql = _LOOK.replace("{shards}", in_shards(timer.shards))
     changed = int(members != timer.clean_among)
@@ -145,7 +145,7 @@ def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | in
 
 
 def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
-    """At most *n* of what is due in *lane*."""
+    """Claim at most *n* of what is due in *lane*."""
     left = n
     apps = apps_due(transaction.connection, lane, timer.now, AppId(""), timer.since)
     begin = timer.now // _TURN_MS % len(apps) if apps else 0
@@ -162,7 +162,7 @@ def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
 
 
 def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
-    """At most *n* of what is parked under the conditions lifted: of each its share, then of those that have more."""
+    """Claim at most *n* of what is parked under the lifted conditions: a share each, then of those with more."""
     left, rooms = n, dict(timer.lifted)
     while left and rooms:
         share = max(1, left // len(rooms))
@@ -177,7 +177,7 @@ def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
 
 
 def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
-    """Nobody will report of these any more."""
+    """End intents of which nobody will report any more."""
     sql = _INTENTS.replace("{shards}", in_shards(timer.shards))
     rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.since, timer.n)).fetchall()
     if not rows:

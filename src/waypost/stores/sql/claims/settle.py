@@ -23,7 +23,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 
 class Report(Struct, frozen=True):
-    """What *member* settles of what it leased."""
+    """The settlements by *member* of what it leased."""
 
     member: int
     settled: tuple[Settled, ...]
@@ -46,7 +46,7 @@ INTEND: OperationKind[Report, list[Stale]] = OperationKind("intend", _run, durab
 
 
 class _Books:
-    """The notifications of a transaction, and what is claimed of them."""
+    """The notifications of a transaction, and the claims on them."""
 
     def __init__(self, transaction: Transaction, ids: Sequence[NotificationId]) -> None:
         self._transaction = transaction
@@ -112,7 +112,7 @@ class _Books:
                 case.put_off(n, Instant(HANDED_OVER))
 
     def _close(self, case: PendingChange) -> None:
-        """What came back of a withdrawn notification is not sent."""
+        """Close what came back of a withdrawn notification: it is not sent."""
         held = self._claims.held(case.id)
         order = TakeBack(case.progress.app, case.id, None, LeasedTargets(WHOLE in held, frozenset(held)))
         take_back(self._transaction, case, order)
@@ -126,7 +126,7 @@ class _Books:
 
 
 def _end_or_let_go(part: Claimed, change: Change) -> None:
-    """What *change* makes of the claim on its target; of an intent nothing yet."""
+    """End or release the claim on a target as *change* says; leave it for an intent."""
     if isinstance(change.settlement, Unstarted):
         part.let_go()
     elif not isinstance(change.settlement, Intent):

@@ -13,7 +13,7 @@ ALL = frozenset(range(SHARDS))
 
 
 class Stand(Struct, frozen=True):
-    """Where an app's fresh rows are to be looked for."""
+    """The place from which an app's fresh rows are to be looked for."""
 
     app: AppId
     after: int
@@ -22,7 +22,7 @@ class Stand(Struct, frozen=True):
 
 
 class ClaimTail(ArrivalTail):
-    """Which apps may have something fresh, and after which number; of the whole store."""
+    """The apps of the whole store that may have something fresh, and after which number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class ClaimTail(ArrivalTail):
         self._depth = self._depth.replace("AND seq > floor AND", f"AND seq > floor AND NOT {CLAIMED} AND")
 
     def stands(self, lane: Lane) -> list[Stand]:
-        """The apps that may have fresh rows of *lane*, as it was heard last."""
+        """List the apps that may have fresh rows of *lane*, as it was heard last."""
         keys = [(lane, app) for app in self._apps[lane]]
         return [Stand(key[1], self._cursors[key], max(self._head, self._heads.get(key, 0))) for key in keys]
 

@@ -30,12 +30,12 @@ _DROPPED = 5_000
 
 
 def said_of(notification_id: NotificationId) -> bytes:
-    """What travels: a format number, and which notification it is."""
+    """Build what is published: a format number, and which notification it is."""
     return _FORMAT + notification_id
 
 
 class Topics(Struct, frozen=True):
-    """What is published where; one may be both."""
+    """The topics by what is published there; one may be both."""
 
     notifications: Publisher
     """What is to be routed: notifications whole."""
@@ -43,12 +43,12 @@ class Topics(Struct, frozen=True):
     """What is to be sent: targets."""
 
     def of(self, n: int) -> Publisher:
-        """Where a part is published."""
+        """Return the publisher of a part."""
         return self.notifications if n == WHOLE else self.deliveries
 
 
 class Relay:
-    """Publishes what stands in the outbox; several processes may do so at once."""
+    """The publisher of what stands in the outbox; several processes may do so at once."""
 
     def __init__(self, store: Store, topics: Topics, settings: OutboxSettings, clock: Clock) -> None:
         self._database: Database = store.database
@@ -75,7 +75,7 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """There is something in the outbox."""
+        """Wake the relay: there is something in the outbox."""
         self._woken.set()
         if not self._tasks and self._peers is not None:
             self._peers.tell(_TOPIC)
@@ -108,7 +108,7 @@ class Relay:
         return len(claimed)
 
     async def _publish(self, claimed: Sequence[Claimed]) -> None:
-        """One publish for each lane of a topic."""
+        """Publish once for each lane of a topic."""
         lanes: dict[tuple[Publisher, Lane], dict[NotificationId, Entry]] = {}
         for each in claimed:
             entry = Entry(each.app, each.user_id, said_of(each.notification_id))

@@ -15,19 +15,19 @@ RESTS_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 class Resting:
-    """Failures in a row, and the rest after each."""
+    """The failures in a row, and the rest after each."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._failures = 0
 
     def failed(self, why: str) -> None:
-        """The broker took nothing; *why* holds no secret."""
+        """Count a failure: the broker took nothing; *why* holds no secret."""
         self._failures += 1
         self._telemetry.event(Event.RELAY_RETRY, failures=self._failures, again_in_s=self._rest_s(), why=why)
 
     def succeeded(self) -> None:
-        """The broker took what there was."""
+        """Forget failures: the broker took what there was."""
         self._failures = 0
 
     async def rest(self, least_s: float) -> None:

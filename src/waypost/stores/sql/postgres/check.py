@@ -40,7 +40,7 @@ _PID = "SELECT pg_backend_pid()"
 
 
 class PostgresFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     number: int
@@ -59,7 +59,7 @@ class PostgresFindings(Struct, frozen=True):
     """Some standby has what was answered (synchronous_standby_names)."""
 
     def problems(self, workers: int) -> Iterator[str]:
-        """Why it cannot be used, or not without losing what was answered."""
+        """Yield why it cannot be used, or not without losing what was answered."""
         if self.number < OLDEST:
             yield f"PostgreSQL {self.version} is older than {OLDEST // 10_000}"
         if not self.fsync:
@@ -72,7 +72,7 @@ class PostgresFindings(Struct, frozen=True):
             yield f"{self.connections} connections are too few: {workers} workers need {workers * CONNECTIONS}"
 
     def notes(self) -> Iterator[str]:
-        """What is otherwise than one might think, and does no harm."""
+        """Yield what is otherwise than one might think, and does no harm."""
         if self.synchronous_commit in _WEAKER:
             yield f"synchronous_commit is {self.synchronous_commit} by default: turned on for what is answered"
         if self.standbys and not self.waits_for_standbys:
@@ -108,7 +108,7 @@ def look(url: str) -> PostgresFindings:
 
 
 def _named(error: psycopg.Error) -> Unavailable:
-    """The refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
+    """Build the refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
     refused = refusal(fault_of(error))
     if error.sqlstate is not None or not isinstance(error, psycopg.OperationalError):
         return refused
@@ -117,7 +117,7 @@ def _named(error: psycopg.Error) -> Unavailable:
 
 
 def _keeps_sessions(one: psycopg.Connection, other: psycopg.Connection) -> bool:
-    """Whether one is still served by the same process when another has begun a transaction between."""
+    """Tell whether one is still served by the same process when another has begun a transaction between."""
     before = one.execute(_PID).fetchone()
     theirs = other.execute(_PID).fetchone()  # its transaction stays open
     return theirs != before and one.execute(_PID).fetchone() == before

@@ -117,7 +117,7 @@ def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -
 
 
 def of_primary(url: str) -> str:
-    """*url*, which may name several hosts, for the one of them that takes writes, unless it says what it wants.
+    """Point *url*, which may name several hosts, at the one that takes writes, unless it says what it wants.
 
     Each host is asked in turn (libpq, "target_session_attrs"): after a failover, the one that was promoted.
     ConfigurationError where it cannot be read.
@@ -269,11 +269,11 @@ class PostgresConnection:
         self.begin_again()
 
     def forget_claims(self) -> None:
-        """Nothing is claimed yet in the transaction that begins."""
+        """Forget claims: nothing is claimed yet in the transaction that begins."""
         self._claims.clear()
 
     def require_claims(self) -> None:
-        """Overtaken where a key was another's by the time that it was claimed."""
+        """Raise Overtaken where a key was another's by the time that it was claimed."""
         for made, wanted in self._claims:
             if made.rowcount < wanted:
                 raise Overtaken
@@ -284,7 +284,7 @@ class PostgresConnection:
 
 
 def _as_signed(difference: int) -> int:
-    """How far one transaction is from another, of which the last 32 bits are known."""
+    """Return how far one transaction is from another, of which the last 32 bits are known."""
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 

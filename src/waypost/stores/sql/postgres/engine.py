@@ -46,7 +46,7 @@ _Plain = psycopg.Connection[tuple[object, ...]]
 
 
 class PostgresEngine:
-    """See engine.Engine."""
+    """The engine of PostgreSQL: see engine.Engine."""
 
     is_remote = True
 
@@ -71,7 +71,7 @@ class PostgresEngine:
             raise refusal(fault) from error
 
     def version(self) -> str:
-        """The server's, such as 15.18; Unavailable where it does not answer."""
+        """Ask for the server's version, such as 15.18; Unavailable where it does not answer."""
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 return connection.info.parameter_status("server_version") or "of unknown version"
@@ -120,7 +120,7 @@ class PostgresEngine:
         return Joined(membership, notifying, membership.fence, membership.member)
 
     def _catch_up(self) -> None:
-        """Nothing is written before the schema is today's, also where the server was away at the start."""
+        """Bring the schema up to date before anything is written, also where the server was away at the start."""
         if self._to_prepare is not None:
             self._prepare(*self._to_prepare)
 
@@ -144,7 +144,7 @@ class PostgresEngine:
         return migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
 
     def _connect(self) -> _Plain:
-        """For migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
+        """Connect for migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
         return psycopg.connect(
             self._url,
             connect_timeout=CONNECT_TIMEOUT_S,
@@ -157,7 +157,7 @@ def _has(connection: _Plain, table: str) -> bool:
 
 
 def _revision(connection: _Plain) -> str | None:
-    """What Alembic noted in the database; None for a new one."""
+    """Read what Alembic noted in the database; None for a new one."""
     try:
         row = connection.execute(_FOUND).fetchone()
     except psycopg.errors.UndefinedTable:

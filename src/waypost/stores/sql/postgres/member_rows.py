@@ -41,7 +41,7 @@ OWNED = "SELECT shard FROM ownership WHERE member = ? AND shard IS NOT NULL"
 
 
 def place() -> str:
-    """Where process ids mean the same: this boot of the machine, and this container.
+    """Name the place where process ids mean the same: this boot of the machine, and this container.
 
     Not in the words of the versions that judged those of their own place by ``/proc``.
     """

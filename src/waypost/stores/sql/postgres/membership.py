@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class Membership:
-    """This process's row, shards and roles (fulfils engine.Locks)."""
+    """The row, shards and roles of this process (fulfils engine.Locks)."""
 
     def __init__(self, url: str, report: Callable[[StoreFault], None]) -> None:
         self._url = url
@@ -94,7 +94,7 @@ class Membership:
         return 2 * self._version + (_now_s() < self._valid_until_s)
 
     def member(self) -> int | None:
-        """The number of its row; None before it is one of them, and a margin before its lease ends."""
+        """Return the number of its row; None before it is one of them, and a margin before its lease ends."""
         return self._id if _now_s() < self._valid_until_s else None
 
     def sharers(self) -> int:
@@ -102,7 +102,7 @@ class Membership:
         return self._sharers
 
     def fence(self, connection: Connection) -> frozenset[int]:
-        """The shards that are this process's until the transaction of *connection* ends."""
+        """Return the shards that are this process's until the transaction of *connection* ends."""
         if self._id is None or connection.execute(FENCE, (self._id, self._mark)).fetchone() is None:
             return frozenset()
         return frozenset(row[0] for row in connection.execute(OWNED, (self._id,)).fetchall())
@@ -209,7 +209,7 @@ class Membership:
             self._connection.close()
 
     async def _let_go(self, shards: frozenset[int]) -> None:
-        """Others may have *shards* now; where the server is away, with the next renewal."""
+        """Let others have *shards* now; where the server is away, with the next renewal."""
         async with self._changing:
             await self._run(lambda connection: connection.execute(LET_GO, (self._id, Numbers(shards))))
 
@@ -283,7 +283,7 @@ class Membership:
             await self._join()
 
     def _forget(self) -> None:
-        """Others deleted its row, and with it went all that it owned."""
+        """Forget the own row, which others deleted, and with it all that it owned."""
         self._id, self._shards, self._borrowed = None, frozenset(), frozenset()
         self._version += 1
         self._roles.clear()
@@ -328,7 +328,7 @@ class Membership:
 
 
 class Borrowed:
-    """Shards without an owner, held while something is decided about them (fulfils engine.Borrowed)."""
+    """The shards without an owner that are held while something is decided about them (fulfils engine.Borrowed)."""
 
     def __init__(self, membership: Membership, shards: frozenset[int]) -> None:
         self._membership = membership
@@ -343,5 +343,5 @@ _HELD = float("inf")
 
 
 def _now_s() -> float:
-    """Goes on while the machine sleeps."""
+    """Read a clock that goes on while the machine sleeps, in seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

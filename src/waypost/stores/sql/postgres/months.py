@@ -44,7 +44,7 @@ _NEEDED = (
 
 
 class Dropped(Struct, frozen=True):
-    """What became of months that are over."""
+    """The result of dropping months that are over."""
 
     tables: int
     """So many went."""
@@ -73,7 +73,7 @@ def drop_months(connection: Connection, before: Instant) -> Dropped:
 
 
 def _past(connection: Connection, table: str, before: Instant) -> list[datetime]:
-    """The months of *table*, by their beginnings."""
+    """List the past months of *table*, by their beginnings."""
     names = [row[0] for row in connection.execute(_PARTS, (rf"^{table}_\d{{4}}_\d{{2}}$",)).fetchall()]
     starts = (datetime.strptime(name.removeprefix(table), "_%Y_%m").replace(tzinfo=UTC) for name in names)
     return [start for start in sorted(starts) if instant_of(month_after(start)) <= month_of(before)]
@@ -96,7 +96,7 @@ def _is_content_needed(connection: Connection, month: datetime) -> bool:
 
 
 def _detach(connection: Connection, month: datetime, tables: Sequence[str]) -> list[str]:
-    """Not where a lock would have to be waited for, whose names it gives, or something was opened again meanwhile."""
+    """Detach a month; not where it needs to wait for a lock, whose tables it names, or something was reopened."""
     try:
         with connection.transaction():
             connection.execute(LOCK_TIMEOUT)

@@ -53,20 +53,20 @@ _fresh = msgspec.json.Decoder(list[_Key]).decode
 
 
 class TransactionSnapshot(Struct, frozen=True):
-    """What a look saw: all transactions before *end* but the *open* ones."""
+    """The transactions that a look saw: all before *end* but the *open* ones."""
 
     end: int
     open: tuple[int, ...]
 
     @classmethod
     def of(cls, snapshot: str) -> TransactionSnapshot:
-        """From the server's text (PostgreSQL, table 9.82: xmin:xmax:xip_list)."""
+        """Parse the server's text (PostgreSQL, table 9.82: xmin:xmax:xip_list)."""
         _, end, still_open = snapshot.split(":")
         return cls(int(end), tuple(map(int, still_open.split(","))) if still_open else ())
 
 
 class ArrivalTail:
-    """Finds fresh rows of the shards given, each once (fulfils engine.Tail)."""
+    """A search for fresh rows of the shards given, each once (fulfils engine.Tail)."""
 
     def __init__(self) -> None:
         self._floors: dict[_Key, int] = {}
@@ -99,7 +99,7 @@ class ArrivalTail:
         self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
-        """The apps that may have fresh rows of *lane* after their cursors."""
+        """Return the apps that may have fresh rows of *lane* after their cursors."""
         if self._seen is None or connection is not self._asked or _now_s() - self._looked_s > SILENT_S:
             self._begin(connection)
         else:
@@ -134,7 +134,7 @@ class ArrivalTail:
             self._of_before = rows[0][1]
 
     def _go_back(self, connection: Connection, after: int) -> None:
-        """A worker of the version before accepted something, which was not said in ``arrival``."""
+        """Go back to what a worker of the version before accepted without saying so in ``arrival``."""
         for lane in Lane:
             self._apps[lane] |= set(apps_with_fresh_rows(connection, lane))
         for key in [(lane, app) for lane, apps in self._apps.items() for app in apps]:
@@ -144,7 +144,7 @@ class ArrivalTail:
     def read(
         self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
     ) -> list[tuple[WorkItem, int]]:
-        """At most *n* rows with their shards, passing over what is taken."""
+        """Read at most *n* rows with their shards, passing over what is taken."""
         key = (lane, app)
         found: list[tuple[WorkItem, int]] = []
         while len(found) < n and app in self._apps[lane]:
@@ -162,7 +162,7 @@ class ArrivalTail:
         return found
 
     def depth(self, connection: Connection, lane: Lane, most: int) -> int:
-        """How many fresh rows there are, leased or not, counted up to *most*."""
+        """Count the fresh rows, leased or not, up to *most*."""
         self.apps(connection, lane)
         floors = {app: floor for (of, app), floor in self._floors.items() if of is lane}
         asked = (lane, Texts(floors), Numbers(floors.values()), most)
@@ -175,5 +175,5 @@ class ArrivalTail:
 
 
 def _now_s() -> float:
-    """Goes on while the machine sleeps."""
+    """Read a clock that goes on while the machine sleeps, in seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
