@@ -20,7 +20,7 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class ClientRequest(Struct, frozen=True):
-    """One request."""
+    """A request to Waypost."""
 
     method: str
     path: str

@@ -37,7 +37,7 @@ _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of
 
 
 class Setting(Struct, frozen=True):
-    """One line of the reference."""
+    """A line of the reference."""
 
     path: str
     """With placeholders such as ``<app>`` where an operator chooses the name."""

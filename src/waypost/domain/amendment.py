@@ -33,7 +33,7 @@ class Confirm(Struct, frozen=True, tag=True):
 
 
 class Collapse(Struct, frozen=True, tag=True):
-    """All of a user's notifications with one collapse key."""
+    """The notifications of a user with one collapse key."""
 
     user_id: UserId
     key: str

@@ -21,12 +21,12 @@ class Audience(Struct, frozen=True):
 
     @property
     def token(self) -> str:
-        """What the provider is told in place of a device's token."""
+        """The provider's name of the audience, in place of a device's token."""
         return self.name
 
     @property
     def label(self) -> str:
-        """What stands where a user and a device would: in histories, in receipts, and for the shard."""
+        """The name in place of a user and a device: in histories, in receipts, and for the shard."""
         label = f"{self.channel}:{self.kind}:{self.name}"
         if len(label) <= LONGEST_LABEL:
             return label

@@ -12,7 +12,7 @@ from waypost.domain.words import Words
 
 
 class Kind(Words):
-    """Visible to the user, or waking the app silently."""
+    """The kind of a notification: visible to the user, or waking the app silently."""
 
     VISIBLE = "visible"
     SILENT = "silent"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Feature(Struct, frozen=True, kw_only=True):
-    """One thing that users can do beside sending, in a folder of its own.
+    """A feature: one thing that users can do beside sending, in a folder of its own.
 
     It imports no web framework and no database, so that every command starts fast; its Parts may.
     """

@@ -22,7 +22,7 @@ from waypost.telemetry import Telemetry
 
 
 class Ground(Struct, frozen=True):
-    """What the parts of one feature stand on in a worker."""
+    """The stores, clock and settings that the parts of one feature work with in a worker."""
 
     store: Store
     work: Work
@@ -35,7 +35,7 @@ class Ground(Struct, frozen=True):
 
 
 class FeatureDuty(Struct, frozen=True):
-    """What one process of the installation at a time does again and again."""
+    """A task that one process of the installation at a time repeats."""
 
     name: str
     role: Role

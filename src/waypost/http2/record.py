@@ -13,7 +13,7 @@ _LONGEST_REST_S: Final = 1.0
 
 
 class FrameAccount:
-    """Counts what a connection owes; an answer clears the account."""
+    """An account of what a connection owes; an answer clears it."""
 
     def __init__(self) -> None:
         self._overdue_in_row = 0

@@ -2,7 +2,7 @@
 
 
 class Sockets:
-    """At most *most* sockets at once over all pools that share it, whether they take requests, open or end.
+    """A limit of *most* sockets at once over all pools that share it, whether they take requests, open or end.
 
     A pool that gets none waits; it asks again when one of its own connections ends, and every second.
     """

@@ -21,7 +21,7 @@ class ProviderSession(msgspec.Struct):
 
 
 class ClientConnection(msgspec.Struct, kw_only=True):
-    """What is known of one client connection."""
+    """The facts known of one client connection."""
 
     number: int
     gateway: str
@@ -64,7 +64,7 @@ class Request(msgspec.Struct, kw_only=True):
 
 
 class GatewayAnswer(msgspec.Struct, frozen=True):
-    """What goes back: a status, headers beside `:status`, a body."""
+    """An answer to a request: a status, headers beside `:status`, a body."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -88,7 +88,7 @@ class Verdict(msgspec.Struct, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a request is turned away, before it is put into the gateway's own error body."""
+    """The reason why a request is refused, before it is put into the gateway's own error body."""
 
     status: int
     reason: str
@@ -96,7 +96,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Gateway(Protocol):
-    """One simulated provider: judges requests, and can phrase an ordered failure as its own."""
+    """A simulated provider: it judges requests, and can phrase an ordered failure as its own."""
 
     name: str
 

@@ -47,7 +47,7 @@ class IncomingRequest(msgspec.Struct):
 
 
 class LenientHttp2(H2Connection):
-    """h2, except that the lab judges stream limit and headers itself: by resetting the stream, not by hanging up."""
+    """The h2 library, except that the lab judges stream limit and headers itself: it resets, instead of hanging up."""
 
     def __init__(self, max_streams: int) -> None:
         super().__init__(

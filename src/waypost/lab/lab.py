@@ -34,7 +34,7 @@ _DUAL, _HTTP2, _HTTP1, _PLAIN = ["h2", "http/1.1"], ["h2"], ["http/1.1"], list[s
 
 
 class Lab:
-    """All gateways of one lab. `start`, use `urls`, `stop`; one object runs once."""
+    """A lab with all its gateways. `start`, use `urls`, `stop`; one object runs once."""
 
     urls: LabUrls
     records: Records

@@ -7,7 +7,7 @@ from waypost.lab.framing import WireRules
 
 
 class Lifetime:
-    """Watches one connection; *end* is called with the debug text of the GOAWAY it has earned."""
+    """A watch on one connection; *end* is called with the debug text of the GOAWAY it has earned."""
 
     def __init__(self, rules: WireRules, *, busy: Callable[[], bool], end: Callable[[str], None]) -> None:
         self._rules, self._busy, self._end = rules, busy, end

@@ -15,7 +15,7 @@ _STOOD_S = 1.0
 
 
 class QueueState(msgspec.Struct):
-    """What a queue has come to since the last reset."""
+    """The counts of a queue since the last reset."""
 
     waiting: int = 0
     most_waiting: int = 0
@@ -33,7 +33,7 @@ class QueueState(msgspec.Struct):
 
 
 class Queue:
-    """One for a whole gateway, first come first served, at the pace of the rule in force.
+    """A queue for a whole gateway, first come first served, at the pace of the rule in force.
 
     Without a rule whatever waits is taken at once.
     """
@@ -48,7 +48,7 @@ class Queue:
 
     @property
     def state(self) -> QueueState:
-        """What it has come to."""
+        """The counts since the last reset."""
         return msgspec.structs.replace(self._state, waiting=len(self._waiting))
 
     def reset(self) -> None:

@@ -56,7 +56,7 @@ _WINDOWS = {"ttl_zero": "Ttl value conflicts with X-WNS-Cache-Policy", "gone": "
 
 
 class ServiceProfile(msgspec.Struct, frozen=True):
-    """One service's manners."""
+    """The behaviour of one push service."""
 
     path: str
     """What stands before the subscription's id in an endpoint."""

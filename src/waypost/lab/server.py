@@ -33,7 +33,7 @@ _SWEEP_EVERY = 64
 
 
 class Http2Connection(asyncio.Protocol):
-    """Serves one connection: collects requests, hands each to the reception, does what it replies."""
+    """A connection that collects requests, hands each to the reception, and does what it replies."""
 
     def __init__(self, reception: Reception, rules: WireRules) -> None:
         self._reception, self._rules = reception, rules

@@ -49,7 +49,7 @@ class Explanation(Struct, frozen=True):
 
 
 class Explain(Struct, frozen=True):
-    """Walks a submission through the pure decisions, as intake and route would."""
+    """A stage that walks a submission through the pure decisions, as intake and route would."""
 
     devices: Devices
     senders: Mapping[CredentialId, Sender]

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 class RegistryNews(Struct, frozen=True):
-    """What a page of the journal says about devices."""
+    """The news about devices in a page of the journal."""
 
     evictions: tuple[Eviction, ...]
     uses: tuple[Use, ...]

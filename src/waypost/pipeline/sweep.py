@@ -17,7 +17,7 @@ PAGE = 500
 
 
 class Stores(Struct, frozen=True):
-    """What is swept."""
+    """The stores that are swept."""
 
     journal: Journal
     readers: Sequence[str]
@@ -28,7 +28,7 @@ class Stores(Struct, frozen=True):
 
 
 class Swept(Struct, frozen=True):
-    """What went."""
+    """The numbers of what was deleted."""
 
     journal_rows: int
     dedup_tables: int

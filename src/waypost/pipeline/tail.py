@@ -12,7 +12,7 @@ PAGE = 200
 
 
 class Reader(Struct, frozen=True):
-    """Somebody who is told every row of the journal, in order."""
+    """A reader who is told every row of the journal, in order."""
 
     name: str
     """The position is stored by it, so that it stays the same."""

@@ -27,7 +27,7 @@ class Act(StrEnum):
 
 
 class Ordered(Struct, frozen=True):
-    """One order: no secret, no content, and no user is in it."""
+    """An administrative order as recorded: no secret, no content, and no user is in it."""
 
     at: Instant
     app: AppId

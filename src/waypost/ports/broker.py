@@ -47,7 +47,7 @@ class Claimed(Struct, frozen=True):
 
 
 class Schedule(Protocol):
-    """Due times, handed out in two phases: claimed, then confirmed once what was due is done. Never early.
+    """A schedule of due times, handed out in two phases: claimed, then confirmed once the task is done. Never early.
 
     A claim that is neither confirmed nor put back ends by itself, and the entry is due again: so it is done at least
     once, also by another process.

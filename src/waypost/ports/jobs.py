@@ -21,8 +21,8 @@ class HandedJob(Struct, frozen=True):
 
 
 class Jobs(Protocol):
-    """One consumer of one group of a stream. An exception (``Unavailable``) means that nobody knows whether the call
-    was done, and everything is safe to repeat.
+    """A consumer of one group of a stream. An exception (``Unavailable``) means that nobody knows whether the call was
+    done, and everything is safe to repeat.
     """
 
     async def take(self, n: int) -> list[HandedJob]:

@@ -14,7 +14,7 @@ PROCESS_ENDED = "ended"
 
 
 class Peers(Protocol):
-    """Small messages between the workers of one supervisor; with one worker there is nobody to talk to."""
+    """The other workers of one supervisor, reached by small messages; with one worker there is nobody to talk to."""
 
     def on(self, topic: str, answer: Answerer) -> None:
         """Let *answer* see every message of *topic*; what it returns goes back to an asker."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Cause(StrEnum):
-    """What waits too long for its commit."""
+    """The cause of pressure: what waits too long for its commit."""
 
     ACCEPTS = "accepts"
     """What callers have submitted."""
@@ -18,7 +18,7 @@ class Cause(StrEnum):
 
 
 class Pressure(Struct, frozen=True):
-    """How long is waited for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
+    """The wait for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
 
     accepts: float
     """How long a submission would wait."""
@@ -32,12 +32,12 @@ class Pressure(Struct, frozen=True):
 
     @property
     def cause(self) -> Cause:
-        """Which of both it is."""
+        """The cause: which of both waits longer."""
         return Cause.OUTCOMES if self.outcomes > self.accepts else Cause.ACCEPTS
 
     @property
     def stops_leases(self) -> bool:
-        """What was sent waits too long to be recorded: sending more would make it longer."""
+        """Whether to lease no more: what was sent waits too long to be recorded, and sending would make it longer."""
         return self.outcomes >= 1
 
 

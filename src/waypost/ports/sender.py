@@ -16,7 +16,7 @@ Report = Callable[[Delivery, Outcome], None]
 
 
 class Capabilities(Struct, frozen=True):
-    """What a sender can do and needs."""
+    """The abilities and needs of a sender."""
 
     channel: Channel
     request_timeout_ms: int

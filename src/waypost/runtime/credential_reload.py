@@ -20,7 +20,7 @@ WARN_DAYS = 30
 
 
 class LoadedCredential(Protocol):
-    """One credential or certificate in use."""
+    """A credential or certificate in use."""
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from waypost.telemetry import Telemetry
 
 
 class DeliveryContext(Struct, frozen=True):
-    """What every loop of a worker works with."""
+    """The parts that every loop of a worker works with."""
 
     work: Leases
     devices: Lookup

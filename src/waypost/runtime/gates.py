@@ -36,7 +36,7 @@ TRICKLE = 100
 
 
 class LaneGate:
-    """One lane's budget with one credential (fulfils pipeline.deliver.Gate)."""
+    """The budget of one lane with one credential (fulfils pipeline.deliver.Gate)."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ BELIEVED_S = 3_600.0
 
 
 class _Snapshot(Struct, frozen=True):
-    """Every key as the store had it, and when."""
+    """A snapshot of every key as the store had it, and when."""
 
     taken_at: Instant
     keys: list[ApiKey]

@@ -11,7 +11,7 @@ from waypost.domain.errors import ConfigurationError
 
 
 class ServeLock:
-    """Held by the supervisor (or the single worker) for its whole life; workers do not inherit it."""
+    """A lock that the supervisor (or the single worker) holds for its whole life; workers do not inherit it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -9,7 +9,7 @@ from waypost.ports.lifecycle import Lifecycle
 
 
 class LifecycleGroup:
-    """Starts each in order and stops all at once (fulfils ports.lifecycle.Lifecycle)."""
+    """A group that starts each part in order and stops all at once (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, parts: Sequence[Lifecycle]) -> None:
         self._parts = parts

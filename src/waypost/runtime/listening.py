@@ -31,7 +31,7 @@ class Listen(Struct, frozen=True):
 
 
 class TlsSettings(Struct, frozen=True, kw_only=True):
-    """How connections are encrypted, and whom they are taken from; TLS 1.2 at least."""
+    """Settings of how connections are encrypted, and whose are accepted; TLS 1.2 at least."""
 
     certificate_file: str
     """The certificate as PEM, followed by the intermediate certificates."""

@@ -10,7 +10,7 @@ STALLED_S = 0.25
 
 
 class Pulse:
-    """Ticks the gates of a process, *every_s*; the time in which it stood still is not the providers'."""
+    """A ticker of a process's gates, *every_s*; the time in which it stood still is not the providers'."""
 
     def __init__(self, gates: Gates, clock: Clock, every_s: float) -> None:
         self._gates = gates

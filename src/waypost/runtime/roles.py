@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Of the roles from ``recorder`` on, one process of all that have it does the work, unless it says otherwise."""
+    """A role of a process. Of the roles from ``recorder`` on, only one process at a time does the work, unless noted."""
 
     API = "api"
     """Takes requests."""

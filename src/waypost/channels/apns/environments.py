@@ -19,7 +19,7 @@ FEWEST = 20
 
 
 class ForeignTokens:
-    """Tokens that the other environment took, by their hash; the one unused for longest makes room.
+    """The tokens that the other environment took, by their hash; the one unused for longest makes room.
 
     A worker's own: all tokens of a user are sent to by the one worker that has the user's shard.
     """
@@ -53,7 +53,7 @@ class ForeignTokens:
 
 
 class Mistrust:
-    """Whether so many tokens are unknown that the settings are wrong sooner than the tokens; told once each way.
+    """A watch for so many unknown tokens that the settings are probably wrong; it tells once each way.
 
     It begins at *share* of the recent answers of all workers and ends below half of it.
     """

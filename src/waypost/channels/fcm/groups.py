@@ -18,7 +18,7 @@ _Message = TypeVar("_Message")
 
 
 class Group(Generic[_Message]):
-    """Sends at once while there is room; else gathers, and hands over as room comes, when full, or after a window.
+    """A group of messages: sent at once while there is room; else gathered, and handed over by room, size or time.
 
     *room* says how many would go out now; *go* takes messages whether there is room or not: what is handed over
     without room waits in the pool, in its order.

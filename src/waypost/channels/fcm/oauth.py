@@ -23,7 +23,7 @@ SHORT_ALLOWED = 2
 
 
 class AccessTokens:
-    """Keeps one valid access token; a task of its own asks for the next one at 80 % of its life."""
+    """A keeper of one valid access token; a task of its own asks for the next one at 80 % of its life."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ _subscriptions = msgspec.json.Decoder(_Subscriptions)
 
 
 class TopicMembers:
-    """One project's topics; a device is named as it is registered, by its token or ``fid:`` and its installation id."""
+    """The topics of one project; a device is named as registered, by its token or ``fid:`` and installation id."""
 
     def __init__(self, app: AppId, settings: FcmSettings, *, clock: Clock) -> None:
         self._app = app

@@ -29,7 +29,7 @@ more than two PINGs lie between.
 
 
 class FcmRequest(Struct, frozen=True):
-    """One message on its way."""
+    """A message on its way."""
 
     head: bytes
     body: bytes
@@ -38,7 +38,7 @@ class FcmRequest(Struct, frozen=True):
 
 
 class FcmConnections:
-    """Up to *connections* for all, and one more, opened when needed, for what is urgent while those are full.
+    """The connections: up to *connections* for all, and one more for what is urgent while those are full.
 
     What waits for a stream waits here in two groups, the urgent one before the other: what the pool has queued keeps
     its order, so that a flushed group is before everything; the connection in reserve never carries any of it.

@@ -14,7 +14,7 @@ TURN: Final = 32
 
 
 class Turns(Generic[W]):
-    """Calls *do* with each piece, in order, never before ``add`` returned, and lets the loop do others between."""
+    """A queue that calls *do* with each piece, in order, never before ``add`` returned; the loop works between."""
 
     def __init__(self, do: Callable[[W], None]) -> None:
         self._do = do

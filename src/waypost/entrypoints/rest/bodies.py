@@ -82,7 +82,7 @@ class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
-    """``PushSubscription.getKey``: base64url."""
+    """The keys as ``PushSubscription.getKey`` gives them: base64url."""
 
     p256dh: Base64Url
     auth: Base64Url

@@ -44,7 +44,7 @@ WordsGiven = Annotated[
 
 
 class Cancelling(StrEnum):
-    """What a cancellation achieved."""
+    """The outcome of a cancellation."""
 
     CANCELLED = "cancelled"  # nothing more of it will be sent
     CANCELLING = "cancelling"  # it is being sent right now; no attempt after the present one is made

@@ -18,14 +18,14 @@ from waypost.pipeline.intake import Caller
 
 
 class BatchResult(Struct, frozen=True, omit_defaults=True):
-    """What became of one item: either *notification*, or the *error* that refused this item alone."""
+    """The result of one item: either *notification*, or the *error* that refused this item alone."""
 
     notification: Submitted | None = None
     error: Problem | None = None
 
 
 class BatchAnswer(Struct, frozen=True):
-    """One result per item, in order."""
+    """The results of a batch, one per item, in order."""
 
     accepted: Annotated[int, Meta(description="Items newly accepted.")]
     deduplicated: int

@@ -8,7 +8,7 @@ Key = TypeVar("Key")
 
 
 class Lately(Generic[Key]):
-    """Texts by keys, each remembered for *keep_ms* after it was noted, and forgotten after twice that at the latest.
+    """A memory of texts by keys, each kept for *keep_ms* after it was noted, and forgotten after twice that at most.
 
     Time is that of the notes: where nothing is noted, nothing grows.
     """

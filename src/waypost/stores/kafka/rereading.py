@@ -22,7 +22,7 @@ Found = dict[int, bytes]
 
 
 class _Asked:
-    """What is wanted of one partition."""
+    """The offsets wanted of one partition."""
 
     def __init__(self, place: PartitionRef, offsets: Collection[int], ends_s: float) -> None:
         self.place = place

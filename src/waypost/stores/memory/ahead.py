@@ -16,7 +16,7 @@ NAMES: Final = 10_000
 
 
 class TakenAhead:
-    """See Limiter. Together, never more than the limit; less by what others hold when the window ends.
+    """A limiter that takes portions ahead: never more than the limit; less by what others hold at a window's end.
 
     Its clock is to agree with that of the limiter behind it: what was taken ahead ends with its window.
     """

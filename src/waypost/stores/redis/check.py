@@ -11,7 +11,7 @@ OLDEST = (7, 0)
 
 
 class RedisFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     append_only: bool

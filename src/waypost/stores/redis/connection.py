@@ -18,7 +18,7 @@ UNSENT_LIMIT_BYTES: Final = 8 * 1024 * 1024
 
 
 class _Pipeline:
-    """Commands that were sent together, and what came back of them so far."""
+    """The commands that were sent together, and the replies so far."""
 
     __slots__ = ("deadline", "replies", "size", "whole")
 
@@ -30,7 +30,7 @@ class _Pipeline:
 
 
 class RedisConnection(asyncio.Protocol):
-    """Speaks RESP2. Whoever does not answer in time is given up, with all that waits: replies have no names."""
+    """A connection that speaks RESP2. A server that is late is given up, with all that waits: replies have no names."""
 
     def __init__(self, timeout_s: float) -> None:
         self.on_lost: Callable[[str], None] | None = None

@@ -13,7 +13,7 @@ _CUT_ABOVE = 8
 
 
 class Checkpoint:
-    """Runs a checkpoint when more than *limit_bytes* of the log are not yet in the database, and never waits for it.
+    """A checkpoint that runs when more than *limit_bytes* of the log are not in the database; nothing waits for it.
 
     Behind somebody who reads for long (a backup, a report) nothing can be copied: it is tried again when as much more
     has been written. https://sqlite.org/c3ref/wal_checkpoint_v2.html

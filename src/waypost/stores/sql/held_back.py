@@ -22,7 +22,7 @@ SELECT CAST(extract(epoch FROM clock_timestamp() - since) AS bigint) AS age_s, d
 
 
 class HeldBack:
-    """Tells of the oldest open transaction: its age always, whose it is once it is too old."""
+    """A watch on the oldest open transaction: it tells its age always, and its owner once it is too old."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

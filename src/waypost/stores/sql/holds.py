@@ -23,7 +23,7 @@ _FIND = "SELECT key, kind, id, body_hash, until FROM dedup_{slice} WHERE key IN 
 
 
 class _Key(Struct, frozen=True):
-    """What is known of a key."""
+    """The state of a key."""
 
     id: NotificationId
     body_hash: bytes

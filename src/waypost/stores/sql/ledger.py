@@ -60,14 +60,14 @@ _UNTIL = f"SELECT min(position) FROM reader WHERE substr(name, 1, {len(_COMPLETE
 
 
 class _Recording(Struct, frozen=True):
-    """What one recorder wants written."""
+    """The entries that one recorder wants written."""
 
     entries: Sequence[LogEntry]
     marks: Sequence[Mark]
 
 
 class _Begun(Struct, frozen=True):
-    """What a recorder that begins knows."""
+    """The state from which a recorder begins."""
 
     known: Mapping[str, int]
     every: Collection[str]

@@ -35,7 +35,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class PlainSettlements:
-    """What a transaction writes of the notifications that go it."""
+    """The plain settlements of a transaction: what it writes of notifications settled in the short way."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

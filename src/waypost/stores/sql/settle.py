@@ -15,7 +15,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 
 class SettleResult(Struct, frozen=True):
-    """What was refused, and which notifications are withdrawn: nothing of those becomes leasable again."""
+    """The refused changes, and the withdrawn notifications, of which nothing becomes leasable again."""
 
     stale: list[Stale]
     withdrawn: frozenset[NotificationId]

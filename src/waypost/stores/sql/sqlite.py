@@ -88,7 +88,7 @@ class SqliteWriter:
 
 
 class SqliteEngine:
-    """One SQLite file (fulfils engine.Engine)."""
+    """A store in one SQLite file (fulfils engine.Engine)."""
 
     is_remote = False
 

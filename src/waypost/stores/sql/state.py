@@ -8,7 +8,7 @@ from waypost.telemetry.events import Event
 
 
 class StoreState(StrEnum):
-    """What the store can do: everything; finish what was accepted; nothing for now; nothing."""
+    """The state of a store: it does everything, finishes what was accepted, does nothing for now, or nothing ever."""
 
     OK = "ok"
     FULL = "full"

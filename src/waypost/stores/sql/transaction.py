@@ -34,7 +34,7 @@ _COUNT_OF_JOB = (
 
 
 class Transaction:
-    """What the kinds of one commit write through; ``BEGIN`` and ``COMMIT`` are not theirs."""
+    """The transaction of one commit, through which its kinds write; ``BEGIN`` and ``COMMIT`` are not theirs."""
 
     def __init__(self, connection: Connection, now: Instant, fence: Fence) -> None:
         self.connection = connection

@@ -17,7 +17,7 @@ from waypost.stores.sql.store import Store
 
 
 class Opened(Struct, frozen=True):
-    """What one process has of it."""
+    """The opened parts in one process."""
 
     work: ClaimedWork
     routes: ClaimedWork | None

@@ -37,7 +37,7 @@ _TIDIED = "outbox dropped"
 
 
 class Claim(Struct, frozen=True):
-    """*member* wants to publish at most *n* entries *after* that one."""
+    """A request of *member* to publish at most *n* entries *after* that one."""
 
     member: int
     n: int
@@ -56,7 +56,7 @@ class Claimed(Struct, frozen=True):
 
 
 class Over(Struct, frozen=True):
-    """At most *n* entries that were published before *before*."""
+    """A request to delete at most *n* entries that were published before *before*."""
 
     before: Instant
     n: int
