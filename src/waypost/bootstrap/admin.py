@@ -24,9 +24,7 @@ from waypost.stores.sql.store import Store, open_store
 
 @asynccontextmanager
 async def open_admin_store(config: Config) -> AsyncIterator[Store]:
-    """Open the store as the command line uses it: same adapter and write lock, no shard owned, no tables of features
-    made.
-    """
+    """Open the store as the command line uses it: same adapter and write lock, no shard owned, no tables made."""
     store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=log_of(config))
     try:
         yield store

@@ -28,9 +28,7 @@ _TRUST: Final = "ca_file"
 
 
 class Sections:
-    """The sections of all apps as the file says now; fulfils ``LoadedCredential``, so that a changed file is read
-    again.
-    """
+    """The sections of all apps as the file says now; fulfils ``LoadedCredential``: a changed file is read again."""
 
     name: Final = "configuration"
 

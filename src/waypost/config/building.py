@@ -100,8 +100,7 @@ class Builder(Struct, frozen=True):
 def keys_of(
     kind: type[Struct], plugins: Sequence[SenderPlugin], sections: Mapping[str, type[Struct]]
 ) -> list[FieldInfo]:
-    """List the keys that a *kind* may have: its fields; for an app, a section for each sender instead of all
-    ``senders``.
+    """List the keys that a *kind* may have: its fields; for an app, a section for each sender in their place.
 
     So it is with the whole and the *sections* of features.
     """

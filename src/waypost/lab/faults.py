@@ -81,9 +81,8 @@ class Rst(_Part, frozen=True):
 
 
 class BlackHole(_Part, frozen=True):
-    """Silence: never answer; scope `streams`: nor anything else on this connection, which lives on and answers PING;
-    scope
-    `connection`: stop reading, too.
+    """Silence: never answer; scope `streams`: nor anything else on this connection, which lives on and answers
+    PING; scope `connection`: stop reading, too.
     """
 
     scope: Literal["request", "streams", "connection"] = "request"

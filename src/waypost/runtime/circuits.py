@@ -137,9 +137,7 @@ class Circuit:
         self._say_open(before, LATE)
 
     def left(self) -> None:
-        """Take back a delivery that says nothing of the provider; the count may be lost where a scope's place was
-        reused.
-        """
+        """Take back a delivery that says nothing of the provider; the count may be lost if its place was reused."""
         self.in_flight = max(0, self.in_flight - 1)
         self._stuck = min(self._stuck, self.in_flight)
 

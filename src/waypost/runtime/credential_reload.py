@@ -86,9 +86,8 @@ class CredentialReloader:
         return {name: why for name, ends_at in self._ends.items() if (why := ending(ends_at, now)) is not None}
 
     async def _look_at(self, place: int, held: LoadedCredential) -> bool:
-        """Reload a credential that has changed, and tell whether it did. One that was refused is tried again when it
-        changes
-        again, one that failed otherwise at the next look.
+        """Reload a credential that has changed, and tell whether it did. One that was refused is tried again when
+        it changes again, one that failed otherwise at the next look.
         """
         state = self._states[place]
         try:

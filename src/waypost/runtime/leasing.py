@@ -119,9 +119,7 @@ class LeaseLoop(ABC):
         await self._work.settle(lease, back)
 
     async def _is_ours(self, lease: Lease) -> bool:
-        """Tell whether the lease still holds; asked now and then, so that after a freeze it is before anything goes
-        out.
-        """
+        """Tell whether the lease still holds; asked now and then, so also after a freeze before anything goes out."""
         now_s = self._context.clock.monotonic()
         if now_s - self._ours_s < EXTEND_S:
             return True

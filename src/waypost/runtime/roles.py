@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """A role of a process. Of the roles from ``recorder`` on, only one process at a time does the work, unless noted."""
+    """A role of a process. Of the roles from ``recorder`` on, one process at a time does the work, unless noted."""
 
     API = "api"
     """Takes requests."""

@@ -102,9 +102,8 @@ def take_apart(url: str) -> Endpoint | None:
 
 
 def is_sender_api(endpoint: Endpoint) -> bool:
-    """Tell whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no
-    word
-    on our VAPID identity.
+    """Tell whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is
+    no word on our VAPID identity.
     """
     host = endpoint.host.rstrip(".")
     if host.endswith(".push.apple.com"):

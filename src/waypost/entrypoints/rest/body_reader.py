@@ -28,8 +28,7 @@ class BodyReader:
 
     async def read(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit_bytes: int) -> bytes:
         """Read the body; RequestRefused where it is too large, too slow or not JSON, Unavailable while too many are
-        being
-        read.
+        being read.
         """
         declared = _declared(headers)
         if declared is not None and declared > limit_bytes:

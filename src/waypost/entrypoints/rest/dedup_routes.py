@@ -37,8 +37,8 @@ class ForgottenView(Struct, frozen=True):
     ),
 )
 async def forget(request: Call, body: RawBody) -> Response[bytes]:
-    """Take a submission as it was sent, and end its content window and its idempotency key, if any, now, so that it can
-    be sent again.
+    """Take a submission as it was sent, and end its content window and its idempotency key, if any:
+    it can then be sent again.
     """
     submission = decode(_submission, body)
     await record(request, Act.DEDUP_FORGOTTEN, [""])

@@ -89,9 +89,8 @@ _REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c12
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """Store the notification durably before the answer: 202 for a new one, 200 with `deduplicated` and the first one's
-    id
-    for a duplicate.
+    """Store the notification durably before the answer: 202 for a new one, 200 with `deduplicated` and the first
+    one's id for a duplicate.
     """
     return answer(*await submit_one(api_of(request), request.user, header_key, body))
 
@@ -179,9 +178,7 @@ async def history(
     ),
 )
 async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
-    """Cancel the notification. 200 `cancelled`: nothing more is sent. 202 `cancelling`: the present attempt is the
-    last.
-    """
+    """Cancel the notification. 200 `cancelled`: nothing more is sent. 202 `cancelling`: the present attempt ends it."""
     wanted = id_in(notification_id)
     text = format_id(wanted)
     withdrawal = await api_of(request).intake.cancel(request.user, wanted)

@@ -77,9 +77,8 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     ),
 )
 async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Take NDJSON (`application/x-ndjson`): one object a line, `user_id` and variables; or CSV (`text/csv`): a head
-    line
-    that names the columns, one of them `user_id`.
+    """Take NDJSON (`application/x-ndjson`): one object a line, `user_id` and variables; or CSV (`text/csv`): a
+    head line that names the columns, one of them `user_id`.
 
     The list is processed while it is received. If a line is refused or the connection breaks, upload it again:
     recipients already known get no second notification.

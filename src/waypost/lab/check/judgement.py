@@ -23,9 +23,8 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class SeenRequests(msgspec.Struct, frozen=True):
-    """The requests that a gateway saw in one case, by token in order of arrival (unanswered ones that were not taken
-    leave
-    none), breaches of protocol, and how often its faults acted.
+    """The requests that a gateway saw in one case, by token in order of arrival (unanswered ones that were not
+    taken leave none), breaches of protocol, and how often its faults acted.
     """
 
     tokens: Sequence[str]

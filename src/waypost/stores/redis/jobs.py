@@ -89,8 +89,7 @@ class RedisJobs:
         telemetry: Telemetry,
     ) -> None:
         """Create the consumer; *listening* waits inside Redis and so has a connection of its own, which allows for
-        BLOCK_MS of
-        silence; *consumer* is a name that no other process has or had.
+        BLOCK_MS of silence; *consumer* is a name that no other process has or had.
         """
         self._redis = redis
         self._listening = listening
