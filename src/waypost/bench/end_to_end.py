@@ -17,9 +17,9 @@ from waypost.bench.stack import BenchStack, running, settled
 
 BATCH = 100
 SMALL_BATCH = 10
-"""Of the runs that measure latency: in a large batch one waits for the other."""
+"""Notifications in a batch of the runs that measure latency: in a large batch one waits for the other."""
 SHARES = (0.1, 0.5, 0.9)
-"""Of the peak found; the last is held for as long as is asked, the others for a third of it."""
+"""Shares of the peak found; the last is held for as long as is asked, the others for a third of it."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Size:
     """The amount of work in one run."""
 
     users: int
-    """In the registry, with 2.5 devices each."""
+    """Users in the registry, with 2.5 devices each."""
     warm_up: int
     notifications: int
     sustained_s: float
@@ -40,9 +40,9 @@ class Burst:
     count: int
     deliveries: int
     per_s: float
-    """Between the first and the last tenth."""
+    """Deliveries a second between the first and the last tenth."""
     own_us: float
-    """CPU of a delivery."""
+    """CPU of a delivery, microseconds."""
     gateway_us: float
     load_us: float
 

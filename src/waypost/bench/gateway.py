@@ -1,4 +1,4 @@
-"""Stands in for APNs, FCM and push services: ``python -m waypost.bench.gateway PEM``; counts, checks nothing.
+"""A stand-in for APNs, FCM and push services: ``python -m waypost.bench.gateway PEM``; counts, checks nothing.
 
 PEM holds certificate and key. Prints ``{"port": …, "admin": …}``: TLS, and plain HTTP for the bench. A token that
 begins with ``dead`` is gone; one that begins with ``fade`` is throttled once for each notification. The text after

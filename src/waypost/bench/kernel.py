@@ -25,7 +25,7 @@ from waypost.http2 import COMPILED, Answer, Origin, Pool, PoolSettings, Result, 
 
 REQUESTS = 40_000
 REQUESTS_WHERE_SLOW = 10_000
-"""Of a run in which the server takes its time."""
+"""Requests of a run in which the server takes its time."""
 ROUNDS = 3
 SHAPES = ((1, 500), (4, 250), (25, 100))
 """Connections, and requests in flight on each."""

@@ -1,4 +1,4 @@
-"""How long from when a notification was due to be submitted until the gateway has each of its requests."""
+"""The time from when a notification was due to be submitted until the gateway has each of its requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.bench.stack import BenchStack
 
 CONNECTIONS = 64
 PAUSE_S = 2.0
-"""A delivery that was throttled comes a second later."""
+"""Seconds between two looks: a delivery that was throttled comes a second later."""
 TIMEOUT_S = 120.0
 
 

@@ -1,4 +1,4 @@
-"""Loads a REST door: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; says what it saw as JSON.
+"""A load on the REST API: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; prints what it saw as JSON.
 
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
@@ -21,7 +21,7 @@ import uvloop
 
 AGAIN = {429, 503}
 REPEAT_AFTER_S = 0.05
-"""What is answered 429 or 503 is asked again, as a caller would."""
+"""Seconds after which a request answered 429 or 503 is repeated, as a caller would."""
 
 
 class LoadPlan:

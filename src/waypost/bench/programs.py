@@ -18,7 +18,7 @@ from typing import Any
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 TAKEN = {"200", "202"}
-"""200 is for what was said before: where Waypost took it and answered 503 all the same."""
+"""The statuses of what was taken; 200 is for a repeat, where Waypost took it and answered 503 all the same."""
 ASKED_AGAIN = {"429", "503"}
 
 
@@ -28,9 +28,9 @@ class Programs:
 
     name: str
     gateway: tuple[str, ...]
-    """Takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
+    """The command that takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
     load: tuple[str, ...]
-    """Takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
+    """The command that takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
 
 
 _PYTHON = (sys.executable, "-m")
@@ -73,7 +73,7 @@ class GatewayProgram:
         return struct.iter_unpack("<QQ", self._ask("/marks"))
 
     def forget_marks(self) -> None:
-        """Begin the marks anew."""
+        """Forget the marks seen so far."""
         self._ask("/forget")
 
     def set_latency(self, **by_class: int | str) -> None:
@@ -81,7 +81,7 @@ class GatewayProgram:
         self._ask("/set?" + "&".join(f"{name}={value}" for name, value in by_class.items()))
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Close the connection."""
         self._admin.close()
 
     def _ask(self, path: str) -> bytes:
@@ -149,7 +149,7 @@ class Load:
         return seen | {"cpu_s": _children_s() - before_s}
 
     def stop(self) -> None:
-        """End it now, whatever it has seen."""
+        """Stop it now, whatever it has seen."""
         self._process.kill()
         self._process.communicate()
 

@@ -1,4 +1,4 @@
-"""One figure of a bench."""
+"""A figure of a bench."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Row(TypedDict):
     value: float
     unit: str
     against: str | None
-    """What it is measured against, and how that did in the same run."""
+    """The thing that it is measured against, and its figure in the same run."""
     ratio: float | None
     """The value divided by that."""
 

@@ -34,7 +34,7 @@ class BenchStack:
         self.base = base
         self.url = url
         self.keys = keys
-        """By app."""
+        """The keys, by app."""
         self.key = keys[APP]
         self.pid = pid
 

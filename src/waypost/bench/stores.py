@@ -1,4 +1,4 @@
-"""What a stack stands on: settings for waypost.yaml, and the store as the bench reads it."""
+"""The services that a stack needs: settings for waypost.yaml, and the store as the bench reads it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Base:
     """The services that a stack needs, running."""
 
     settings: dict[str, Any]
-    """Of waypost.yaml."""
+    """Sections of waypost.yaml."""
     servers: dict[str, str] = field(default_factory=dict)
     """The URL of each."""
     cpu_s: Callable[[], dict[str, float]] = dict

@@ -1,4 +1,4 @@
-"""What callers ask of one worker, put together."""
+"""The API of one worker, put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers fan out, as the command line manages it: Apple's broadcast channels, FCM's topics."""
+"""Broadcasts that providers fan out, as the command line manages them: Apple's broadcast channels, FCM's topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reloader of a process holds: the sections of its senders, and the certificates of its doors."""
+"""The credentials that a process reloads: the sections of its senders, and the certificates of its listeners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from waypost.runtime.renewal import RenewableSender
 from waypost.runtime.tls import ServerTls, first_end
 
 _TRUST: Final = "ca_file"
-"""Whom a sender trusts: many authorities, whose ends are not the app's affair."""
+"""The setting of the authorities that a sender trusts: their ends are not the app's affair."""
 
 
 class Sections:
@@ -43,7 +43,7 @@ class Sections:
         return None if app is None else app.senders.get(credential.slot)
 
     def end_of(self, credential: CredentialId) -> dt.date | None:
-        """Say what is said of its end."""
+        """Return the day that the configuration names as the end of a credential."""
         app = self._apps.get(credential.app)
         return None if app is None else app.expires_on.get(credential.slot)
 

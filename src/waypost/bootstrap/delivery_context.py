@@ -1,4 +1,4 @@
-"""What a worker delivers with, and what it does beside."""
+"""The contexts of a worker: what its deliveries, and its duties, work with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the device registry is stored."""
+"""The place where the device registry is stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
 
 
 async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
-    """Bring a registry of its own to today's schema; its revisions before and after."""
+    """Bring a registry of its own to today's schema; return its revisions before and after."""
     _need_client()
     from waypost.stores.cassandra.schema import migrate  # noqa: PLC0415 - as above
 

@@ -51,13 +51,13 @@ APP: Final = AppId(PROFILE)
 IN_FLIGHT: Final = 1_000
 HELD_LIMIT: Final = 20_000
 LISTEN_TIMEOUT_S: Final = 10.0
-"""Of the connection that waits inside Redis."""
+"""Seconds that the connection may be silent which waits inside Redis."""
 DRAIN_S: Final = 20.0
 AWAY_S: Final = 1.0
 
 
 def serve(environ: Mapping[str, str]) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status. What speaks against it is one line of the log, too."""
+    """Serve until SIGTERM or SIGINT; return the exit status. What speaks against it is one line of the log, too."""
     log = JsonLinesSink(standard_error(), service=PROFILE)
     try:
         settings = drop_in(environ)

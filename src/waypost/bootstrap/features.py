@@ -1,4 +1,4 @@
-"""The features of this installation: one list, and what each reader of it makes of it.
+"""The features of this installation: one list, and what each part of the program makes of it.
 
 The upper functions import no feature's parts, so that the command line and a supervisor start fast.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
 
 FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
-"""Whoever adds a feature adds it here."""
+"""The list of features, to which each new one is added."""
 
 
 def commands() -> dict[str, str]:

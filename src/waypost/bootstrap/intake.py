@@ -1,4 +1,4 @@
-"""The doors of one worker, put together."""
+"""The servers of one worker, put together."""
 
 from __future__ import annotations
 

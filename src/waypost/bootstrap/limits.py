@@ -1,4 +1,4 @@
-"""Limits: where they are counted, and what each provider is to get."""
+"""Limits: where they are counted, and what each provider gets."""
 
 from __future__ import annotations
 

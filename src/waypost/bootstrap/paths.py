@@ -1,4 +1,4 @@
-"""Where a service keeps its files, and how it speaks."""
+"""The files of a service, and its log."""
 
 from __future__ import annotations
 

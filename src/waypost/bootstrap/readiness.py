@@ -1,4 +1,4 @@
-"""Whether requests make sense now, and how each part is."""
+"""The readiness of a worker: whether requests make sense now, and how each part is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which senders there are: what is installed under the entry points ``waypost.senders``, ours through the same door."""
+"""The senders that are installed under the entry points ``waypost.senders``, ours like those of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes share beside the store: a Redis, and what is kept there."""
+"""The Redis that processes share beside the store, and what is kept there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What carries the work: the store alone, or a log."""
+"""The stacks that hold the work: the store alone, or a log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
 """The topic of what is to be routed."""
 DELIVERIES = "delivery.push"
-"""The topic of what was routed; every channel there is pushes."""
+"""The topic of what was routed; every channel pushes."""
 
 
 class StackParts(Struct, frozen=True):
@@ -48,19 +48,19 @@ class StackParts(Struct, frozen=True):
     work: Work
     views: Views
     fault: Callable[[], str | None]
-    """Why settlements cannot be written, None while they can."""
+    """The reason why settlements cannot be written, None while they can."""
     pressure: Callable[[], Pressure] = lambda: CALM
-    """How long is waited to be accepted, where the store is written first."""
+    """The wait to be accepted, where the store is written first."""
     routes: Work | None = None
-    """What is leased to be routed alone, where sending is apart from it."""
+    """The work that is leased for routing alone, where sending is apart from it."""
     listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
-    """Let somebody know of work that came by itself."""
+    """Calls somebody back for work that came by itself."""
     record: Callable[[], Awaitable[bool]] | None = None
-    """Write on the ledger, where the store is not written first."""
+    """Writes on the ledger, where the store is not written first."""
     shares_recording: bool = False
-    """Every process that records does so at once, instead of the one that has the role."""
+    """Whether all processes that record do so at once, instead of the one that has the role."""
     keys: Keys | None = None
-    """Who may call, where the store need not be asked each time."""
+    """The API keys, where the store need not be asked each time."""
     takes_requests: Callable[[], bool] = lambda: True
     """Whether callers are known, whatever else is away."""
     says: Callable[[], Mapping[str, str]] = dict

@@ -57,7 +57,7 @@ from waypost.telemetry import Combined, Event, Telemetry
 
 
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
-    """Run one worker of a supervisor; the exit status."""
+    """Run one worker of a supervisor; return the exit status."""
     try:
         config = load(config_path, os.environ)
         uvloop.run(_work_under_supervisor(config, config_path, given))

@@ -1,4 +1,4 @@
-"""What the drop-in for the notifications service is told: by environment alone, as that service was."""
+"""Settings of the drop-in for the notifications service: by environment alone, as that service had them."""
 
 from __future__ import annotations
 

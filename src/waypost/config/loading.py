@@ -67,7 +67,7 @@ def load(
 
 
 def _refuse_former(tree: Mapping[str, Any]) -> None:
-    """Say what to write in the place of what is no more: a broker carried work, where one now publishes it."""
+    """Explain what replaces a setting that is gone: a broker carried work, where one now publishes it."""
     if tree.get("stack") == "relayed":
         raise ConfigurationError(
             "stack",
@@ -134,7 +134,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _resolve(value: Any, path: str, environ: Mapping[str, str], folder: Path) -> Any:
-    """Put in what ``${NAME}`` and ``file:`` refer to, everywhere below *value*."""
+    """Replace what ``${NAME}`` and ``file:`` refer to, everywhere below *value*."""
     match value:
         case dict():
             return {key: _resolve(inner, join(path, key), environ, folder) for key, inner in value.items()}

@@ -40,11 +40,11 @@ class Setting(Struct, frozen=True):
     """A line of the reference."""
 
     path: str
-    """With placeholders such as ``<app>`` where an operator chooses the name."""
+    """The path, with placeholders such as ``<app>`` where an operator chooses the name."""
     kind: str
     default: str
     meaning: str
-    """Empty where the code says nothing, which a test refuses."""
+    """The meaning; empty where the code says nothing, which a test refuses."""
 
 
 def settings(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> list[Setting]:

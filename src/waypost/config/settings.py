@@ -51,9 +51,9 @@ class Handoff(StrEnum):
 
 
 ROLE_OF = {Role.RECORDER: Stack.LOG}
-"""Roles that one stack alone has."""
+"""The roles that one stack alone has."""
 HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELIVERER: Handoff.QUEUE}
-"""Roles that one hand-over alone has."""
+"""The roles that one hand-over alone has."""
 
 
 SourceName = NewType("SourceName", str)
@@ -226,13 +226,13 @@ class Config(Struct, frozen=True, kw_only=True):
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
     limits: LimitSettings = LimitSettings()
-    """LimitSettings beyond which requests are refused."""
+    """Limits beyond which requests are refused."""
     rest: RestSettings = RestSettings()
     """How much and how slow a client of the API may be."""
     grpc: GrpcSettings = GrpcSettings()
     """The same API for callers that speak gRPC."""
     retention: RetentionSettings = RetentionSettings()
-    """RetentionSettings of finished work."""
+    """The retention of finished work."""
     log: LogSettings = LogSettings()
     """What is logged."""
     features: dict[str, Any] = {}

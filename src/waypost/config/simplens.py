@@ -1,4 +1,4 @@
-"""The profile ``simplens``: what that service is told by its environment and its file, as settings of ours.
+"""The profile ``simplens``: the environment and the file of that service, as settings of ours.
 
 It lies beneath the configuration: what that says itself holds.
 """
@@ -17,7 +17,7 @@ from waypost.domain.errors import ConfigurationError
 PROFILE: Final = "simplens"
 FILE_VARIABLE: Final = "SIMPLENS_CONFIG_PATH"
 FILE: Final = "simplens.config.yaml"
-"""Where its providers are, beside our own file, unless the variable says otherwise."""
+"""The file of its providers, beside our own file, unless the variable says otherwise."""
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -27,7 +27,7 @@ class RateLimit(Struct, frozen=True, rename="camel"):
 
     max_tokens: Count = 100
     refill_rate: Annotated[float, Meta(gt=0)] = 10
-    """A second."""
+    """Tokens that come back, a second."""
 
 
 class Options(Struct, frozen=True, rename="camel"):
@@ -65,7 +65,7 @@ class ProviderFile(Struct, frozen=True):
 def put_beneath(
     tree: dict[str, Any], environ: Mapping[str, str], providers: Mapping[str, Any], channels: Iterable[Channel]
 ) -> None:
-    """Put the service's settings into *tree* where it says nothing; ConfigurationError names what is wrong in them."""
+    """Put the service's settings into *tree* where it has none; ConfigurationError names what is wrong in them."""
     try:
         file = msgspec.convert(providers, ProviderFile)
     except msgspec.ValidationError as misfit:

@@ -1,4 +1,4 @@
-"""Amendments: what is changed of a notification from outside, and the answers."""
+"""Amendments: changes of a notification from outside, and the answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 
 CONFIRMING = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
-"""What a provider, a device or a user can confirm."""
+"""The statuses that a provider, a device or a user can confirm."""
 
 
 class Withdraw(Struct, frozen=True, tag=True):
@@ -47,7 +47,7 @@ class Supersede(Struct, frozen=True, tag=True):
     by: NotificationId
 
     def withdraws(self, notification_id: NotificationId) -> Withdraw:
-        """Say it as the withdrawal that it is for one of them."""
+        """Convert the order into the withdrawal of one notification."""
         return Withdraw(self.app, notification_id, f"superseded by {format_id(self.by)}")
 
 

@@ -16,7 +16,7 @@ class Audience(Struct, frozen=True):
 
     channel: Channel
     kind: str
-    """In the words of the channel's plug-in, such as ``topic``."""
+    """The kind in the words of the channel's plug-in, such as ``topic``."""
     name: str
 
     @property

@@ -25,9 +25,9 @@ class Backlog(Struct, frozen=True):
     """The numbers of waiting notifications by lane and app, and the limit for each lane."""
 
     limit: int
-    """For each lane."""
+    """The limit for each lane."""
     is_shared: bool
-    """There is more than one app."""
+    """Whether there is more than one app."""
     waiting: Waiting = {}
 
     @property

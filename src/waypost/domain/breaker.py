@@ -8,7 +8,7 @@ from msgspec import Struct
 from waypost.domain.words import Words
 
 _FEW = 3
-"""Failures that are no accident."""
+"""The number of failures that are no accident."""
 
 
 class Rest(Struct, frozen=True):
@@ -17,7 +17,7 @@ class Rest(Struct, frozen=True):
     condition: str
     """The condition under which others wait meanwhile."""
     wait_ms: int
-    """Longer than until the next probe."""
+    """Milliseconds to wait, more than until the next probe."""
 
 
 class BreakerState(Words):
@@ -32,7 +32,7 @@ class BreakerRules(Struct, frozen=True):
     """Settings of a breaker: when it opens, how long it waits before a probe, how fast it comes back."""
 
     failures_to_open: int = 20
-    """Failures in a row."""
+    """The failures in a row that open it."""
     failing_for_s: float = 10.0
     """Fewer failures open it, too, when nothing but failures came for so long: three at the least."""
     probe_after_s: float = 5.0
@@ -49,7 +49,7 @@ class Breaker(Struct, frozen=True):
     state: BreakerState = BreakerState.CLOSED
     failures: int = 0
     failing_since: float = 0.0
-    """When the first of these failures came."""
+    """The time of the first of these failures."""
     opened_at: float = 0.0
     wait_s: float = 0.0
 

@@ -26,7 +26,7 @@ JobId = NewType("JobId", bytes)
 PAGE = 5_000
 """Registry or list rows that one step of the walk reads."""
 PIECE = 500
-"""Recipients of a work item."""
+"""Recipients of a piece, which is one work item."""
 PIECES_LIMIT = 1 << 22
 FAILURES_LIMIT = 3
 """Steps of one job that may fail in a row; then it has failed, until it is resumed."""
@@ -95,7 +95,7 @@ class RegistryFilter(Struct, frozen=True, omit_defaults=True):
     locales: tuple[str, ...] = ()
     """Each alone or as the language of others: ``de`` is ``de-CH`` too."""
     seen_after: Instant | None = None
-    """Registered or refreshed at or after."""
+    """The earliest time of the last registration or refresh."""
 
 
 class BulkJob(Struct, frozen=True):
@@ -109,11 +109,11 @@ class BulkJob(Struct, frozen=True):
     expires_at: Instant
     ttl_ms: int
     registry: RegistryFilter | None = None
-    """None: the recipients are a list that is uploaded."""
+    """The filter of the registry; None where the recipients are a list that is uploaded."""
     names: tuple[str, ...] = ()
     """The variables that its content asks each recipient of a list for; none where all are told the same."""
     defaults: dict[str, str] = {}
-    """Variables of who has none of their own."""
+    """The variables of recipients who have none of their own."""
     rate: int | None = None
     """The most recipients per second."""
     kind: Kind = Kind.VISIBLE

@@ -121,7 +121,7 @@ def draft_job(
     now: Instant,
     checks: Sequence[ContentCheck] = (),
 ) -> BulkJob:
-    """Make the job that a submission asks for; InvalidRequest carries every fault found."""
+    """Build the job that a submission asks for; InvalidRequest carries every fault found."""
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
         made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks).notification

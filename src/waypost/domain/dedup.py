@@ -1,4 +1,4 @@
-"""Dedup keys: when two requests are the same thing said twice."""
+"""Dedup keys: how it is known that two requests say the same thing twice."""
 
 from __future__ import annotations
 

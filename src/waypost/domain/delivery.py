@@ -19,7 +19,7 @@ from waypost.domain.waits import Wait
 from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
-"""How late the one attempt of a TTL of 0 may start; after that "now" is over."""
+"""Milliseconds that the one attempt of a TTL of 0 may start late; after that "now" is over."""
 
 
 class Target(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Target(Struct, frozen=True):
     n: int
     device_id: DeviceId
     channel: Channel | None
-    """None where no channel reaches it; then *suppressed* says why."""
+    """The channel; None where none reaches it; then *suppressed* says why."""
     suppressed: str | None = None
     waits: Wait | None = None
     """What it waits for before its first attempt: until then nobody leases it, and the settle that stores it says
@@ -53,7 +53,7 @@ class Delivery(Struct, frozen=True):
     """One attempt about to be made: its target, its message, and what was agreed for its notification."""
 
     id: NotificationId
-    """The notification's, by which an app recognizes it."""
+    """The notification's id, by which an app recognizes it."""
     n: int
     credential: CredentialId
     address: Address
@@ -107,7 +107,7 @@ class Receipt(Struct, frozen=True):
     retries: int = 0
     throttles: int = 0
     due_at: Instant | None = None
-    """When it is next touched: its retry, the expiry of a parked one, or the deadline of an intent."""
+    """The time when it is next touched: its retry, the expiry of a parked one, or the deadline of an intent."""
     parked: str | None = None
     """The condition it waits for, such as ``breaker:demo/apns``."""
     provider_id: str | None = None

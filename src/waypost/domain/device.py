@@ -15,7 +15,7 @@ from waypost.domain.time import HOUR_MS, Instant
 from waypost.domain.words import Words
 
 Platform = NewType("Platform", str)
-"""What a device runs, or how it is subscribed; the plug-in that serves it names it."""
+"""The platform that a device runs, or by which it is subscribed; the plug-in that serves it names it."""
 
 UNKNOWN: Final = Platform("unknown")
 """Comes from imports only: no plug-in may serve it, and such a device is skipped with a reason."""
@@ -31,14 +31,14 @@ class TokenUse(Words):
     COMPLICATION = "complication"
     FILEPROVIDER = "fileprovider"
     LIVEACTIVITY = "liveactivity"
-    """Of one live activity, to update and end it."""
+    """Tokens of one live activity, to update and end it."""
     LIVEACTIVITY_START = "liveactivity_start"
-    """Of the app, to start a live activity."""
+    """Tokens of the app, to start a live activity."""
     PUSHTOTALK = "pushtotalk"
     WIDGETS = "widgets"
     CONTROLS = "controls"
     MDM = "mdm"
-    """Of the management of a device, from its check-in."""
+    """Tokens of the management of a device, from its check-in."""
 
 
 def token_use_of(content: Content) -> TokenUse:
@@ -93,7 +93,7 @@ class Device(Struct, frozen=True):
 
 
 USE_NOTED_MS = HOUR_MS
-"""How old the last noted use of a device is before another one is noted: a row is not written for each delivery."""
+"""Milliseconds after the last noted use until another one is noted: a row is not written for each delivery."""
 
 
 def is_news(device: Device, used_at: Instant) -> bool:
@@ -139,7 +139,7 @@ def registered(registration: Registration, before: Device | None, now: Instant) 
 
 
 RegistrationCheck = Callable[[Registration], list[Fault]]
-"""What a channel could never send to, such as a key that is none; the faults are named as in the API."""
+"""The check of a registration for what a channel could never send to; the faults are named as in the API."""
 
 
 def has_no_keys(registration: Registration) -> list[Fault]:

@@ -1,4 +1,4 @@
-"""Identities: who and what a record is about, each a type of its own."""
+"""Identities: the names of records, users and devices, each a type of its own."""
 
 from __future__ import annotations
 

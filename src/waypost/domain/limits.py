@@ -1,4 +1,4 @@
-"""How much of something may happen in a time: a bucket that refills, or a window that begins anew."""
+"""Limits of how much may happen in a time: a bucket that refills, or a window that begins anew."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Quota(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Quota:
-        """Read what ``str`` writes; a ValueError says how it is written."""
+        """Read what ``str`` writes; a ValueError explains the form."""
         if text == "unlimited":
             return UNLIMITED
         found = _QUOTA.fullmatch(text.replace(" ", ""))
@@ -99,7 +99,7 @@ class Remaining(Struct, frozen=True):
     left: float
     at_ms: float
     since_ms: float = 0.0
-    """When its ramp began."""
+    """The time when its ramp began."""
 
 
 def capacity(limit: Limit) -> int:

@@ -13,7 +13,7 @@ class Taken(Struct, frozen=True, tag=True):
 
     provider_id: str = ""
     note: str = ""
-    """What was changed so that it could be taken, for the record of the attempt."""
+    """The change that let it be taken, for the record of the attempt."""
 
 
 class Gone(Struct, frozen=True, tag=True):
@@ -55,7 +55,7 @@ class Throttled(Struct, frozen=True, tag=True):
     code: str
     wait_ms: int | None = None
     whole: bool = False
-    """It may be said of the whole credential or scope (the quota of a project), not of one token alone."""
+    """Whether it may speak of the whole credential or scope (the quota of a project), not of one token alone."""
 
 
 class Unreachable(Struct, frozen=True, tag=True):

@@ -1,4 +1,4 @@
-"""Placeholders: ``{{name}}`` in what a bulk job says, filled in for each recipient: text for text, nothing is run."""
+"""Placeholders: ``{{name}}`` in a bulk job's content, filled in for each recipient: text for text, nothing is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress: all targets of a notification and what became of them. Each change of it is one step. Pure.
+"""Progress: all targets of a notification and their receipts. Each change of it is one step. Pure.
 
 Stores keep progress in rows of their own shape, load it, and write what a step says. What a change means is decided
 here alone, so that every store comes to the same receipts, the same status and the same words in the journal.
@@ -63,7 +63,7 @@ class Step(Struct, frozen=True):
     before: Progress
     progress: Progress
     moves: tuple[Moved, ...] = ()
-    """For the journal, in order."""
+    """The moves for the journal, in order."""
     taken: tuple[Change, ...] = ()
     """The changes that counted, as they were applied."""
     stale: tuple[Stale, ...] = ()
@@ -94,9 +94,9 @@ class Progress(Struct, frozen=True):
     status: NotificationStatus | None
     """``pending`` or final; None while nothing of it is stored, as of a bulk job's recipient."""
     receipts: Receipts | None
-    """None until it is routed. Of a final notification they need not be loaded."""
+    """The receipts; None until it is routed. Of a final notification they need not be loaded."""
     withdrawn: str | None = None
-    """Why it was taken back, where it was."""
+    """The reason why it was taken back, where it was."""
 
     @property
     def is_final(self) -> bool:
@@ -139,7 +139,7 @@ class Progress(Struct, frozen=True):
         return Step(self, ended, (*moves, *last), tuple(taken), tuple(stale))
 
     def end(self, status: NotificationStatus, now: Instant) -> Step:
-        """End it with *status*, whatever became of its targets is known to the caller."""
+        """End it with *status*, even if something of its targets is unknown to the caller."""
         ended, moves = self._ended(now, status)
         return Step(self, ended, moves)
 

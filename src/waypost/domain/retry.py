@@ -43,7 +43,7 @@ class RetryPolicy(Struct, frozen=True):
     """A schedule of retries: a list of delays, or base times two to the power of the retries made, up to a cap."""
 
     name: str
-    """What it is called in records."""
+    """The name in records."""
     max_retries: Count
     """Retries after the first attempt."""
     delays_ms: tuple[Count, ...] = ()
@@ -55,9 +55,9 @@ class RetryPolicy(Struct, frozen=True):
     unanswered_base_ms: Count | None = None
     """A longer base after no answer, when the provider may be struggling (requirements S1-121)."""
     jitter: Jitter = Jitter.NONE
-    """How chance moves each delay."""
+    """The random change of each delay."""
     max_age_ms: Count | None = None
-    """No retry once the notification is this old."""
+    """The age of the notification after which it is not retried; None is no limit."""
     on_exhausted: Exhausted = Exhausted.DLQ
     """What a failure leaves behind: a dead letter, or nothing but its receipt."""
 

@@ -28,7 +28,7 @@ INACTIVE = "inactive"
 NOT_CHOSEN = "not_chosen"
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
-"""What one app can send with, by channel; the default comes first."""
+"""The credentials of one app, by channel; the default comes first."""
 
 
 class LeftOut(Struct, frozen=True, tag=True):
@@ -38,7 +38,7 @@ class LeftOut(Struct, frozen=True, tag=True):
 
 
 Verdict = LeftOut | Suppressed | Parked | CredentialId
-"""What a rule says of an address; the first but a credential is final, of credentials the last counts."""
+"""The verdict of a rule on an address; the first but a credential is final, of credentials the last counts."""
 
 
 class Question(Struct, frozen=True):
@@ -50,21 +50,21 @@ class Question(Struct, frozen=True):
     """The channel that serves a platform."""
     credentials: Credentials
     token_use: TokenUse
-    """Which tokens it is for."""
+    """The use of the tokens that it is for."""
     chosen: Collection[DeviceId]
     """The names that it is narrowed to; empty is all."""
     now: Instant
     missing: str = DEVICE_NOT_FOUND
-    """Why a chosen name reaches nothing where there is no such device."""
+    """The reason why a chosen name reaches nothing where there is no such device."""
 
 
 class Candidate(Struct, frozen=True):
     """An address, and what the rules have decided of it so far."""
 
     name: DeviceId
-    """What receipts call it."""
+    """The name in receipts."""
     address: Address | None
-    """None where a name was chosen that stands for nothing."""
+    """The address; None where a name was chosen that stands for nothing."""
     channel: Channel | None
     verdict: Suppressed | Parked | None = None
     credential: CredentialId | None = None
@@ -95,20 +95,20 @@ class Rule(Struct, frozen=True):
     """A reason to send somewhere, not to send, or to send later."""
 
     name: str
-    """As ``explain`` shows it."""
+    """The name that ``explain`` shows."""
     judge: Callable[[Question, Candidate], Verdict | None] | None = None
-    """Asked of each address without a final verdict; None lets it pass."""
+    """The judge of each address without a final verdict; None lets it pass."""
     add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None = None
-    """What it adds to the addresses that were not left out so far, before it judges."""
+    """The addresses that it adds to those not left out so far, before it judges."""
 
 
 class Routed(Struct, frozen=True):
     """The result of all rules for one question."""
 
     targets: Sequence[Candidate]
-    """A target's number is its place here."""
+    """The targets; a target's number is its place here."""
     rulings: Sequence[Ruling]
-    """Everything that was said, in order."""
+    """The verdicts of all rules, in order."""
 
 
 class RoutingTable:

@@ -1,4 +1,4 @@
-"""Settlements: what is decided from an outcome, and how one changes a receipt."""
+"""Settlements: the decisions from an outcome, and how one changes a receipt."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant, later
 
 ATTEMPTS_KEPT = 100
-"""A receipt shows its first attempt and the latest, so many at most; the journal reported all of them."""
+"""The most attempts that a receipt shows: the first and the latest; the journal reported all of them."""
 
 LAST_CHANCE_MS: Final = 10 * SECOND_MS
-"""So long before its end a delivery is tried once more that its provider wants left alone for longer than it lasts."""
+"""Milliseconds before its end at which a delivery is tried once more although its provider wants a longer rest."""
 
 
 class Sent(Struct, frozen=True, tag=True):
@@ -41,7 +41,7 @@ class Expired(Struct, frozen=True, tag=True):
     """The delivery's time is over."""
 
     code: str | None = None
-    """What the last attempt met, where there was one."""
+    """The code that the last attempt met, where there was one."""
 
 
 class Forget(Struct, frozen=True, tag=True):
@@ -217,9 +217,9 @@ class Change(Struct, frozen=True):
     settlement: Settlement
     at: Instant
     made: Attempt | None = None
-    """What was tried; None where nothing was (parked, expired, suppressed, an intent)."""
+    """The attempt; None where nothing was tried (parked, expired, suppressed, an intent)."""
     is_use: bool = False
-    """The registry is to be told that the device was sent to."""
+    """Whether the registry is to be told that the device was sent to."""
 
 
 def opened(receipt: Receipt, due_at: Instant) -> Receipt:

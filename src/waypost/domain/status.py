@@ -55,7 +55,7 @@ DELIVERY_TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
 """What one settle or confirmation may do. ``unknown`` with a deadline is an intent: the first outcome replaces it."""
 
 REPLAYABLE: frozenset[DeliveryStatus] = frozenset({_D.FAILED, _D.EXPIRED, _D.UNKNOWN})
-"""What a replay takes back to ``pending``: the only way out of a final state."""
+"""The statuses that a replay takes back to ``pending``: the only way out of a final state."""
 
 _N = NotificationStatus
 

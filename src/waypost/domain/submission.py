@@ -1,4 +1,4 @@
-"""A submission: what a caller asks for, and whether it makes sense."""
+"""A submission: the request of a caller, and whether it makes sense."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEDULE_LIMIT_MS = 366 * DAY_MS
 DATA_DEPTH_LIMIT = 16
 
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]+(?!\n)$"
-"""No control characters; ``$`` alone would let a last newline through."""
+"""The pattern of text without control characters; ``$`` alone would let a last newline through."""
 Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=NO_CONTROLS)]
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -133,7 +133,7 @@ class Defaults(Struct, frozen=True):
 
 
 _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
-"""Of what may be meant when it is said again soon, such as a second code (requirements S1-137)."""
+"""The windows of types that may be meant when said again soon, such as a second code (requirements S1-137), s."""
 
 
 def faults(submission: Submission) -> list[Fault]:
@@ -185,7 +185,7 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
     ApnsPushType.PUSHTOTALK: _SHOWN,
     ApnsPushType.LIVEACTIVITY: tuple(name for name in _SHOWN if name not in ("title", "body", "sound")),
 }
-"""Of the push types that are visible without being an alert: what they cannot show."""
+"""The fields that push types cannot show which are visible without being an alert."""
 
 
 def _unstorable(value: Any) -> str | None:
@@ -210,7 +210,7 @@ def _unstorable(value: Any) -> str | None:
 
 
 ContentCheck = Callable[[Content, Kind], list[Fault]]
-"""What one channel could never send, such as a reserved key."""
+"""The check for what one channel could never send, such as a reserved key."""
 
 
 class Draft(Struct, frozen=True):
@@ -322,7 +322,7 @@ def _claims(submission: Submission, notification: Notification, defaults: Defaul
 
 
 IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
-"""How long a caller's own key is kept, whatever the TTL."""
+"""Milliseconds for which a caller's own key is kept, whatever the TTL."""
 
 
 def _window_s(submission: Submission, defaults: Defaults) -> int:

@@ -1,4 +1,4 @@
-"""Status words of the APIs that Waypost stands in for: the same states, said as their callers are used to.
+"""Status words of the APIs that Waypost stands in for: the same states in the words that their callers know.
 
 ``requirements.md`` describes those APIs (S0 to S4); S2 has no words of its own.
 """
@@ -29,7 +29,7 @@ class _Said(Struct, frozen=True):
     s0: str | None
     s1: str | None
     s1_receipt: str | None
-    """S1 alone has words of their own for receipts."""
+    """The word for receipts: S1 alone has words of their own for them."""
     s3: str | None
     s4: str | None
 

@@ -1,4 +1,4 @@
-"""Waits: what a target waits for before it is sent. Pure."""
+"""Waits: the conditions that a target waits for before it is sent. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may call what: each route and method declares one of these, and is asked of each call before its message is."""
+"""The access to routes and methods: each declares who may call it, which is checked before its message is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Access(Struct, frozen=True):
 
     scope: Scope
     users: bool = False
-    """End users may call it with tokens of their own, for what is theirs."""
+    """Whether end users may call it with tokens of their own, for what is theirs."""
 
 
 SENDS: Final = Access(Scope.SEND_ANY_USER)
@@ -29,7 +29,7 @@ DEVICES_OWN: Final = Access(Scope.DEVICES, users=True)
 ADMINISTERS: Final = Access(Scope.ADMIN)
 
 GRPC_ACCESS: Final = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SENDS, "Get": READS_OWN}
-"""Who may call each method of gRPC; here, because what serves them is an optional extra."""
+"""The access to each method of gRPC; here, because what serves them is an optional extra."""
 
 
 def admit(caller: Caller, access: Access) -> None:

@@ -1,4 +1,4 @@
-"""Who is calling: API keys and tokens, verified before any body is read."""
+"""The callers: API keys and tokens, verified before any body is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from waypost.telemetry import Telemetry
 
 CACHE_LIMIT: Final = 10_000
 USES_WRITTEN_S: Final = 60.0
-"""How often it is written down when keys were used: never by the request that uses one."""
+"""Seconds between two notes of when keys were used: never by the request that uses one."""
 
 
 NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer …"
@@ -52,11 +52,11 @@ class Authenticator:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to write down when keys are used."""
+        """Begin to note when keys are used."""
         self._task = asyncio.create_task(every(USES_WRITTEN_S, self.write_uses, self._telemetry, "key uses"))
 
     async def stop(self) -> None:
-        """Write down what is left."""
+        """Write the uses that are not written yet."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -76,7 +76,7 @@ class Authenticator:
         return known[0] if known is not None and self._clock.monotonic() < known[1] else None
 
     async def write_uses(self) -> None:
-        """Write down when each key was used since the last time; Unavailable keeps it for the next."""
+        """Write when each key was used since the last time; Unavailable keeps it for the next."""
         uses, self._used = self._used, {}
         if uses:
             try:

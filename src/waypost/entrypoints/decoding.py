@@ -1,4 +1,4 @@
-"""How bytes become what a door asks for, or an error that names the wrong field: the same words at every door."""
+"""Decoding of requests, or an error that names the wrong field: the same words at every entry point."""
 
 from __future__ import annotations
 

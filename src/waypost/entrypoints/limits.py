@@ -1,4 +1,4 @@
-"""How much callers may ask for: each limit that a request counts for, and what is told to who is over one."""
+"""The limits of callers: each limit that a request counts for, and the answer to who is over one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from waypost.ports.limiter import Limiter
 from waypost.telemetry import Metric, Telemetry
 
 BARRED_LIMIT: Final = 10_000
-"""Addresses that are remembered as barred; then all are forgotten, and each is found out by its next failure."""
+"""The most addresses remembered as barred; then all are forgotten, and barred again at their next failure."""
 PROVEN_LIMIT: Final = 10_000
-"""Credentials that are remembered as good; past it, the one that was verified longest ago is forgotten."""
+"""The most credentials remembered as good; past it, the one that was verified longest ago is forgotten."""
 _V6_SITE: Final = 64
-"""Who has one IPv6 address has all that begin with the same 64 bits."""
+"""The bits of an IPv6 address that one holder has: who has one address has all that begin alike."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -46,7 +46,7 @@ class LimitedRoute(Struct, frozen=True):
     """A route with a limit of its own."""
 
     name: str
-    """As it is configured: a method and a path with ``{parameters}``, or ``gRPC`` and a method."""
+    """The name in the configuration: a method and a path with ``{parameters}``, or ``gRPC`` and a method."""
     window: FixedWindow
 
     def pattern(self) -> re.Pattern[str]:
@@ -60,7 +60,7 @@ class Bounds(Struct, frozen=True):
 
     caller: FixedWindow | None = None
     callers: Mapping[tuple[AppId, str], FixedWindow | None] = {}
-    """In place of that for the callers named."""
+    """Limits for the callers named, in place of that for all."""
     apps: Mapping[AppId, FixedWindow | None] = {}
     user: FixedWindow | None = None
     address: FixedWindow | None = None
@@ -74,13 +74,13 @@ class Visit(Struct, frozen=True):
     """The facts of a request that are known before its body is read."""
 
     name: str
-    """``METHOD path``, or ``gRPC Method``."""
+    """The route: ``METHOD path``, or ``gRPC Method``."""
     peer: str
     """The address that the connection comes from; "" where it has none."""
     headers: Callable[[str], Iterable[str]]
     """The values of a header, in order."""
     is_users: bool = False
-    """The door is that of end users, whoever calls."""
+    """Whether it came to the API of end users, whoever calls."""
 
 
 class DoorLimits:

@@ -40,7 +40,7 @@ class JsonLinesSink(Silent):
             self._metrics.count(Metric.LOG_DROPPED)
 
     def flush(self, limit_s: float) -> bool:
-        """Wait until all is written, for *limit_s* at most; whether it is."""
+        """Wait until all is written, for *limit_s* at most; return whether it is."""
         return self._writer.flush(limit_s)
 
     def _line(self, event: Event, **fields: object) -> bytes:

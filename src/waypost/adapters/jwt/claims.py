@@ -1,4 +1,4 @@
-"""What a token says, once its signature holds. Pure."""
+"""The claims of a token, checked once its signature holds. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Issuer(Struct, frozen=True):
 
     app: AppId
     name: str
-    """As the configuration calls it."""
+    """The name that the configuration gives it."""
     settings: IssuerSettings
 
 

@@ -14,7 +14,7 @@ from waypost.adapters.jwt.settings import Algorithm
 
 KEYS_LIMIT: Final = 64
 RSA_BITS: Final = 2048
-"""RFC 7518 section 3.3."""
+"""The least size of an RSA key, bits (RFC 7518 section 3.3)."""
 _CURVES: Final = {Algorithm.ES256: "P-256", Algorithm.ES384: "P-384", Algorithm.ES512: "P-521"}
 
 KeySet = Mapping[tuple[str | None, Algorithm], jwt.PyJWK]

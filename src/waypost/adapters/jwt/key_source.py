@@ -1,4 +1,4 @@
-"""Where an issuer's keys come from, and how long they are believed."""
+"""The sources of an issuer's keys, and how long the keys are believed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from waypost.ports.clock import Clock
 from waypost.telemetry import Event, Telemetry
 
 PAUSE_S: Final = 10.0
-"""Between two questions for one key set, whatever ids tokens name."""
+"""Seconds between two questions for one key set, whatever ids tokens name."""
 BELIEVED_S: Final = 86_400.0
-"""While the source is away, a key set is believed for a day."""
+"""Seconds for which a key set is believed while its source is away: a day."""
 
 
 class VerifyingKeys(Protocol):

@@ -23,7 +23,7 @@ from waypost.ports.tokens import Bearer
 from waypost.telemetry import Telemetry
 
 TOKEN_LIMIT: Final = 8_192
-"""Characters; nothing of a longer one is read."""
+"""The longest token that is read, characters."""
 _SIGNATURES: Final = jwt.PyJWS(algorithms=[each.value for each in Algorithm])
 
 

@@ -35,9 +35,9 @@ TRIES: Final = 500
 """For a lock, which is held for microseconds: then its holder is frozen. About 0.05 s, for which the event loop stands
 still; on a busy machine longer, and so is its holder."""
 PAUSE_S: Final = 0.000_05
-"""Before asking again: its holder may have to wait for its interpreter, and needs the processor more."""
+"""The pause before asking again: the holder may have to wait for its interpreter, and needs the processor more."""
 AWAY_S: Final = 10.0
-"""For so long a row is not asked for again whose holder is frozen."""
+"""Seconds for which a row is not asked for again whose holder is frozen."""
 
 _SLOT: Final = struct.Struct("=16sdddd")
 _ROW_BYTES: Final = PER_ROW * _SLOT.size

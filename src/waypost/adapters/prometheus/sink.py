@@ -23,7 +23,7 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 _COUNTED_KINDS = ("counter", "histogram")
 _FILE_KINDS = (*_COUNTED_KINDS, "gauge_livesum")
 _DEAD = "dead"
-"""In the place of a process id: the counters of all workers that died, so that restarts do not add files."""
+"""The name in place of a process id for the counters of all workers that died, so that restarts do not add files."""
 
 _Series = Counter | Gauge | Histogram
 

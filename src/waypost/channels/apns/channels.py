@@ -52,9 +52,9 @@ REASONS: dict[str, str] = {
     "BadCertificate": "the client certificate is not accepted",
     "BadCertificateEnvironment": "the client certificate is for the other environment",
 }
-"""What to do about a refusal; others mean a request that breaks a rule of Apple's."""
+"""The remedy for each refusal; others mean a request that breaks a rule of Apple's."""
 _AWAY = ("TooManyRequests", "TooManyProviderTokenUpdates", "InternalServerError", "Shutdown")
-"""And 503, which Apple spells ``Service Unavailable`` here."""
+"""Reasons that mean "not now", beside the status 503, which Apple spells ``Service Unavailable`` here."""
 
 
 class ChannelRefused(WaypostError):
@@ -74,7 +74,7 @@ class BroadcastChannel(Struct, frozen=True):
     """A broadcast channel as Apple knows it."""
 
     storage: int = msgspec.field(name="message-storage-policy", default=0)
-    """0 stores nothing, 1 the last message for at most 8 hours."""
+    """The messages it keeps: 0 stores none, 1 the last message for at most 8 hours."""
     push_type: str = msgspec.field(name="push-type", default="LiveActivity")
 
 
@@ -95,7 +95,7 @@ class BroadcastChannels:
         self._broadcast = broadcast
 
     async def create(self, *, stored: bool) -> str:
-        """Make a channel; its id. *stored* keeps the last message for devices that are away."""
+        """Create a channel and return its id. *stored* keeps the last message for devices that are away."""
         body = {"message-storage-policy": int(stored), "push-type": "LiveActivity"}
         answer = await self._ask(self._manage, "POST", self._of_app("channels"), msgspec.json.encode(body))
         return _header(answer, b"apns-channel-id")

@@ -1,4 +1,4 @@
-"""Who we are to Apple: provider tokens, or a client certificate.
+"""The credentials for Apple: provider tokens, or a client certificate.
 
 Source: developer.apple.com, "Establishing a token-based connection to APNs".
 """
@@ -20,9 +20,9 @@ from waypost.http2 import Origin
 
 _APPLE_ID = re.compile(r"[A-Za-z0-9]{10}")
 SLOT_MS = 25 * MINUTE_MS
-"""A token is issued at the start of a slot; Apple wants none older than 60 minutes."""
+"""Milliseconds of a slot; a token is issued at its start; Apple wants none older than 60 minutes."""
 SHORTEST_USE_MS = 20 * MINUTE_MS
-"""Changed sooner on a connection, Apple answers TooManyProviderTokenUpdates."""
+"""Milliseconds that a token is used at least: changed sooner, Apple answers TooManyProviderTokenUpdates."""
 
 
 class ProviderTokens:

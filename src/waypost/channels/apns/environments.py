@@ -1,4 +1,4 @@
-"""Which of Apple's two environments knows a token, learned from the answers."""
+"""The two environments of Apple's, and which of them knows a token, learned from the answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from waypost.telemetry.events import Event
 from waypost.telemetry.sink import Telemetry
 
 REMEMBERED = 100_000
-"""Tokens of the other environment that are remembered; 16 bytes each and their place."""
+"""The most tokens of the other environment that are remembered; 16 bytes each and their place."""
 RECENT = 500
-"""Answers that judge tokens, a worker, over which the share of unknown ones is taken."""
+"""The number of answers a worker judges tokens by: over these the share of unknown ones is taken."""
 FEWEST = 20
-"""Answers of all workers below which no share is taken."""
+"""The number of answers of all workers below which no share is taken."""
 
 
 class ForeignTokens:
@@ -41,7 +41,7 @@ class ForeignTokens:
         return len(self._hashes)
 
     def learn(self, token: str, *, foreign: bool) -> None:
-        """Remember where *token* was taken."""
+        """Remember which environment took *token*."""
         digest = token_hash(token)
         if not foreign:
             self._hashes.pop(digest, None)

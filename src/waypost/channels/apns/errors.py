@@ -85,7 +85,7 @@ STATUSES: dict[str, tuple[Meaning, str]] = {
     "http_503": (Meaning.UNSURE, "Apple is not available"),
     "http_504": (Meaning.UNSURE, "Apple is not available"),
 }
-"""For an answer without a reason that can be read."""
+"""The meaning of a status, for an answer without a reason that can be read."""
 _DEAD_WITHOUT_A_WORD = "http_410"
 
 BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
@@ -106,13 +106,13 @@ BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
 """What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
 
 WAIT_MS: dict[str, int] = {TOKEN_TOO_NEW: _MINUTE_MS}
-"""The least wait, where the retry policy would be too eager."""
+"""The least wait in milliseconds, where the retry policy would be too eager."""
 
 
 class _Body(Struct):
     reason: Raw = NOTHING
     timestamp: Raw = NOTHING
-    """When the token was found dead, in milliseconds (410 only)."""
+    """The time when the token was found dead, in milliseconds (410 only)."""
 
 
 _decoder = msgspec.json.Decoder(_Body)

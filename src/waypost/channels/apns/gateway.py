@@ -21,11 +21,11 @@ BROADCAST = {
     "sandbox": "https://api-broadcast.sandbox.push.apple.com",
 }
 PING_AFTER_IDLE_S = 3600.0
-"""Apple: a PING after an hour of idleness is welcome."""
+"""Seconds of idleness before a PING; Apple welcomes one after an hour."""
 OTHER_CONNECTIONS = 5
-"""At most, to the environment that is not the app's own, and to broadcast channels."""
+"""The most connections to the environment that is not the app's own, and to broadcast channels."""
 MOST_SOCKETS = 50
-"""Of one credential in a process, all its pools together, those that only end what they have among them."""
+"""The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
 
 class ApnsGateway:

@@ -26,14 +26,14 @@ from waypost.domain.time import SECOND_MS, Instant
 
 COLLAPSE_ID_LIMIT_BYTES = 64
 CHANNEL_KIND = "channel"
-"""Of ``to``: a broadcast channel, by its id."""
+"""The kind of ``to`` that names a broadcast channel, by its id."""
 BROADCAST_LIMIT_BYTES = 5120
 LONGEST_STORED_S = 8 * 3600
-"""How long Apple keeps the last message of a channel, where it keeps any."""
+"""Seconds that Apple keeps the last message of a channel at most, where it keeps any."""
 
 NOT_ENTITLED = "the setting critical_alerts is off, which says that Apple granted the app's entitlement"
 SHOWN_KEYS = ("alert", "badge", "sound")
-"""What a background push must not have in ``aps``."""
+"""The keys that a background push must not have in ``aps``."""
 
 
 class Rendering(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Rendering(Struct, frozen=True):
     body: bytes
     limit_bytes: int
     note: str = ""
-    """What was changed so that Apple takes it as it is meant."""
+    """The change that made it acceptable to Apple as it is meant."""
 
 
 def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Rendering | Refused:

@@ -1,4 +1,4 @@
-"""What each push type asks for: topic, priority, size and ``aps``.
+"""The demands of each push type: topic, priority, size and ``aps``.
 
 Sources: developer.apple.com, "Sending notification requests to APNs", "Starting and updating Live Activities with
 ActivityKit push notifications", "Updating widgets with WidgetKit push notifications"; mdm: "Sending MDM commands to a
@@ -21,14 +21,14 @@ from waypost.domain.time import SECOND_MS
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
 AT_ONCE = dict.fromkeys(Urgency, "10")
 SPARING = dict.fromkeys(Urgency, "5")
-"""Apple refuses 10 for a background push (requirements S1-T1)."""
+"""The priorities of a push to save power: Apple refuses 10 for a background push (requirements S1-T1)."""
 
 
 class PushTypeRule(Struct, frozen=True):
     """The rules that pushes of one type follow."""
 
     suffix: str
-    """Follows the bundle id in ``apns-topic``."""
+    """The text that follows the bundle id in ``apns-topic``."""
     priority: dict[Urgency, str]
     limit_bytes: int = 4096
 

@@ -1,4 +1,4 @@
-"""Sends to devices through APNs: few connections, many requests on each, no task per delivery."""
+"""A sender to devices through APNs: few connections, many requests on each, no task per delivery."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class _Sending:
         self.jwt = jwt
         self.until = until
         self.foreign = foreign
-        """Tried at the environment that is not the app's own."""
+        """Whether it is tried at the environment that is not the app's own."""
         self.turned = False
-        """The one before did not know the token."""
+        """Whether the environment tried before did not know the token."""
         self.moved = False
-        """The connection took no new provider token yet."""
+        """Whether the connection took no new provider token yet."""
         self.renewed = False
-        """The provider token was too old once already."""
+        """Whether the provider token was too old once already."""
 
 
 class ApnsSender:
@@ -109,14 +109,14 @@ class ApnsSender:
             scope_of=self._topic,
         )
         self._gateways: dict[bool, ApnsGateway] = {}
-        """Under True the environment that is not the app's own."""
+        """The gateways; under True that of the environment that is not the app's own."""
         self._broadcasts: ApnsGateway | None = None
         self._heals = settings.heal_environment and settings.other_gateway_known
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._every_gateway())
         )
         self._denied: CredentialRejected | None = None
-        """How connections to the app's own environment were refused since the last answer from it."""
+        """The last refusal of connections to the app's own environment, since the last answer from it."""
         self._foreign = ForeignTokens()
         self._topics = {
             (foreign, push_type): settings.topic
@@ -195,7 +195,7 @@ class ApnsSender:
         return rendered(message, self._settings, now)
 
     def _topic(self, delivery: Delivery) -> str:
-        """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
+        """Name the part of Apple that may refuse: the push type's topic, in the token's environment; or broadcasts."""
         if isinstance(delivery.address, Audience):
             return f"{self._settings.topic} (broadcast)"
         push_type = push_type_of(delivery.message.content, delivery.message.kind)
@@ -213,7 +213,7 @@ class ApnsSender:
         gateway.request(shared.kind, path, head, body, one.until, ended)
 
     def _saw(self, event: PoolEvent) -> None:
-        """Heed what the end of a connection says of the credential: what waits would end so, too."""
+        """Learn from the end of a connection about the credential: what waits would end the same way."""
         denied = denial_in(event)
         if denied is not None:
             self._denied = denied

@@ -1,4 +1,4 @@
-"""What an app says of its APNs account (``apps.<app>.apns``)."""
+"""Settings of an app's APNs account (``apps.<app>.apns``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tokens were unknown lately, added up over all workers of a machine.
+"""The number of tokens that were unknown lately, added up over all workers of a machine.
 
 A mapped file: ``PLACES`` places of 16 bytes, one a worker: u32 answers, u32 unknown among them, f64 when that was
 written (CLOCK_MONOTONIC, s). A worker writes its own place and reads them all.
@@ -31,7 +31,7 @@ class Tally:
         self.put(0, 0)
 
     def put(self, answers: int, unknown: int) -> None:
-        """Say what this worker counts."""
+        """Write down this worker's counts."""
         _PLACE.pack_into(self._map, self._at, answers, unknown, self._clock.monotonic())
 
     def all(self) -> tuple[int, int]:

@@ -68,7 +68,7 @@ FIRST_WAITS_MS = {"http_502": 30 * SECOND_MS}
 _SPREAD = 0.3
 """Waits are longer by up to this part, each delivery's by its own, so that what failed together comes back apart."""
 QUOTA_WAIT_MS = MINUTE_MS
-"""After a quota error without Retry-After (Google's page on quotas); doubled with each."""
+"""Milliseconds to wait after a quota error without Retry-After (Google's page on quotas); doubled with each."""
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -192,7 +192,7 @@ def _quota_wait_ms(tried: Delivery) -> int:
 
 
 def _said(answer: Answer) -> _Said:
-    """Read each field by itself: Google's front ends and proxies write others than FCM does."""
+    """Read each field by itself: Google's front ends and proxies write errors in other forms than FCM."""
     envelope = next((read_json(_envelopes, each) for each in items_of(Raw(answer.body))), None) or _Envelope()
     error = read_json(_errors, envelope.error) or _Error()
     details = [detail for each in items_of(error.details) if (detail := read_json(_details, each)) is not None]

@@ -1,4 +1,4 @@
-"""How an access token is asked for: with a service account's key, or of the machine that Google runs us on.
+"""The requests for access tokens: with a service account's key, or of the machine that Google runs us on.
 
 Sources: RFC 6749 section 5, RFC 7523; cloud.google.com, "About VM metadata" and "Authenticate workloads".
 """
@@ -26,16 +26,16 @@ from waypost.ports.clock import Clock
 
 TIMEOUT_S: Final = 10.0
 METADATA: Final = "metadata"
-"""In place of a key file: the machine's own account."""
+"""The word in place of a key file for the machine's own account."""
 _METADATA_HOST: Final = "metadata.google.internal"
 _METADATA_TIMEOUT_S: Final = 3.0
 _FLAVOR: Final = {"Metadata-Flavor": "Google"}
 _GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _SKEW_S: Final = 60
-"""A difference of clocks that Google minds."""
+"""The difference of clocks that Google minds, seconds."""
 
 Problem = CredentialRejected | Unreachable
-"""Why there is no access token, as the outcome of a delivery that needed one."""
+"""The reason why there is no access token, as the outcome of a delivery that needed one."""
 
 
 class Grant(Struct):

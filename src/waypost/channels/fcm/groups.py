@@ -1,4 +1,4 @@
-"""Groups: what waits while no stream is free, and when it stops waiting (requirements S1-83 to S1-86).
+"""Groups: the messages that wait while no stream is free, and when they stop waiting (requirements S1-83 to S1-86).
 
 FCM has no call for many messages any more; a group is as many requests, multiplexed, each with an answer of its own.
 """

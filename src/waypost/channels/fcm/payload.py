@@ -26,16 +26,16 @@ from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
 TOPIC_LIMIT_BYTES = 2048
-"""To a topic or a condition (firebase.google.com, "ErrorCode")."""
+"""The most bytes of a message to a topic or a condition (firebase.google.com, "ErrorCode")."""
 LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
-"""What names the recipient (or the answer) in a message: never taken from an override."""
+"""The keys that name the recipient (or the answer) in a message: never taken from an override."""
 
 PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
 """``android.priority`` (requirements S1-T1)."""
 
 INSTALLATION_PREFIX = "fid:"
-"""Before a Firebase installation id that is registered in place of a token."""
+"""The prefix of a Firebase installation id that is registered in place of a token."""
 
 TOPIC, CONDITION = "topic", "condition"
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
@@ -48,7 +48,7 @@ class Rendering(Struct, frozen=True):
 
     document: dict[str, Any]
     rest: bytes
-    """What follows the recipient in the body."""
+    """The bytes that follow the recipient in the body."""
     to: bytes
     """The key of the recipient: a token, a topic or a condition."""
     limit_bytes: int

@@ -30,7 +30,7 @@ GOOGLE = "https://fcm.googleapis.com"
 URGENT = (Urgency.CRITICAL, Urgency.HIGH)
 
 Ready = tuple[Delivery, Rendering]
-"""A delivery, and what is sent of it."""
+"""A delivery, and its rendering."""
 
 
 class FcmSender:

@@ -1,4 +1,4 @@
-"""What an app says of its Firebase project (``apps.<app>.fcm``)."""
+"""Settings of an app's Firebase project (``apps.<app>.fcm``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TopicMembers: who hears one, and messages to all who do.
+"""The members of topics, and messages to all of them.
 
 Sources: firebase.google.com, "Manage topic subscriptions" (one device a call) and developers.google.com/instance-id,
 "Instance ID server reference" (1,000 tokens a call, no installation ids).
@@ -32,7 +32,7 @@ from waypost.ports.clock import Clock
 GOOGLE: Final = "https://fcm.googleapis.com"
 INSTANCE_ID: Final = "https://iid.googleapis.com"
 MANY: Final = 1000
-"""Tokens in one call of the Instance ID service."""
+"""The most tokens in one call of the Instance ID service."""
 
 
 class Done(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which addresses may be connected to: a subscription names a host, and whoever runs its DNS names the address."""
+"""The addresses that may be connected to: a subscription names a host, and whoever runs its DNS names the address."""
 
 from __future__ import annotations
 

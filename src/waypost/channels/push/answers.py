@@ -14,21 +14,21 @@ class Meaning(Enum):
     """The meaning of an answer for the delivery."""
 
     DEAD_TOKEN = auto()
-    """Nothing will reach the device, or the subscription, under this token again."""
+    """The token, or the subscription, is dead: nothing will reach the device under it again."""
     REFUSED = auto()
     DENIED = auto()
-    """We are refused, whatever we send with the credential."""
+    """The credential is refused, whatever is sent with it."""
     DENIED_SCOPE = auto()
-    """We are refused for this topic, or by this push service."""
+    """The credential is refused for this topic, or by this push service."""
     DENIED_DEVICE = auto()
-    """We are refused, and nothing says that others would be."""
+    """The credential is refused, and nothing says that other devices would be."""
     THROTTLED = auto()
     THROTTLED_WHOLE = auto()
-    """It may be said of everything that is sent with the credential."""
+    """The provider wants fewer requests, perhaps of all that is sent with the credential."""
     NOT_TAKEN = auto()
     """The provider says that it did not process the request."""
     UNSURE = auto()
-    """It may have been processed: a front server answers so, too, when it lost the one behind it."""
+    """The provider may have processed it: a front server answers so, too, when it lost the one behind it."""
 
 
 _REACHES = {

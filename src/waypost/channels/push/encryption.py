@@ -14,7 +14,7 @@ from waypost.domain.device import SubscriptionKeys
 CURVE = ec.SECP256R1()
 RECORD_BYTES = 4096
 HEADER_BYTES = 86
-"""Salt, record size, and our public key with its length."""
+"""The bytes of the header: salt, record size, and our public key with its length."""
 PLAINTEXT_LIMIT_BYTES = RECORD_BYTES - HEADER_BYTES - 17
 """A push service must take 4,096 bytes of body (RFC 8030 section 7.2): less header, delimiter and tag."""
 _LAST_RECORD = b"\x02"

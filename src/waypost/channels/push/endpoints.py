@@ -1,4 +1,4 @@
-"""Where subscriptions may point: a subscription comes from outside, so its endpoint is not trusted."""
+"""The endpoints that subscriptions may name: a subscription comes from outside, so its endpoint is not trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
 
 _BROWSERS_AT_GOOGLE = ("/fcm/send/", "/wp/", "/preprod/wp/")
-"""How the path of a subscription begins at the host that FCM's API has, too."""
+"""The beginnings of a subscription's path at the host that FCM's API has, too."""
 _GOOGLES_APIS = ("fcm.mtls.googleapis.com", "iid.googleapis.com", "oauth2.googleapis.com")
 
 API_HOST = "is an address of Apple's or Google's API for senders, and no subscription's endpoint"
@@ -31,13 +31,13 @@ class Endpoint(Struct, frozen=True):
     """A subscription's address, taken apart; *host* has no brackets."""
 
     origin: str
-    """As ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
+    """The origin as ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
     scheme: str
     host: str
     port: int
     path: str
     reach: AllowedRange = AllowedRange.PUBLIC
-    """Which of the host's addresses may be connected to."""
+    """The addresses of the host that may be connected to."""
     named: bool = True
     """Whether the operator named its host: what it says of our identity is believed then."""
 

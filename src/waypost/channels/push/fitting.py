@@ -1,4 +1,4 @@
-"""Making a message fit its provider's limit, where the app allows it to be shortened.
+"""Shortening: how a message is made to fit its provider's limit, where the app allows it.
 
 Only what is read by a person is shortened, and never in the middle of what a person sees as one character (an extended
 grapheme cluster, Unicode UAX 29): data, links and identifiers are the app's, and half of one is worse than none.
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from waypost.domain.content import Content
 
 Fit = Literal["refuse", "trim"]
-"""What becomes of a payload over the limit (``apps.<app>.<channel>.fit``)."""
+"""The treatment of a payload over the limit (``apps.<app>.<channel>.fit``)."""
 
 TRIMMABLE: Final = ("body", "subtitle", "title")
 """The fields of the content that may be shortened, the first one first."""

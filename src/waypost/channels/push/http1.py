@@ -1,4 +1,4 @@
-"""Push services that speak no HTTP/2, through the library client; what comes of a request is the same."""
+"""Push services that speak no HTTP/2, through the library client; results of requests are the same."""
 
 from __future__ import annotations
 

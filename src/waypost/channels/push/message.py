@@ -1,4 +1,4 @@
-"""What a push subscription is told: headers, and the JSON that the app or its service worker reads.
+"""The message to a push subscription: headers, and the JSON that the app or its service worker reads.
 
 Source of the headers: RFC 8030 section 5. The JSON is Waypost's own.
 """
@@ -17,7 +17,7 @@ from waypost.domain.message import Message
 
 TOPIC_LIMIT = 32
 ENCRYPTED: Final = (("content-encoding", "aes128gcm"), ("content-type", "application/octet-stream"))
-"""How a message by RFC 8291 is marked."""
+"""The headers of a message encrypted by RFC 8291."""
 
 URGENCY: dict[Kind, dict[Urgency, str]] = {
     Kind.VISIBLE: {
@@ -33,7 +33,7 @@ URGENCY: dict[Kind, dict[Urgency, str]] = {
         Urgency.LOW: "very-low",
     },
 }
-"""RFC 8030 section 5.3."""
+"""The header ``urgency`` (RFC 8030 section 5.3)."""
 
 # The RFC allows "-" and "_", too, but one service was seen to refuse "-".
 _PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")

@@ -1,4 +1,4 @@
-"""Where a provider is, and whom to trust there, from a section of the settings (``apps.<app>.<channel>``)."""
+"""The address of a provider, and whom to trust there, from a section of the settings (``apps.<app>.<channel>``)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.http2 import Origin, encode_headers, proxy_of
 
 _HTTPS_PORT = 443
 _SHARED = 64
-"""Contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
+"""The contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
 Spoken = Literal["h2", "http/1.1"]
 
 

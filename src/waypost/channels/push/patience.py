@@ -1,11 +1,11 @@
-"""How long providers are waited for: the same for every sender."""
+"""The time for which providers are waited for: the same for every sender."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 EXPECTED_S: Final = 10.0
-"""From hand-over to the answer, as providers are expected to be. What is not on the wire by then is not sent."""
+"""Seconds from hand-over in which an answer is expected. What is not on the wire by then is not sent."""
 ANSWER_BY_S: Final = 20.0
 """From hand-over, too: until then a late answer counts. A provider that is merely slow has taken the message, so that
 giving up earlier and sending again would add a copy, and load where there is too much of it already."""

@@ -1,4 +1,4 @@
-"""What the providers' JSON has in common."""
+"""The parts that the providers' JSON has in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
 
 ID_KEY = "waypost_id"
-"""Under which an app finds the notification's id, whatever the platform."""
+"""The key under which an app finds the notification's id, whatever the platform."""
 
 
 ANY_ID: Final = format_id(NotificationId(os.urandom(16)))

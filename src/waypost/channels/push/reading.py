@@ -1,4 +1,4 @@
-"""Answers are read field by field, so that one odd field does not hide what the others say."""
+"""Reading answers field by field, so that one odd field does not hide what the others say."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = msgspec.json.Decoder(float)
 _lists = msgspec.json.Decoder(list[Raw])
 
 NOTHING = Raw(b"")
-"""A field that is not there."""
+"""The value of a field that is not there."""
 
 
 def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes | Raw) -> _Json | None:

@@ -1,4 +1,4 @@
-"""How long an answer asks to be left alone (RFC 9110, section 10.2.3)."""
+"""The time that an answer asks to be left alone (RFC 9110, section 10.2.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer
 
 PROBED_MS: Final = MINUTE_MS
-"""A hint of all that is sent counts for no longer: as often an open breaker tries the provider."""
+"""The most milliseconds that a hint about all sends counts for: as often an open breaker tries the provider."""
 
 
 def hint_ms(answer: Answer, meaning: Meaning, now: Instant) -> int | None:

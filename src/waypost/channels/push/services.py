@@ -34,7 +34,7 @@ from waypost.http2 import (
 
 IDLE_S = 300.0
 HTTP1_S = 3600.0
-"""After this time HTTP/2 is tried again at a service that did not speak it."""
+"""Seconds after which HTTP/2 is tried again at a service that did not speak it."""
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
@@ -89,7 +89,7 @@ class PushService:
         on_event: Callable[[PoolEvent], None],
     ) -> None:
         self.endpoint = endpoint
-        """The one that it was opened for: its origin is that of all here."""
+        """The endpoint that it was opened for: its origin is that of all here."""
         self._connections = connections
         self._trusts = trusts
         self._loop = loop
@@ -171,7 +171,7 @@ class PushService:
             raise
 
     def _renew(self, now: Instant) -> None:
-        """Say who we are in the same words for 11 hours."""
+        """Renew the signed identity, which stays the same for 11 hours."""
         too_far_ahead = self._renew_at - now > LIFETIME_MS
         if self._vapid is not None and (now >= self._renew_at or too_far_ahead):
             said = self._vapid.authorization(self.endpoint.origin, now)

@@ -21,7 +21,7 @@ class Turns(Generic[W]):
         self._waiting: deque[W] = deque()
 
     def add(self, one: W) -> None:
-        """Have it done in its turn."""
+        """Queue a piece to be done in its turn."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._take_turn)
         self._waiting.append(one)

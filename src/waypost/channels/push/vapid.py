@@ -12,7 +12,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
 
 LIFETIME_MS = 12 * HOUR_MS
-"""The RFC allows 24 hours; clocks differ."""
+"""Milliseconds for which an identity is signed; the RFC allows 24 hours; clocks differ."""
 RENEW_BEFORE_MS = HOUR_MS
 
 

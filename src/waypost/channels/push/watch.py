@@ -1,4 +1,4 @@
-"""What is seen of a credential while it is used, for telemetry and for whoever asks whether it works."""
+"""The state of a credential as seen while it is used, for telemetry and for whoever asks whether it works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 MANY_REASONS = 100
-"""A reason names a server, and subscriptions may name any: above so many all are told anew."""
+"""The most reasons that are remembered as told: a reason names a server, and subscriptions may name any."""
 
 
 class CredentialWatch:
@@ -26,7 +26,7 @@ class CredentialWatch:
         self._connections = connections
         self._denied: str | None = None
         self._failed: set[str] = set()
-        """Why connections could not be opened since the last one was."""
+        """The reasons why connections could not be opened since the last one was."""
 
     def heed(self, outcome: Outcome) -> None:
         """Note a refusal of the whole credential: told once, it stands until the provider takes something again."""

@@ -1,4 +1,4 @@
-"""Sends to UnifiedPush registrations: encrypted for each, over one pool for each push server, no task per delivery."""
+"""A sender to UnifiedPush registrations: encrypted for each, one pool for each push server, no task per delivery."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from waypost.telemetry.sink import Telemetry
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 OPEN: Final = (("content-type", "application/octet-stream"),)
-"""How a message that is not encrypted is marked."""
+"""The headers of a message that is not encrypted."""
 
 
 class _Shared:

@@ -1,4 +1,4 @@
-"""What an app says of UnifiedPush (``apps.<app>.unifiedpush``)."""
+"""Settings of an app's UnifiedPush (``apps.<app>.unifiedpush``)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ PHRASES: dict[str, tuple[bytes, Meaning, str]] = {
         "the subscription was made for a sender id of old, not for a VAPID key",
     ),
 }
-"""What is said, with a 400, 401 or 403, of one subscription alone: in the body, by Windows in a header."""
+"""The phrases, with a 400, 401 or 403, that speak of one subscription alone: in the body, by Windows in a header."""
 
 STATUSES: dict[int, tuple[Meaning, str]] = {
     400: (Meaning.REFUSED, _FIX),
@@ -109,7 +109,7 @@ STATUSES: dict[int, tuple[Meaning, str]] = {
     # ntfy: nobody is subscribed at the moment
     507: (Meaning.UNSURE, _OVERLOADED),
 }
-"""For an answer without a word of its own; the code is then ``http_<status>``."""
+"""The meaning of an answer without a word of its own; the code is then ``http_<status>``."""
 
 REDIRECTED = (Meaning.REFUSED, "redirects are not followed")
 _STATUS_DECIDES = (429,)

@@ -1,4 +1,4 @@
-"""Where the push services differ in what they want of a request that is otherwise the same."""
+"""The push services' differences in what they want of a request that is otherwise the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Family(Enum):
     APPLE = auto()
     WINDOWS = auto()
     ANY = auto()
-    """Everybody else: as RFC 8030 says."""
+    """Every other vendor: as RFC 8030 says."""
 
 
 _SUFFIXES = {".push.apple.com": Family.APPLE, ".notify.windows.com": Family.WINDOWS}

@@ -1,4 +1,4 @@
-"""What a web subscription is told of a notification: headers and JSON, the same for every device of it.
+"""The message to a web subscription: headers and JSON, the same for every device of it.
 
 Source: RFC 8030 section 5. The JSON is Waypost's own; a service worker reads it.
 """
@@ -21,7 +21,7 @@ from waypost.domain.message import Message
 from waypost.domain.time import Instant
 
 DECLARATIVE = 8030
-"""What marks a declarative push: the number of the RFC."""
+"""The mark of a declarative push: the number of the RFC."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
 
@@ -118,4 +118,4 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "requireInteraction": _is_bool,
     "renotify": _is_bool,
 }
-"""What a declarative notification may say beside ``navigate``, ``actions`` and ``data``, and of which form."""
+"""The keys that a declarative notification may have beside ``navigate``, ``actions`` and ``data``, with their form."""

@@ -1,4 +1,4 @@
-"""What of a subscription can be found wrong before anything is sent to it."""
+"""The faults of a subscription that are found before anything is sent to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
+"""A sender to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from waypost.telemetry.sink import Telemetry
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 REUSE_S = 3600.0
-"""How long one sender key is used where the setting allows it."""
+"""Seconds for which one sender key is used where the setting allows it."""
 
 
 class _Shared:

@@ -1,4 +1,4 @@
-"""What an app says of its Web Push identity (``apps.<app>.webpush``)."""
+"""Settings of an app's Web Push identity (``apps.<app>.webpush``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the domain knows, as messages."""
+"""The answers of gRPC, made from what the domain knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call: let in, counted, its message read within bounds, and what goes wrong answered as a status."""
+"""Calls: each is let in and counted, its message read within bounds, and errors are answered as a status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from waypost.telemetry import Event, Metric
 M = TypeVar("M", bound=Message)
 
 Context = Any
-"""grpc.aio.ServicerContext over bytes: messages are parsed here, so that what is none gets a clear status."""
+"""A grpc.aio.ServicerContext over bytes: messages are parsed here, so that a malformed one gets a clear status."""
 
 
 class AuthenticatedCall:
@@ -78,7 +78,7 @@ class Calls:
         self._open = 0
 
     async def run(self, method: str, answer: Answer, context: Context, access: Access, *, writes: bool) -> bytes | None:
-        """Let *answer* answer; what it raises becomes a status."""
+        """Answer the call with *answer*; what that raises becomes a status."""
         clock, telemetry = self._api.intake.clock, self._api.telemetry
         began = clock.monotonic()
         self._open += 1
@@ -123,7 +123,7 @@ class Calls:
         return caller
 
     def _report(self, method: str, error: Exception) -> None:
-        """Log where it happened, not its text, which may quote what was sent."""
+        """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
         self._api.telemetry.event(Event.REQUEST_FAILED, route=method, error=type(error).__name__, place=place)

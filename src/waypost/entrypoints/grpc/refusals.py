@@ -1,4 +1,4 @@
-"""Errors as gRPC says them: a status code, and google.rpc.Status with what a program needs to know."""
+"""Errors as gRPC has them: a status code, and google.rpc.Status with what a program needs to know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waypost.domain.errors import ErrorCode, InvalidRequest, WaypostError
 from waypost.entrypoints.submitting import retry_after_s
 
 DOMAIN = "waypost"
-"""The domain of ErrorInfo: whose words its reasons are."""
+"""The domain of ErrorInfo: its reasons are Waypost's words."""
 DETAILS_KEY = "grpc-status-details-bin"
 
 _E, _S = ErrorCode, grpc.StatusCode

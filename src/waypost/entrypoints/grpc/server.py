@@ -16,9 +16,9 @@ from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.runtime.tls import ServerTls
 
 GRACE_S = 5.0
-"""For calls in hand to be answered before the connections close."""
+"""Seconds for calls in hand to be answered before the connections close."""
 LOOK_S = 1.0
-"""How often readiness is looked at for those who watch it."""
+"""Seconds between two looks at readiness for those who watch it."""
 _HEALTH = health_pb2.HealthCheckResponse
 
 

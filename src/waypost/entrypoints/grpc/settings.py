@@ -1,4 +1,4 @@
-"""What can be set about the gRPC API."""
+"""Settings of the gRPC API."""
 
 from __future__ import annotations
 

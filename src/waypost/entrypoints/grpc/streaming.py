@@ -76,7 +76,7 @@ class SubmissionStream:
                 await self._room.wait()
 
     async def _acknowledge(self) -> None:
-        """Accept what has come, and say so."""
+        """Accept what has come, and acknowledge it."""
         items = list(islice(self._waiting, self._at_once))
         answers = await self._answers(items)
         acknowledgements = [

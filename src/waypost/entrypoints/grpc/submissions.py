@@ -20,7 +20,7 @@ from waypost.v1 import notifications_pb2 as pb
 M = TypeVar("M", bound=Message)
 
 WHOLE_LIMIT = 1 << 53
-"""Up to here a double holds every whole number."""
+"""The largest number up to which a double holds every whole number."""
 
 
 def parsed(kind: type[M], raw: bytes) -> M:
@@ -115,4 +115,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "guarantee": _word_of(pb.Guarantee, "GUARANTEE_"),
     "push_type": _word_of(pb.PushType, "PUSH_TYPE_"),
 }
-"""Fields that are not the plain value already."""
+"""The readers of fields that are not the plain value already."""

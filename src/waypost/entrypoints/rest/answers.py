@@ -1,4 +1,4 @@
-"""How a handler answers, and how it says so in the reference."""
+"""The answers of handlers, and their description in the reference."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Spoken(Struct, frozen=True):
     example: Any = None
     """A body worth starting from."""
     shown: dict[int, Any] = {}
-    """An answer as it may look, by status, where the schema's own examples would make no sense together."""
+    """An example of an answer, by status, where the schema's own examples would make no sense together."""
     meanings: dict[int, str] = {}
-    """What a status means here, where its own words do not say it."""
+    """The meaning of a status here, where its own words do not say it."""
     codes: tuple[ErrorCode, ...] = ()
     """The refusals particular to this operation."""
     enveloped: bool = False
-    """Refused in the envelope of ``/api``."""
+    """Whether refusals come in the envelope of ``/api``."""
 
 
 WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
-"""Of every call that writes."""
+"""The error codes of every call that writes."""
 INTAKE_CODES = (ErrorCode.TOO_LARGE, ErrorCode.BACKLOG_FULL, *WRITE_CODES)
-"""Of every call that takes notifications in."""
+"""The error codes of every call that takes notifications in."""
 ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODES)
-"""Of those that take one, which may have a key."""
+"""The error codes of those that take one notification, which may have a key."""
 
 
 def speaks(answers: dict[int, Any], access: Access | None, **more: Any) -> dict[str, Any]:

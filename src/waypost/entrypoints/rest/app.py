@@ -46,7 +46,7 @@ ROUTES: list[HTTPRouteHandler] = [
     *outbox_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
-"""Those of Waypost's own API that no feature brings."""
+"""The routes of Waypost's own API that no feature brings."""
 
 
 def build_app(api: Api) -> ASGIApp:
@@ -89,12 +89,12 @@ def served_routes(
 
 
 def admit_caller(call: ASGIConnection[Any, Caller, Any, Any], handler: BaseRouteHandler) -> None:
-    """Ask who may call what was found; Forbidden, and a KeyError where the door let somebody in without a word."""
+    """Check who may call the route that was found; Forbidden, and a KeyError where no caller was authenticated."""
     access = spoken_of(handler).access
     if access is not None:
         admit(call.scope["user"], access)
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:
-    """Leave every error to the door, which answers all of them alike."""
+    """Raise every error again: the request handler answers all of them alike."""
     raise error

@@ -14,7 +14,7 @@ from waypost.domain.text import NO_NUL, Text
 from waypost.entrypoints.submitting import BATCH_LIMIT
 
 PLATFORM_REF = "#/components/schemas/Platform"
-"""Which platforms there are is known when the application is put together (`app`)."""
+"""The schema of a platform; which ones there are is known when the application is put together (`app`)."""
 
 IdText = Annotated[
     str,

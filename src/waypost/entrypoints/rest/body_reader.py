@@ -12,7 +12,7 @@ from waypost.entrypoints.rest.problems import RequestRefused
 from waypost.entrypoints.rest.settings import RestSettings
 
 LINGER_LIMIT_BYTES = 8 * 1024 * 1024
-"""What is thrown away of an unread body at most."""
+"""The most bytes of an unread body that are thrown away."""
 
 
 class ClientGone(Exception):

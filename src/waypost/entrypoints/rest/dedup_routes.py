@@ -1,4 +1,4 @@
-"""The route that ends a dedup window before its time."""
+"""The route that ends a dedup window early."""
 
 from __future__ import annotations
 

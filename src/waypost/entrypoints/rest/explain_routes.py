@@ -1,4 +1,4 @@
-"""The route that says what would happen, and does nothing."""
+"""The route that explains what would happen, and does nothing."""
 
 from __future__ import annotations
 

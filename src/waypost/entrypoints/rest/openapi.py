@@ -42,7 +42,7 @@ _RATE_HEADERS = {
     ),
     "RateLimit": ("string", 'What is left of it (`r`), and until when (`t`, seconds), `"caller";r=0;t=12`.'),
 }
-"""Of an answer to who is over a limit (draft-ietf-httpapi-ratelimit-headers)."""
+"""The headers of an answer to who is over a limit (draft-ietf-httpapi-ratelimit-headers)."""
 COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.RATE_LIMITED)
 SECURITY_SCHEMES = {
     "key": {"type": "http", "scheme": "bearer", "description": "An API key, `wp_…`; or in the header `X-API-Key`."},

@@ -35,7 +35,7 @@ HeaderKey = Annotated[
 PathId = Annotated[str, PathParameter(description="The notification's id.")]
 PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode characters that a path cannot hold.")]
-"""As it stands in the path; ``identity_in`` reads it."""
+"""A user or device as it stands in the path; ``identity_in`` reads it."""
 
 PATH_KINDS = {
     "notification_id": IdText,
@@ -45,7 +45,7 @@ PATH_KINDS = {
     "token": TokenText,
     "prefix": PrefixText,
 }
-"""What the path parameters are once they are read."""
+"""The types of path parameters once they are read."""
 
 
 def id_in(path_part: str) -> NotificationId:

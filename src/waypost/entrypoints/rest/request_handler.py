@@ -1,4 +1,4 @@
-"""The door every request comes through: limits, authentication, body, then the hot route or Litestar."""
+"""The handler every request comes through: limits, authentication, body, then the hot route or Litestar."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class _Exchange:
         self._status = 0
 
     async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
-        """Let *answer* answer; what it raises becomes a problem."""
+        """Answer the request with *answer*; what that raises becomes a problem."""
         began = self._api.clock.monotonic()
         try:
             await answer(self)
@@ -189,7 +189,7 @@ class _Exchange:
         await self.answer(problem.status, body, media_type, headers)
 
     def _report(self, error: Exception) -> None:
-        """Log where it happened, not its text, which may quote what was sent."""
+        """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         route = self.scope.get("path_template") or self.route
         place = f"{Path(last.filename).name}:{last.lineno}"

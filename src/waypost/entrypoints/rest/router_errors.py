@@ -1,4 +1,4 @@
-"""What the router raises by itself, in our words."""
+"""The errors that the router raises by itself, in our words."""
 
 from __future__ import annotations
 

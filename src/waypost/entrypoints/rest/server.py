@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 
 LOOK_S = 0.05
-"""How soon a connection that came while the others were aborted is aborted, too."""
+"""Seconds until a connection that came while the others were aborted is aborted, too."""
 
 
 class _Uvicorn(uvicorn.Server):

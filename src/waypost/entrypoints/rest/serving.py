@@ -1,4 +1,4 @@
-"""How the application is served: uvicorn's options, and the limits it lacks."""
+"""The server of the application: uvicorn's options, and the limits it lacks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, enco
 from waypost.entrypoints.rest.settings import RestSettings
 
 PIPELINE_LIMIT: Final = 100
-"""Requests of one connection that wait for the answer to the one before."""
+"""The most requests of one connection that wait for the answer to the one before."""
 
 LEAST_TAKEN_BYTES: Final = 64 * 1024
-"""What a client that is behind must take of its answers in the time that a connection may be idle."""
+"""The bytes that a client that is behind must take of its answers in the time that a connection may be idle."""
 
 
 def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> dict[str, Any]:
@@ -47,12 +47,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     settings = RestSettings()
     idle: ClassVar[dict[BoundedProtocol, None]] = {}
-    """Of this server, without a request in hand, the longest first."""
+    """The connections of this server without a request in hand, the longest first."""
     placed: ClassVar[set[BoundedProtocol]] = set()
-    """Of this server, all that were not told to go."""
+    """The connections of this server that were not told to go."""
 
     _bytes_without_news = 0
-    """Received since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
+    """The bytes since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""What is asked for in a message of a stream.
+"""The submission in a message of a stream.
 
 payload={…}                            a submission, as POST /v1/notifications takes it
 payload={"userId": …, …}               a job of the notifications service, as JSON
@@ -23,7 +23,7 @@ from waypost.entrypoints.submitting import with_key
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
 
 MESSAGE_LIMIT_BYTES = 512 * 1024
-"""As of a request body: 64 KiB as stored, JSON escapes may take more."""
+"""The largest message, as of a request body: 64 KiB as stored, JSON escapes may take more."""
 _USER = b'"userId"'
 
 _submission = msgspec.json.Decoder(Submission)

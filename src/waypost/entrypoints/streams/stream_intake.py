@@ -1,4 +1,4 @@
-"""The door of one stream: read, accept, acknowledge; what nothing can be made of is buried.
+"""The intake of one stream: read, accept, acknowledge; what cannot be read is buried.
 
     room for a batch -> read -> messages to submissions -> one durable write -> acknowledged | buried
 
@@ -33,11 +33,11 @@ from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
 
 BATCHES_AT_ONCE: Final = 3
-"""While one batch is being written the next is read and decoded."""
+"""The most batches at once: while one is being written the next is read and decoded."""
 LONGEST_PAUSE_S: Final = 1.0
 MEASURE_S: Final = 5.0
 LAST_WORDS_S: Final = 5.0
-"""For batches in hand to be accepted and acknowledged when the process stops; then they are for the others."""
+"""Seconds for batches in hand to be accepted and acknowledged when the process stops; then others have them."""
 
 _WHY_LIMIT: Final = 800
 
@@ -129,7 +129,7 @@ class StreamIntake:
         self._room.release()
 
     async def _take(self, messages: Sequence[Foreign]) -> None:
-        """Make notifications of *messages*; returns when each is acknowledged or buried."""
+        """Accept notifications from *messages*; return when each is acknowledged or buried."""
         made = [self._read(each) for each in messages]
         asked = [(message, one) for message, one in zip(messages, made, strict=True) if isinstance(one, Submission)]
         refused = [one for one in made if isinstance(one, RefusedMessage)]
@@ -174,7 +174,7 @@ class StreamIntake:
         return answers
 
     async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
-        """Submit together; where that ends in a surprise, one by one, so that it is one message's alone."""
+        """Submit together; after a surprise, submit one by one, so that only one message has to bear it."""
         try:
             return await self._patiently(partial(self._intake.submit, self._caller, submissions), _Trouble.WAITING)
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
