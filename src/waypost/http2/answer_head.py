@@ -64,7 +64,7 @@ class HeadReader:
         return fields
 
     def pass_over(self, block: bytes) -> None:
-        """Take in what *block* does to the table, for an answer that nobody waits for."""
+        """Apply what *block* does to the table, for an answer that nobody waits for."""
         if block not in self._seen:
             with contextlib.suppress(MalformedAnswer):
                 self._decoded(block)

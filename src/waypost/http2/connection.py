@@ -70,7 +70,7 @@ class Connection:
         self._break(stream, frames.CANCEL, Unknown(reason, Lost.TIMEOUT))
 
     def ping(self, opaque: bytes) -> None:
-        """Ask for a sign of life; `pong_awaited` is empty again when it came."""
+        """Send a PING to see whether the server is alive; `pong_awaited` is empty again when it answered."""
         self.pong_awaited = opaque
         self._out.pieces.append(frames.ping(opaque))
 
@@ -108,7 +108,7 @@ class Connection:
     # What the server says
 
     def receive(self, data: bytes) -> None:
-        """Take in what was read; after a fault of the server `failure` is set and the connection is of no more use."""
+        """Process what was read; after a fault of the server `failure` is set and the connection is of no more use."""
         if self.failure:
             return
         try:

@@ -1,4 +1,4 @@
-"""Control frames, read and held to the rules of RFC 9113, section 6; what they change is the connection's matter."""
+"""Control frames, read and held to the rules of RFC 9113, section 6; the connection acts on what they change."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -15,7 +15,7 @@ _TLS_GOODBYE_S: Final = 2.0
 _NO_PROTOCOL: Final = "NO_APPLICATION_PROTOCOL"
 P = TypeVar("P", bound=asyncio.Protocol)
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Host and port to addresses, or DialError; what it leaves out is not connected to."""
+"""A function from host and port to addresses, or DialError; what it leaves out is not connected to."""
 
 
 class DialError(Exception):

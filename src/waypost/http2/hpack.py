@@ -117,7 +117,7 @@ class HeaderDecoder:
 
     def __init__(self) -> None:
         self.changes = 0
-        """How often a block changed the table; one that did not means the same until the next change."""
+        """The number of blocks that changed the table; one that did not means the same until the next change."""
         self._table: list[Field] = []  # the newest last
         self._table_bytes = 0
         self._most_table_bytes = LARGEST_TABLE_BYTES
@@ -173,7 +173,7 @@ class HeaderDecoder:
         return (name, value), at
 
     def _size_update(self, block: bytes, at: int, *, first_of_block: bool) -> int:
-        """Give the table another size (4.2, 4.3, 6.3); where the update ends."""
+        """Give the table another size (4.2, 4.3, 6.3); return where the update ends."""
         most_bytes, at = _number(block, at, 0x1F)
         if most_bytes > LARGEST_TABLE_BYTES or not first_of_block:
             raise ConnectionFault(COMPRESSION_ERROR, "dynamic table size update out of place or too large")

@@ -74,7 +74,7 @@ _NODE_OF: Final[dict[int, int]] = {id(row): node for node, row in enumerate(_ROW
 
 
 def _fill(row: _Row) -> None:
-    """Work out where each byte leads from the state of *row*."""
+    """Compute where each byte leads from the state of *row*."""
     ways = [(_NODE_OF[id(row)], b"")]
     for _ in range(8):
         ways = [_step(node, symbols, bit) for node, symbols in ways for bit in (0, 1)]

@@ -1,4 +1,4 @@
-"""Looks after connections: asks the rules of upkeep in time, and does what they say."""
+"""The keeper looks after connections: it asks the rules of upkeep in time, and does what they say."""
 
 import asyncio
 from math import inf
@@ -43,7 +43,7 @@ class Keeper:
             self.plan()
 
     def plan(self) -> None:
-        """Judge when there is something to judge, or to open."""
+        """Check connections when there is something to check, or to open."""
         if self._timer is not None:
             self._timer.cancel()
         now = self._loop.time()
@@ -53,7 +53,7 @@ class Keeper:
         self._timer = None if self._due_at == inf else self._loop.call_at(self._due_at, self._keep_up)
 
     def stop(self) -> None:
-        """Judge no more."""
+        """Stop checking connections."""
         if self._timer is not None:
             self._timer.cancel()
         self._due_at = 0.0

@@ -99,7 +99,7 @@ class Link(asyncio.Protocol):
     # Called by the pool
 
     def start(self) -> str:
-        """Send the preface; the reason if the connection is of no use already, otherwise nothing."""
+        """Send the preface; return the reason if the connection is of no use already, otherwise nothing."""
         failure = self.connection.failure
         if self._transport is None or failure:
             self.abort(failure)
@@ -137,7 +137,7 @@ class Link(asyncio.Protocol):
         return self.given_up_at > self.heard_at
 
     def excuse(self, gap_s: float, now: float) -> None:
-        """Take *gap_s*, in which the loop did not run, for no silence of the server."""
+        """Do not count *gap_s*, in which the loop did not run, as silence of the server."""
         self.heard_at = min(now, self.heard_at + gap_s)
         self.pinged_at = min(now, self.pinged_at + gap_s)
         self.waiting_since = min(now, self.waiting_since + gap_s)
@@ -146,7 +146,7 @@ class Link(asyncio.Protocol):
             self.closing_since = min(now, self.closing_since + gap_s)
 
     def ping(self, now: float) -> None:
-        """Ask for a sign of life."""
+        """Send a PING to see whether the server is alive."""
         self.pinged_at = now
         self.connection.ping(_PING)
         self._flush_soon()

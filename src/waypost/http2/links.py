@@ -206,7 +206,7 @@ class Links:
     # What deadlines tell
 
     def overdue(self, link: Link, stream: Stream) -> None:
-        """Give no more requests to a connection, alive or not, that is in doubt, where another can take its place."""
+        """Give no more requests to a connection in doubt, alive or not, where another can take its place."""
         if link.record.overdue(stream, link.connection) and not link.leaving and self._has_successor():
             self.retire(link, "its requests were not answered before their deadlines")
 

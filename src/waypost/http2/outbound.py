@@ -141,7 +141,7 @@ class Outbound:
         self.stalled.clear()
 
     def resume(self) -> None:
-        """Go on with the streams to which raised initial windows gave room; called once for all that was read."""
+        """Send on the streams to which raised initial windows gave room; called once for all that was read."""
         if self._initial_window_raised:
             self._initial_window_raised = False
             for stream in list(self.stalled.values()):

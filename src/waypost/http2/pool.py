@@ -1,4 +1,4 @@
-"""Requests to one origin over a few connections: the door of this package."""
+"""Requests to one origin over a few connections: the entry of this package."""
 
 import asyncio
 import random

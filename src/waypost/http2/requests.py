@@ -1,4 +1,4 @@
-"""What connections carry, as those see it who look after connections."""
+"""The requests on connections, as seen by the code that looks after connections."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ class Requests(Protocol):
     """The requests of a pool."""
 
     def settle(self, connection: Connection) -> None:
-        """Deal with the streams in `ended` and `refused`."""
+        """Settle the streams in `ended` and `refused`."""
 
     def dispatch(self) -> None:
         """Send what waits, since streams may be free."""

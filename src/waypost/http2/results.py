@@ -1,4 +1,4 @@
-"""What a request can come to: exactly one of three values."""
+"""The result of a request: exactly one of three values."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Where a pool connects to and how it behaves."""
+"""Settings of a pool: the server it connects to, and how it behaves."""
 
 import ssl
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One request and what came back of it so far."""
+"""A request and its answer so far."""
 
 from collections.abc import Callable
 from typing import Final

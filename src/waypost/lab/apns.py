@@ -40,7 +40,7 @@ TOPIC_SUFFIXES = {
     "mdm": "",
 }
 _NAMED_IN_CERTIFICATES = ("voip", "complication")
-"""Kinds a certificate is good for only when it names their topic too."""
+"""The push types a certificate is good for only when it names their topic too."""
 
 
 class Push(Asking, kw_only=True):
@@ -165,7 +165,7 @@ class ApnsGateway:
         return request.path.removeprefix(_DEVICE_PATH)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the push by the table of checks."""
         headers = request.headers
         push = Push(
             request=request, providers=self.providers, environment=self.environment, now=self._clock(),

@@ -103,7 +103,7 @@ class BroadcastGateway:
         return request.headers.get("apns-channel-id", "")
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the broadcast by the table of checks."""
         match = _PATH.match(request.path)
         broadcast = BroadcastRequest(
             request=request, providers=self._providers, environment=self._environment, now=self._clock(),

@@ -145,7 +145,7 @@ class ChannelsGateway:
         return request.headers.get("apns-channel-id", "")
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table, then do what is asked."""
+        """Judge the request by the table of checks, then do what is asked."""
         match = _PATH.match(request.path)
         asked = ChannelRequest(
             request=request, providers=self._providers, environment=self._environment, now=self._clock(),

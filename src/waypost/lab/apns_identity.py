@@ -1,4 +1,4 @@
-"""Who speaks to Apple: provider tokens, client certificates, and what binds a connection to one provider."""
+"""The identity of whoever speaks to Apple: provider tokens, client certificates, and what binds a connection to one."""
 
 import re
 import uuid
@@ -16,7 +16,7 @@ STREAMS_BEFORE_TOKEN, STREAMS = 1, 1000
 _HOUR_S, _MIN_TOKEN_AGE_S = 3600, 1200
 CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 EnvironmentReason = Literal["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"]
-"""What is seen on the wire, and what Apple's documentation writes."""
+"""The reason seen on the wire, and the one that Apple's documentation writes."""
 
 
 class SigningKey(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ class IdentityCheck(msgspec.Struct, Generic[A_contra], frozen=True):
     status: int
     reason: str
     strict: bool = False
-    """Apple's text calls it wrong without naming this answer."""
+    """Whether it is checked in strict mode only: Apple's text calls it wrong without naming this answer."""
 
 
 def _has_provider_token(asking: Asking) -> bool:

@@ -1,4 +1,4 @@
-"""What an APNs payload may look like, by push type (Apple: "Generating a remote notification")."""
+"""The form of an APNs payload, by push type (Apple: "Generating a remote notification")."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ class ClientCertificate(msgspec.Struct, frozen=True):
 
     serial: int
     topics: tuple[str, ...]
-    """The bundle id first; then one for each further kind, such as `<bundle id>.voip`."""
+    """The topics, the bundle id first; then one for each further kind, such as `<bundle id>.voip`."""
     environments: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ def write_authority(directory: Path) -> Path:
 
 
 def issue(directory: Path, topics: tuple[str, ...], environments: tuple[str, ...], *, days: float) -> tuple[int, bytes]:
-    """Make a certificate for *topics*, good for *days* from now; gives its serial, and its key and chain as PEM."""
+    """Make a certificate for *topics*, good for *days* from now; return its serial, and its key and chain as PEM."""
     authority_pem = (directory / CLIENT_CA).read_bytes()
     authority = x509.load_pem_x509_certificate(authority_pem)
     authority_key = serialization.load_pem_private_key(authority_pem, None)

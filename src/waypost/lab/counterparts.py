@@ -18,16 +18,16 @@ class Made(msgspec.Struct, frozen=True):
     """A device of a further gateway."""
 
     token: str
-    """By which records, faults and deaths name it."""
+    """The token by which records, faults and deaths name it."""
     shown: dict[str, Any]
-    """What an app would register: at least `endpoint`, with `keys` where it has some."""
+    """The fields that an app would register: at least `endpoint`, with `keys` where it has some."""
 
 
 class FurtherGateway(Gateway, Protocol):
     """A gateway that makes its own devices."""
 
     origin: str
-    """Where it answers; set before the first request."""
+    """The address at which it answers; set before the first request."""
 
     def make(self, wanted: dict[str, Any]) -> Made:
         """Make a device. Raises ValueError for what cannot be asked for."""
@@ -38,7 +38,7 @@ class GatewayContext(msgspec.Struct, frozen=True):
 
     directory: Path
     deaths: dict[str, int]
-    """Token to the UNIX milliseconds of its death."""
+    """The deaths: token to UNIX milliseconds."""
     strict: bool
     clock: Callable[[], float]
 
@@ -47,7 +47,7 @@ class Counterpart(msgspec.Struct, frozen=True):
     """The lab's side of one sender."""
 
     name: str
-    """Also the name of its address, and of `where` in fault rules."""
+    """The name, also of its address, and of `where` in fault rules."""
     build: Callable[[GatewayContext], FurtherGateway]
 
 

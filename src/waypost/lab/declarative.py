@@ -1,4 +1,4 @@
-"""Whether a decrypted message is a declarative push, as WebKit's parser would say (Safari 18.4 and later)."""
+"""The judgement whether a decrypted message is a declarative push, by WebKit's parser (Safari 18.4 and later)."""
 
 import urllib.parse
 from typing import Any

@@ -1,4 +1,4 @@
-"""How a connection ends in good order: which streams a GOAWAY covers, and which were never processed."""
+"""The end of a connection in good order: which streams a GOAWAY covers, and which were never processed."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class Departure:
 
     def __init__(self) -> None:
         self.fault: Goaway | None = None
-        """Set while requests are gathered for a GOAWAY that is still to come."""
+        """The fault, set while requests are gathered for a GOAWAY that is still to come."""
         self.last_allowed: int | None = None
         """The last stream id that was announced; None before that."""
         self.last_processed = 0
@@ -45,7 +45,7 @@ class Departure:
         return [number for number in held if number <= self.last_allowed]
 
     def end_with(self, open_streams: Iterable[int]) -> int:
-        """Let what is in flight be the last: every stream that has arrived is covered."""
+        """Cover every stream that has arrived: what is in flight is the last."""
         self.last_allowed = last = max(open_streams, default=self.last_processed)
         return last
 

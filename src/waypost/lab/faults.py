@@ -1,4 +1,4 @@
-"""Scripted misbehaviour: what a rule may say, and which rule a request meets. The table is in docs/lab.md."""
+"""Scripted faults: what a rule may say, and which rule a request meets. The table is in docs/lab.md."""
 
 import random
 import zlib
@@ -21,13 +21,13 @@ class Match(_Part, frozen=True):
     token: str | None = None
     token_prefix: str | None = None
     share: float | None = None
-    """This share (0..1) of all tokens, always the same ones."""
+    """The share (0..1) of all tokens that it meets, always the same ones."""
     probability: float | None = None
-    """Each request by chance (0..1)."""
+    """The probability with which it meets each request (0..1)."""
     after: int = 0
-    """Let this many matching requests pass first."""
+    """Matching requests that pass before it begins."""
     times: int | None = None
-    """Meet this many and no more; absent: without end."""
+    """Matching requests that it meets at most; absent: all."""
 
 
 class AnswerFault(_Part, frozen=True):
@@ -39,24 +39,24 @@ class AnswerFault(_Part, frozen=True):
     retry_after: int | None = None
     """Seconds, sent as `Retry-After`."""
     retry_after_date_s: int | None = None
-    """As above, sent as the HTTP date that many seconds from now."""
+    """Seconds from now, sent as the HTTP date of `Retry-After`."""
     headers: dict[str, str] = {}
     body: str | None = None
-    """Sent as it is, for example an HTML 502."""
+    """The body, sent as it is, for example an HTML 502."""
     fields: dict[str, Any] = {}
-    """Laid over the JSON of the answer, object by object: odd values where a provider writes others."""
+    """The fields laid over the JSON of the answer, object by object: odd values where a provider writes others."""
     accept: bool = False
-    """Judge and record the request first, as a service that fails after it has taken the message."""
+    """Whether the request is judged and recorded first, as by a service that fails after taking the message."""
 
 
 class GoneFault(_Part, frozen=True):
     """The answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
 
     at_ms: int | None = None
-    """When it died, UNIX milliseconds; absent: now."""
+    """The time of death, UNIX milliseconds; absent: now."""
     reason: Literal["Unregistered", "ExpiredToken"] = "Unregistered"
     status: Literal[404, 410] = 410
-    """Web Push services use either."""
+    """The status: Web Push services use either."""
 
 
 class Goaway(_Part, frozen=True):
@@ -64,13 +64,13 @@ class Goaway(_Part, frozen=True):
 
     code: int = 0
     last_stream: Literal["all", "none", "half"] = "all"
-    """How much of what has arrived and is not yet processed the last stream id covers."""
+    """The part of what has arrived and is not yet processed that the last stream id covers."""
     reason: str | None = None
-    """Debug data: JSON with this `reason`."""
+    """The debug data: JSON with this `reason`."""
     hold_ms: int = 0
-    """Gather requests unprocessed for this long before the GOAWAY goes."""
+    """Milliseconds for which requests are gathered unprocessed before the GOAWAY goes."""
     graceful: bool = False
-    """Announce with last stream 2^31-1 first, gather for `hold_ms`, then send the real one (RFC 9113 6.8)."""
+    """Whether last stream 2^31-1 is announced first, then, after `hold_ms`, the real one (RFC 9113 6.8)."""
 
 
 class Rst(_Part, frozen=True):
@@ -109,13 +109,13 @@ class ErrorBudget(_Part, frozen=True):
     """A budget of a connection's 4xx answers, all but 410, and its punishment for too many, as Apple describes it."""
 
     lower_after: int | None = None
-    """At so many errors SETTINGS lower the stream limit; the next accepted request lifts it again."""
+    """The number of errors at which SETTINGS lower the stream limit; the next accepted request lifts it again."""
     lower_to: int = 1
     lift_to: int = 1000
     drop_after: int | None = None
-    """At so many errors the connection is closed behind its answer."""
+    """The number of errors at which the connection is closed behind its answer."""
     bad_device_token_counts: int = 2
-    """A `BadDeviceToken` weighs more than other errors."""
+    """The weight of a `BadDeviceToken`, which counts for more than other errors."""
 
 
 class PaceFault(_Part, frozen=True):
@@ -123,9 +123,9 @@ class PaceFault(_Part, frozen=True):
 
     per_s: float
     queue: int = 10_000
-    """How many may wait."""
+    """The most requests that may wait."""
     when_full: AnswerFault | None = None
-    """What a request is answered that finds the queue full; absent: 503 in the gateway's own words."""
+    """The answer to a request that finds the queue full; absent: 503 in the gateway's own words."""
 
     def __post_init__(self) -> None:
         if self.per_s <= 0 or self.queue < 1:

@@ -151,7 +151,7 @@ class FcmGateway:
         return send.target if _is_json_object(send) else ""
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the message by the table of checks."""
         if _is_about_topics(request.path):
             return self._topics.judge(request)
         send = Send(request, self)

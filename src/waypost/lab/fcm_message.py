@@ -15,7 +15,7 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 _MAX_TTL_S = 2_419_200
 _TARGETS = ("token", "fid", "topic", "condition")
 _OPAQUE = ("data", "payload", "headers")
-"""Maps whose keys are the sender's own words and are left as they are."""
+"""The maps whose keys are the sender's own words and are left as they are."""
 
 
 class FieldViolation(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class FieldViolation(msgspec.Struct, frozen=True):
 
 
 Rule = Callable[[Any], str]
-"""Says what is wrong with a value; empty when nothing is."""
+"""A function that says what is wrong with a value; empty when nothing is."""
 Schema = dict[str, "Rule | Schema"]
 
 

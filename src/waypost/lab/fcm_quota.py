@@ -14,7 +14,7 @@ class FcmQuota:
         self._left, self._at = float(per_minute), clock()
 
     def take(self) -> bool:
-        """Take one message out; false when there is none left."""
+        """Take one message out of the quota; false when there is none left."""
         now = self._clock()
         self._left = min(self._capacity, self._left + max(0.0, now - self._at) * self._per_s)
         self._at = now

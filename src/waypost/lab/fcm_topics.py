@@ -1,4 +1,4 @@
-"""Who is subscribed to which topic: FCM's topicSubscriptions resource and the older Instance ID calls."""
+"""The subscriptions to topics: FCM's topicSubscriptions resource and the older Instance ID calls."""
 
 import datetime as dt
 import re

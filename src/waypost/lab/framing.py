@@ -1,4 +1,4 @@
-"""What lies between frames and requests: a gateway's rules below its requests, and what makes a request well formed."""
+"""The layer between frames and requests: a gateway's rules below its requests, and what a well-formed request is."""
 
 import msgspec
 from h2.config import H2Configuration
@@ -17,12 +17,12 @@ class WireRules(msgspec.Struct, frozen=True):
 
     max_streams: int
     max_streams_with_certificate: int = 1000
-    """From the start, for a client whose certificate says who it is (APNs)."""
+    """The most streams from the start, for a client whose certificate says who it is (APNs)."""
     ends_with_empty_data: bool = False
-    """Send END_STREAM on a DATA frame of its own, as FCM often does."""
+    """Whether END_STREAM comes on a DATA frame of its own, as FCM often does."""
     needs_alpn: bool = False
     max_unasked_pings: int | None = None
-    """GOAWAY `too_many_pings` at this many PINGs without a request."""
+    """The number of PINGs without a request that gets the GOAWAY `too_many_pings`."""
     idle_s: float | None = None
     max_age_s: float | None = None
 
@@ -36,7 +36,7 @@ class IncomingRequest(msgspec.Struct):
     _request: Request | None = None
 
     def as_request(self, connection: ClientConnection) -> Request:
-        """Read it, now that it is complete."""
+        """Return it as a request, now that it is complete."""
         self._request = read_request(self.headers, bytes(self.body), connection)
         return self._request
 

@@ -1,4 +1,4 @@
-"""How Google's APIs say no: the JSON envelope with its canonical status, and the HTML of the front end."""
+"""The errors of Google's APIs: the JSON envelope with its canonical status, and the HTML of the front end."""
 
 from typing import Any
 

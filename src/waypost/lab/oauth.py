@@ -108,7 +108,7 @@ class OAuthGateway:
         return self._expiries.get(access_token, 0) > self._clock()
 
     def revoke_all(self) -> int:
-        """Expire every access token at once, and say how many that were."""
+        """Expire every access token at once, and return how many there were."""
         count = len(self._expiries)
         self._expiries = {}
         return count
@@ -118,7 +118,7 @@ class OAuthGateway:
         return ""
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table and issue a token."""
+        """Judge the request by the table of checks and issue a token."""
         form = dict(urllib.parse.parse_qsl(request.body.decode("latin-1")))
         grant = GrantRequest(request, form, self, self._clock())
         for check in CHECKS:
@@ -128,7 +128,7 @@ class OAuthGateway:
         return Verdict(answer=GatewayAnswer(200, (JSON_CONTENT,), msgspec.json.encode(self.issue())), accepted=True)
 
     def issue(self) -> dict[str, object]:
-        """Make an access token, and say it as Google does."""
+        """Make an access token, and describe it as Google does."""
         now = self._clock()
         token = "ya29.c." + secrets.token_urlsafe(96)
         self._expiries = {known: expiry for known, expiry in self._expiries.items() if expiry > now}

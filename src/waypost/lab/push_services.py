@@ -1,4 +1,4 @@
-"""How the big push services differ: endpoint form, status, words and headers of each answer."""
+"""The differences between the big push services: endpoint form, status, words and headers of each answer."""
 
 import secrets
 import uuid
@@ -25,7 +25,7 @@ _MOZILLA = {
     "urgency_invalid": (400, 110),
     "topic_invalid": (400, 113),
 }
-"""Reason to status and `errno`; every fault of the sender's identity is 401 with errno 109."""
+"""The status and `errno` for each reason; every fault of the sender's identity is 401 with errno 109."""
 _MOZILLA_ERRNO_OF_STATUS = {404: 102, 410: 103, 413: 104, 502: 900, 503: 201}
 
 _APPLE = {
@@ -59,7 +59,7 @@ class ServiceProfile(msgspec.Struct, frozen=True):
     """The behaviour of one push service."""
 
     path: str
-    """What stands before the subscription's id in an endpoint."""
+    """The part of an endpoint before the subscription's id."""
     refuse: Callable[[Refusal], GatewayAnswer]
     taken: Callable[[str, int], Headers]
     """The headers of a 201, given the origin and the TTL in seconds that is kept."""

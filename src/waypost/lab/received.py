@@ -1,4 +1,4 @@
-"""What arrived, in the shapes the admin API shows."""
+"""The requests that arrived, in the form that the admin API shows."""
 
 import base64
 from typing import Any

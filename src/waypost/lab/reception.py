@@ -1,4 +1,4 @@
-"""Between the wire and a gateway: apply the fault script, have the request judged, keep the record."""
+"""The reception between the wire and a gateway: it applies the fault script, has requests judged, keeps the record."""
 
 import asyncio
 import email.utils
@@ -29,7 +29,7 @@ class Drop(msgspec.Struct, frozen=True):
 
 
 Instead = BlackHole | Drop | Goaway | Rst
-"""What can happen to a request in place of an answer."""
+"""The events that can come in place of an answer."""
 
 
 class Turn:
@@ -45,9 +45,9 @@ class Reply(msgspec.Struct, frozen=True):
     instead: Instead | None = None
     delay_s: float = 0.0
     first: tuple[SettingsChange | SlowReader, ...] = ()
-    """Done to the connection before the answer."""
+    """The change of the connection before the answer."""
     ends: bool = False
-    """Close the connection behind the answer."""
+    """Whether the connection is closed behind the answer."""
     turn: Turn | None = None
     """Nothing yet: what to do comes by this, unless the request is given up before."""
 
@@ -105,7 +105,7 @@ class Reception:
         return msgspec.structs.replace(reply, delay_s=delay_s, ends=ends)
 
     def _enqueue(self, request: Request, token: str, actions: list[Do], pace: PaceFault) -> Reply:
-        """Have a request wait for its turn, if it is one to wait: a front end refuses what is wrong at once."""
+        """Queue a request for its turn, if it is one to wait: a front end refuses what is wrong at once."""
         verdict = None if actions[-1].decides else self.gateway.judge(request)
         if verdict is not None and verdict.answer.status >= 400:
             return self._act(request, token, actions, verdict)
@@ -127,7 +127,7 @@ class Reception:
         return Reply(self._scripted_answer(request, token, pace.when_full or AnswerFault(503, reason)))
 
     def swallow(self, request: Request, hole: BlackHole) -> None:
-        """Take *request*, which came on a connection where nothing is answered any more."""
+        """Ignore *request*, which came on a connection where nothing is answered any more."""
         request.connection.requests += 1
         self._unanswered(request, accept=hole.accept)
 

@@ -1,4 +1,4 @@
-"""What arrived: a bounded memory of every judged request, and the count of accepted copies."""
+"""The record of what arrived: a bounded memory of every judged request, and the count of accepted copies."""
 
 import asyncio
 from collections import Counter
@@ -60,7 +60,7 @@ class Records:
         self._connection_numbers = 0
         self.connections: dict[int, ClientConnection] = {}
         self.arrived: asyncio.Event | None = None
-        """Set by every request, for whoever waits for one."""
+        """The event that every request sets, for whoever waits for one."""
         self.reset()
 
     def reset(self) -> None:

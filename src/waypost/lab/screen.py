@@ -1,4 +1,4 @@
-"""What a device shows of all that arrived: a later notification takes the place of the one with the same name.
+"""The screen of a device: a later notification takes the place of the one with the same name.
 
 Sources: Apple, "Sending notification requests to APNs" (``apns-collapse-id``); Google, "AndroidNotification" (``tag``);
 WHATWG, Notifications API (``tag``), as a service worker uses it that shows what it is told.
@@ -40,7 +40,7 @@ def screen(records: Records, token: str) -> list[ShownNotification]:
 
 
 Reading = tuple[dict[str, Any], str | None]
-"""Title and body, and the name of the place."""
+"""The title and body, and the name of the place."""
 
 
 def _of_apns(content: RequestBody) -> Reading:

@@ -297,7 +297,7 @@ class Http2Connection(asyncio.Protocol):
         self._transport.close()
 
     def _announce_end(self, debug: str) -> None:
-        """End the connection in good order, as FCM does: what is in flight is still answered."""
+        """End the connection in good order, as FCM does: requests in flight are still answered."""
         if self._departure.last_allowed is None:
             self._send_goaway(self._departure.end_with(self._open), ErrorCodes.NO_ERROR, debug.encode())
             self._close_when_drained()

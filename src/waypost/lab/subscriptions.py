@@ -15,7 +15,7 @@ _SCALAR_BYTES = 32
 
 
 Transport = Literal["h2", "http1", "plain"]
-"""How the push service is reached: HTTP/2 or 1.1 by ALPN, HTTP/1.1 alone, or without TLS."""
+"""The transport to the push service: HTTP/2 or 1.1 by ALPN, HTTP/1.1 alone, or without TLS."""
 
 
 class Subscription(msgspec.Struct, frozen=True, gc=False):

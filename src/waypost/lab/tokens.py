@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 Platform = Literal["ios", "android", "fid"]
-"""A `fid` is a Firebase installation id: what FCM calls a device by without a token."""
+"""The platform; a `fid` is a Firebase installation id: what FCM calls a device by without a token."""
 
 _IOS_FORM = re.compile(r"(?:[0-9a-fA-F]{2}){32,100}\Z")
 _FID_FORM = re.compile(r"[c-f][A-Za-z0-9_-]{21}\Z")
@@ -30,10 +30,10 @@ class KnownTokens:
         self.accept_any = accept_any
         self.devices: dict[str, LabDevice] = {}
         self.deaths: dict[str, int] = {}
-        """Token to the UNIX milliseconds of its death."""
+        """The deaths: token to UNIX milliseconds."""
 
     def make(self, platform: Platform, count: int, *, topic: str | None, environment: str | None) -> list[str]:
-        """Make tokens as the platform's do look."""
+        """Make tokens that look like the platform's."""
         made = [_MAKERS[platform]() for _ in range(count)]
         device = LabDevice(platform, topic, environment)
         self.devices.update((token, device) for token in made)

@@ -24,7 +24,7 @@ class _Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The kind of device that is asked for."""
 
     encrypted: bool = True
-    """Off: one of before the keys, whose messages are what was posted."""
+    """Whether it has keys; a device from before the keys gets messages as they were posted."""
 
 
 class UnifiedPushRequest(msgspec.Struct):
@@ -125,7 +125,7 @@ class UnifiedPushGateway:
         return urlsplit(request.path).path.removeprefix(_TOPIC_PREFIX)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table; a GET discovers."""
+        """Judge the message by the table of checks; a GET discovers."""
         token = self.token_of(request)
         device = self._devices.get(token)
         if request.method == "GET" and device is not None:

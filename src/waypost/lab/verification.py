@@ -1,4 +1,4 @@
-"""Whether what arrived is what was meant: nothing missing, nothing twice, nothing unasked for."""
+"""The verification that what was meant arrived: nothing missing, nothing twice, nothing unexpected."""
 
 from typing import Any
 

@@ -204,7 +204,7 @@ class WebPushGateway:
         return subscription_id(request.path)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the message by the table of checks."""
         if request.path.startswith(_RECEIPT_PATH):
             return Verdict(answer=self._receipt(request), keep=False)
         token = subscription_id(request.path)

@@ -16,7 +16,7 @@ from waypost.domain.settlement import Change, Intent, Settlement, held_back, par
 from waypost.domain.time import Instant, later
 
 INTENT_MARGIN_MS = 5_000
-"""Past a request's own deadline, before an intent without an outcome is closed as unknown."""
+"""Milliseconds past a request's own deadline before an intent without an outcome is closed as unknown."""
 
 
 class Pause(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Pause(Struct, frozen=True):
 
     wait_ms: int
     code: str
-    """``rate_limited`` or ``device_limited``, in place of a provider's word."""
+    """The code ``rate_limited`` or ``device_limited``, in place of a provider's word."""
     spends_retry: bool = False
 
 
@@ -32,7 +32,7 @@ class Gate(Protocol):
     """The in-flight budget, breakers and limits before one credential, in one lane."""
 
     def admit(self, delivery: Delivery) -> str | Pause | None:
-        """Take a place and say None, or the condition or the time to wait for."""
+        """Take a place and return None, or return the condition or the time to wait for."""
         ...
 
 

@@ -18,7 +18,7 @@ from waypost.ports.work import Work
 
 PAGE: Final = 500
 LINGER_MS: Final = MINUTE_MS
-"""So long an erasure stands at least: what a worker or a list of a bulk job had in hand gets its row meanwhile."""
+"""Milliseconds that an erasure stands at least: rows of what a worker or a bulk list had in hand come meanwhile."""
 WHY: Final = "erased"
 
 

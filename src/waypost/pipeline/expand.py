@@ -14,11 +14,11 @@ from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.bulk import Bulk, Walking
 
 WAITING_LIMIT = 50_000
-"""Recipients of all jobs together that wait in pieces; more are not walked to."""
+"""The most recipients of all jobs together that wait in pieces; more are not walked to."""
 PORTIONS_A_SECOND = 10
-"""Into how many pieces a second's worth is spread, where each has PORTION_LEAST then."""
+"""The number of pieces that a second's worth is spread over, where each has PORTION_LEAST then."""
 PORTION_LEAST = 4
-"""Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
+"""The least recipients of a piece, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
 
 class JobPace:
@@ -69,11 +69,11 @@ class Failures:
         self._failures = {each.id: self._failures[each.id] for each in walking if each.id in self._failures}
 
     def forget(self, job: JobId) -> None:
-        """Begin anew with a job: it went on."""
+        """Forget a job's failures: it went on."""
         self._failures.pop(job, None)
 
     def add(self, job: JobId) -> bool:
-        """Count one more, and say whether it is one too many."""
+        """Count one more failure, and tell whether it is one too many."""
         self._failures[job] = self._failures.get(job, 0) + 1
         return self._failures[job] >= FAILURES_LIMIT
 
@@ -93,7 +93,7 @@ class Expanded(Struct, frozen=True):
 
     recipients: int
     moved: bool
-    """Some walk went on: there may be more to do at once."""
+    """Whether some walk went on: there may be more to do at once."""
     failed: tuple[FailedJob, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Intake: from what a caller asks to one durable write."""
+"""Intake: from a caller's request to one durable write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from waypost.telemetry import Metric, Telemetry
 _SHED_FROM: Final = 0.5
 """The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
 _RETRY_AFTER_S: Final = (1, 4)
-"""Callers who are shed come again at different times, or they would all come at once."""
+"""The range of seconds after which shed callers come again, at different times, or they would come at once."""
 
 
 class Caller(Struct, frozen=True):
@@ -48,11 +48,11 @@ class Intake(Struct, frozen=True):
     telemetry: Telemetry
     defaults: Mapping[AppId, Defaults]
     backlog: Callable[[], Backlog]
-    """What waits already."""
+    """Returns what waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
-    """How long is waited to be accepted."""
+    """Returns how long is waited to be accepted."""
     announce: Callable[[Lane], None] = lambda lane: None
-    """Told of each lane that work was accepted for."""
+    """Called with each lane that work was accepted for."""
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
 
@@ -90,7 +90,7 @@ class Intake(Struct, frozen=True):
         return answers
 
     async def forget(self, caller: Caller, submission: Submission) -> int:
-        """End the dedup windows that *submission* would meet, so that it is new again; how many were open."""
+        """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
         made = self._draft(caller, submission, new_id, self.clock.now())
         if isinstance(made, InvalidRequest):

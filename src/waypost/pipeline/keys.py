@@ -14,7 +14,7 @@ from waypost.ports.audit import Act
 from waypost.ports.keys import ApiKey, Keys, issued, successor
 
 Record = Callable[[Act, ApiKey], Awaitable[None]]
-"""Notes, durably, who orders what of which key."""
+"""A function that notes, durably, who orders what of which key."""
 
 
 async def make_key(

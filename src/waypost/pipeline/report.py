@@ -1,4 +1,4 @@
-"""Report: what follows from settled work, off the delivery path, by tailing the journal at least once."""
+"""Report: the consequences of settled work, off the delivery path, by tailing the journal at least once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def report(journal: Journal, devices: Devices) -> Reported:
 async def _told(
     tell: Callable[[Sequence[News]], Awaitable[Result]], news: Sequence[News], failed: list[Unreported]
 ) -> list[Result]:
-    """Tell all of *news* together, or where that fails each by itself; add to *failed* what cannot be told."""
+    """Tell all of *news* together, or after a failure each by itself; add to *failed* what cannot be told."""
     if not news:
         return []
     try:

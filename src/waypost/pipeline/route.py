@@ -24,11 +24,11 @@ class Plan(Struct, frozen=True):
     item: WorkItem
     deliveries: tuple[Delivery, ...] = ()
     changes: tuple[Change, ...] = ()
-    """Targets decided without sending."""
+    """The changes of targets decided without sending."""
     targets: tuple[Target, ...] | None = None
     """The whole resolved list of fresh work."""
     verdict: NotificationStatus | None = None
-    """The whole notification decided before it was routed."""
+    """The verdict on a whole notification decided before it was routed."""
 
 
 def plan(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:

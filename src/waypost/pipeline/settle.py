@@ -1,4 +1,4 @@
-"""Settle: from what a sender reports to what the store is told. Pure."""
+"""Settle: from a sender's report to what the store is told. Pure."""
 
 from __future__ import annotations
 

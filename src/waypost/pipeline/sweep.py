@@ -1,4 +1,4 @@
-"""Sweep: what is over is cleared away, page by page."""
+"""Sweep: finished and outdated data is deleted, page by page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stores(Struct, frozen=True):
     dedup: Dedup
     retention: Retention
     beside: Mapping[str, Callable[[], Awaitable[int]]] = {}
-    """What drops a page of a feature's old rows, by the feature's name."""
+    """Functions that drop a page of a feature's old rows, by the feature's name."""
 
 
 class Swept(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Swept(Struct, frozen=True):
     dedup_tables: int
     notifications: int
     failed: tuple[tuple[str, str], ...] = ()
-    """What could not be cleared away, and the kind of error."""
+    """The stores that could not be swept, and the kind of error."""
 
 
 async def sweep(stores: Stores, keep_after: Instant) -> Swept:

@@ -1,4 +1,4 @@
-"""Who ordered what: a record that is only added to, until it is old."""
+"""The record of administrative orders: it is only added to, until it is old."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AuditEntry(Struct, frozen=True):
     """An order at its position in the record."""
 
     seq: int
-    """Grows."""
+    """The number, which only grows."""
     ordered: Ordered
 
 
@@ -55,7 +55,7 @@ class AuditQuery(Struct, frozen=True):
     act: Act | None = None
     by: str | None = None
     before: int | None = None
-    """Below this number."""
+    """The number below which to list."""
     limit: int = 50
 
 
@@ -71,5 +71,5 @@ class Audit(Protocol):
         ...
 
     async def drop_before(self, before: Instant, n: int) -> int:
-        """Delete at most *n* entries of before *before*; how many it was."""
+        """Delete at most *n* entries from before *before*; return how many it was."""
         ...

@@ -1,4 +1,4 @@
-"""What others read of us: topics that the outbox is published to; and a schedule of due times."""
+"""The topics that the outbox is published to, for others to read; and a schedule of due times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Entry(Struct, frozen=True):
 
     app: AppId
     user_id: UserId
-    """Whose it is: a broker whose order is that of keys keeps theirs."""
+    """The user whose it is: a broker whose order is that of keys keeps theirs."""
     body: bytes
 
 
@@ -43,7 +43,7 @@ class Claimed(Struct, frozen=True):
     due: Due
     token: bytes
     failures: int = 0
-    """How often it was put back."""
+    """The number of times that it was put back."""
 
 
 class Schedule(Protocol):
@@ -62,7 +62,7 @@ class Schedule(Protocol):
         ...
 
     async def confirm(self, claimed: Sequence[Claimed]) -> list[Claimed]:
-        """Remove for good what is still claimed; gives the others."""
+        """Remove for good what is still claimed; return the others."""
         ...
 
     async def put_back(self, claimed: Sequence[Claimed], at: Instant) -> list[Claimed]:
@@ -70,5 +70,5 @@ class Schedule(Protocol):
         ...
 
     async def drop(self, ids: Sequence[bytes]) -> int:
-        """Forget *ids*, claimed or not; how many there were."""
+        """Forget *ids*, claimed or not; return how many there were."""
         ...

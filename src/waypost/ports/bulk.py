@@ -1,4 +1,4 @@
-"""Bulk jobs: what was asked for, who gets it, and how far it has come. Their recipients are leased from ``Work``."""
+"""Bulk jobs: their orders, recipients and progress. Their recipients are leased from ``Work``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class JobRecord(Struct, frozen=True):
     uploaded: int
     """Recipients of its list so far; 0 where it has none."""
     walked: bool
-    """Every recipient is enqueued: *total* is all of them."""
+    """Whether every recipient is enqueued: *total* is all of them."""
     total: int
     """Recipients enqueued so far."""
     left_out: int
-    """Those who had opted out of bulk sends, or were gone when their turn came."""
+    """Recipients who had opted out of bulk sends, or were gone when their turn came."""
     counts: Mapping[NotificationStatus, int]
     """Recipients' notifications by status; ``pending`` are those without a record yet."""
     finished_at: Instant | None = None
     failure: str | None = None
-    """Of one that is ``failed``: the kind of error that stopped it."""
+    """The kind of error that stopped one that is ``failed``."""
 
 
 class JobCreated(Struct, frozen=True, tag=True):
@@ -53,7 +53,7 @@ class Walking(Struct, frozen=True):
     app: AppId
     rate: int | None
     walked: bool
-    """To the end: nothing more is enqueued."""
+    """Whether it was walked to the end: nothing more is enqueued."""
     waiting: int
     """Recipients enqueued that have no record yet."""
 
@@ -63,9 +63,9 @@ class Enqueued(Struct, frozen=True):
 
     recipients: int
     moved: bool
-    """The walk went on, maybe past users who are no recipients."""
+    """Whether the walk went on, maybe past users who are no recipients."""
     walked: bool = False
-    """The end was reached."""
+    """Whether the end was reached."""
 
 
 class RecipientRecord(Struct, frozen=True):
@@ -121,7 +121,7 @@ class Bulk(Protocol):
         ...
 
     async def drop_before(self, before: Instant) -> int:
-        """Forget jobs that finished before *before* and have no notification left; how many it was."""
+        """Forget jobs that finished before *before* and have no notification left; return how many it was."""
         ...
 
 
@@ -145,11 +145,11 @@ class OptOuts(Protocol):
     """The store of users who want no bulk sends."""
 
     async def put(self, app: AppId, user_id: UserId, at: Instant) -> None:
-        """Leave this user out from now on, also of what is enqueued and not yet handed over."""
+        """Leave this user out from now on, also of sends that are enqueued and not yet handed over."""
         ...
 
     async def remove(self, app: AppId, user_id: UserId) -> bool:
-        """Take it back; False where there was nothing."""
+        """Remove an opt-out; False where there was none."""
         ...
 
     async def has(self, app: AppId, user_id: UserId) -> bool:

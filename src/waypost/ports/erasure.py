@@ -1,4 +1,4 @@
-"""Forgetting a person: what the store knows of a user, but for what must go on adding up."""
+"""Forgetting a person: all that the store knows of a user, except sums that must go on adding up."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.time import Instant
 
 ERASED_DEVICE = "erased"
-"""The device of a receipt that nobody's is any more."""
+"""The device of a receipt that belongs to nobody any more."""
 
 
 class Erasure(Struct, frozen=True):
     """An order to forget a user, which stands until it is carried out."""
 
     id: NotificationId
-    """Of the same kind as those of notifications."""
+    """The id, of the same kind as those of notifications."""
     app: AppId
     user_id: UserId
     tombstone: UserId
-    """Random, another for each erasure: in the place of the user in what stays."""
+    """The tombstone, random and another for each erasure, in the place of the user in what stays."""
     asked_at: Instant
-    """What came later is not erased: the user may be back."""
+    """The time of the order. What came later is not erased: the user may be back."""
 
 
 class Erasures(Protocol):
     """The store of orders to forget users, carried out in pages; each page may be repeated."""
 
     async def ask(self, erasure: Erasure) -> Erasure:
-        """Keep the order, durably; where one for this user stands already, that is given."""
+        """Store the order durably; return the one for this user that stands already, if any."""
         ...
 
     async def of(self, app: AppId, user: UserId) -> Erasure | None:
@@ -54,7 +54,7 @@ class Erasures(Protocol):
         ...
 
     async def strike(self, erasure: Erasure) -> None:
-        """Take the user out of lists of bulk jobs."""
+        """Remove the user from lists of bulk jobs."""
         ...
 
     async def finish(self, erasure: Erasure, at: Instant) -> None:

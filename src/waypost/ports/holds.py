@@ -11,10 +11,10 @@ from waypost.domain.time import SECOND_MS
 from waypost.ports.work import Conflicting, Duplicate, InProgress, NewNotification
 
 HOLD_MS = 30 * SECOND_MS
-"""How long a key waits for its request to become durable."""
+"""Milliseconds that a key waits for its request to become durable."""
 
 Held = NotificationId | Duplicate | Conflicting | InProgress
-"""The id under which a request may become durable, or why it may not."""
+"""The id under which a request may become durable, or the reason why it may not."""
 
 
 class Holds(Protocol):

@@ -1,4 +1,4 @@
-"""The journal: what each accept and settle changed, for the reporting stages that tail it."""
+"""The journal: the changes of each accept and settle, for the reporting stages that tail it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Journal(Protocol):
         ...
 
     async def advance(self, reader: str, position: int) -> None:
-        """Store where *reader* stands."""
+        """Store the position of *reader*."""
         ...
 
     async def drop_before(self, position: int, n: int) -> int:
-        """Delete at most *n* rows before a position; how many it was."""
+        """Delete at most *n* rows before a position; return how many it was."""
         ...

@@ -1,4 +1,4 @@
-"""API keys: who may call."""
+"""API keys: the callers and their rights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ApiKey(Struct, frozen=True):
     revoked_at: Instant | None = None
     scopes: frozenset[Scope] = EVERY_SCOPE
     expires_at: Instant | None = None
-    """From then on it is refused; None is never."""
+    """The time from which it is refused; None is never."""
     made_for_ms: int | None = None
     """Of a key that was replaced, which ends sooner than it was made for: how long that was; 0 is for ever."""
 

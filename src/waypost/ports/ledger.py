@@ -1,4 +1,4 @@
-"""The ledger: what is recorded where the log is the truth, and the log as the recorder reads it."""
+"""The ledger: the record where the log is the truth, and the log as the recorder reads it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Decided(Struct, frozen=True, tag=True):
 
     settled: Settled
     withdrawn: str | None = None
-    """Why the notification was taken back, where it was."""
+    """The reason why the notification was taken back, where it was."""
 
 
 LogEntry = Arrived | Decided
@@ -40,7 +40,7 @@ class Mark(Struct, frozen=True):
     part: str
     since: int
     until: int
-    """What is before this position is recorded once the step is made."""
+    """The position before which everything is recorded once the step is made."""
 
 
 class Batch(Struct, frozen=True):
@@ -99,7 +99,7 @@ class Ledger(Protocol):
         ...
 
     async def complete(self, completed: Completed) -> None:
-        """Note how far some parts are; never takes anything back."""
+        """Note how far some parts are recorded; never takes anything back."""
         ...
 
     async def complete_until(self) -> Instant:
@@ -118,7 +118,7 @@ class RecordedLog(Protocol):
         ...
 
     async def advance(self) -> None:
-        """Let what was read be behind."""
+        """Move the position past what was read."""
         ...
 
     async def begin_again(self) -> None:

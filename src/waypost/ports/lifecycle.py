@@ -1,4 +1,4 @@
-"""What has a beginning and an end."""
+"""Parts that have a beginning and an end."""
 
 from __future__ import annotations
 

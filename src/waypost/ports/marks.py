@@ -1,4 +1,4 @@
-"""What readers did with their notifications."""
+"""The marks of readers on their notifications."""
 
 from __future__ import annotations
 

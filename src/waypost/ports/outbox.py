@@ -1,4 +1,4 @@
-"""What is published to topics that others read, for operators to look at."""
+"""The outbox, for operators to look at: entries that are published to topics that others read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutboxEntry(Struct, frozen=True):
     """A notification, or one target of it (*n*), that is to be published to a topic."""
 
     seq: int
-    """Grows in the order in which entries are published."""
+    """The number, growing in the order in which entries are published."""
     notification_id: NotificationId
     n: int | None
     lane: Lane

@@ -1,4 +1,4 @@
-"""Which part of the work this process owns, on stacks where ownership is the lease."""
+"""The part of the work that this process owns, on stacks where ownership is the lease."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Ownership(Protocol):
         ...
 
     async def attend(self) -> None:
-        """Be known to the others, and know of them, without a share."""
+        """Join the others and know of them, without a share."""
         ...
 
     async def acquire(self, wanted: int) -> int:
-        """Take at most *wanted* free shards; how many it got. Their open work becomes leasable."""
+        """Take at most *wanted* free shards; return how many it got. Their open work becomes leasable."""
         ...
 
     async def leave(self) -> None:
-        """Be no longer one of those who share the shards; what is owned stays so until it is handed over."""
+        """Leave those who share the shards; what is owned stays so until it is handed over."""
         ...
 
     def offer(self, n: int) -> None:
@@ -33,7 +33,7 @@ class Ownership(Protocol):
         ...
 
     async def hand_over(self) -> int:
-        """Let go of the offered shards that hold no leased item; how many it was."""
+        """Release the offered shards that hold no leased item; return how many it was."""
         ...
 
     def offered(self) -> int:

@@ -1,4 +1,4 @@
-"""How hard it is to be accepted at the moment: what the doors shed by."""
+"""The pressure on intake: how long it takes to be accepted, by which entry points shed load."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ class Cause(StrEnum):
     """The cause of pressure: what waits too long for its commit."""
 
     ACCEPTS = "accepts"
-    """What callers have submitted."""
+    """Submissions of callers."""
     OUTCOMES = "outcomes"
-    """What was sent and must be recorded, and whatever else is written beside what is accepted."""
+    """Outcomes that must be recorded, and whatever else is written beside submissions."""
 
 
 class Pressure(Struct, frozen=True):
     """The wait for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
 
     accepts: float
-    """How long a submission would wait."""
+    """The wait of a submission."""
     outcomes: float
-    """How long an outcome has waited."""
+    """The wait of an outcome."""
 
     @property
     def share(self) -> float:
@@ -42,4 +42,4 @@ class Pressure(Struct, frozen=True):
 
 
 CALM: Final = Pressure(0.0, 0.0)
-"""Nobody waits."""
+"""The pressure where nobody waits."""

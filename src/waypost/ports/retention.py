@@ -1,4 +1,4 @@
-"""Forgetting what is long over."""
+"""Retention: deleting what is long over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a provider is spoken to."""
+"""Senders: how a provider is spoken to."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Capabilities(Struct, frozen=True):
 
     channel: Channel
     request_timeout_ms: int
-    """From hand-over to outcome at most."""
+    """Milliseconds from hand-over to outcome at most."""
     max_in_flight: int
-    """Deliveries it can usefully hold at once."""
+    """The most deliveries it can usefully hold at once."""
     payload_limit_bytes: int
     scope_of: Callable[[Delivery], str] | None = None
     """Which part of the provider a delivery hangs on (a topic, a push service's origin); called for each.

@@ -1,4 +1,4 @@
-"""TokenVerifier of others: who may call, on the word of an issuer."""
+"""Verifiers of tokens of other issuers: who may call, on the word of an issuer."""
 
 from __future__ import annotations
 

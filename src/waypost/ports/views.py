@@ -1,4 +1,4 @@
-"""The reads: what is known of notifications, their receipts and dead letters."""
+"""The reads of notifications, their receipts and dead letters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class NotificationRecord(Struct, frozen=True):
     reason: str | None = None
     duplicate_of: NotificationId | None = None
     round: int = 1
-    """Grows with each replay."""
+    """The round, which grows with each replay."""
     recorded: bool = True
-    """False while only the log has it: the ledger follows in a moment."""
+    """Whether it is recorded: False while only the log has it; the ledger follows in a moment."""
     content_known: bool = True
     """False where it is not recorded and was accepted elsewhere: of *notification* only ``id``, ``app`` and
     ``created_at`` mean something, and it may never have been accepted."""
@@ -65,9 +65,9 @@ class PageQuery(Struct, frozen=True):
     user_id: UserId
     statuses: tuple[NotificationStatus, ...]
     waiting: bool | None = None
-    """Of those being processed only where every target was tried and waits (True), or only the others (False)."""
+    """Whether to list, of those being processed, only where every target was tried and waits (True), or the others."""
     types: tuple[str | None, ...] = ()
-    """Of any where there are none."""
+    """The types; of any where there are none."""
     offset: int = 0
     limit: int = 20
 

@@ -87,12 +87,12 @@ class WorkItem(Struct, frozen=True):
 
     notification: Notification
     open_targets: tuple[OpenTarget, ...] | None
-    """None is fresh work: nothing about its targets is stored yet."""
+    """The open targets; None is fresh work: nothing about its targets is stored yet."""
     devices: tuple[Device, ...] | None = None
     """Read already, of a bulk job's recipient: nothing about the notification itself is stored yet, and its one
     settle gives an outcome to every target but those that wait."""
     siblings: tuple[Receipt, ...] = ()
-    """How the other targets stood when these were released: none of fresh work, nor of what was given back at once."""
+    """The other targets when these were released: none of fresh work, nor of what was given back at once."""
 
 
 class Lease(Struct, frozen=True):
@@ -113,7 +113,7 @@ class Settled(Struct, frozen=True):
     verdict: NotificationStatus | None = None
     """A final status decided before any target: expired, no_targets, suppressed."""
     given_back: bool = False
-    """Nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
+    """Whether nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
 
     @property
     def is_plain(self) -> bool:
@@ -127,11 +127,11 @@ class Settled(Struct, frozen=True):
         return {change.n for change in changes} == {target.n for target in targets}
 
     def step_of(self, progress: Progress, now: Instant) -> Step:
-        """Say what this makes of the notification's *progress*."""
+        """Compute the step that this makes of the notification's *progress*."""
         return progress.settle(self.changes, now, self.targets, self.verdict)
 
     def refused(self) -> list[Stale]:
-        """Name every change as stale: somebody else has the item by now."""
+        """Return every change as stale: somebody else has the item by now."""
         return [Stale(self.notification.id, change.n, change.attempt) for change in self.changes]
 
 

@@ -18,10 +18,10 @@ REST_PER_WAIT = 1.5
 """Late for the next probe, in time for the one after: no delivery makes every probe."""
 
 THROTTLED_IN_A_ROW = 3
-"""Answers that may speak of the whole credential (or scope), with no success between them: then they do."""
+"""The answers in a row, without a success, after which throttling counts for the whole credential (or scope)."""
 
 LATE = "late"
-"""What opened a breaker where it was no outcome: an answer that is overdue."""
+"""The cause of a breaker's opening that was no outcome: an answer that is overdue."""
 
 
 class Circuit:
@@ -39,7 +39,7 @@ class Circuit:
     ) -> None:
         """Create the circuit; *concurrency* counts this part of the provider alone (nothing, if scopes divide it)."""
         self.place = place
-        """Where it stands among the scopes of its credential; "" is the credential itself."""
+        """The place among the scopes of its credential; "" is the credential itself."""
         self.condition = f"breaker:{credential}{place}"
         self.ramp: int | None = None
         """Deliveries in flight allowed while coming back; None once it is over."""
@@ -52,11 +52,11 @@ class Circuit:
         self._came_through = 0
         self._throttled = 0
         self._stuck = 0
-        """In flight since before the breaker went half-open: none of them is the probe."""
+        """The number in flight since before the breaker went half-open: none of them is the probe."""
         self.concurrency = concurrency
         self._jitter = jitter
         self._refusals: Refusals | None = None
-        """None before the first one."""
+        """The refusals; None before the first one."""
         self.opened_by = ""
         """The code of the outcome that opened it last."""
 

@@ -1,4 +1,4 @@
-"""Concurrency: what one provider, or one part of it, has in flight, by lane, under a limit that follows its answers."""
+"""Concurrency: the deliveries in flight at a provider, or part of it, by lane, under a limit that its answers set."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Una
 from waypost.domain.time import Instant
 
 ROUND_S = 0.05
-"""The shortest round."""
+"""Seconds of the shortest round."""
 IDLE_ROUND_S = 1.0
-"""A round in which nothing is in flight; otherwise it lasts until there is an answer."""
+"""Seconds of a round in which nothing is in flight; otherwise it lasts until there is an answer."""
 
 
 class Handed:
@@ -46,9 +46,9 @@ class Concurrency:
         self._seen = Observed()
         self._round_began_s = 0.0
         self._waiting: deque[Handed] = deque()
-        """Handed over, and nothing that was handed over as late or later has been answered."""
+        """The batches handed over after the latest that was answered."""
         self._answered_s = -math.inf
-        """When the latest that was answered had been handed over."""
+        """The time when the latest batch that was answered had been handed over."""
 
     @property
     def limit(self) -> int:
@@ -69,13 +69,13 @@ class Concurrency:
         return max(0, self._most[lane] - self._lanes[lane])
 
     def take(self, lane: Lane) -> None:
-        """Count one more of *lane* in flight."""
+        """Count one more delivery of *lane* in flight."""
         in_flight = self._lanes[lane] = self._lanes[lane] + 1
         if in_flight >= self._most[lane]:
             self._seen.is_limited = True
 
     def give_back(self, lane: Lane) -> None:
-        """Count one less; the count may be lost where the place was somebody else's since."""
+        """Count one delivery less; the count may be lost where the place was somebody else's since."""
         self._lanes[lane] = max(0, self._lanes[lane] - 1)
 
     def refused(self, lane: Lane) -> None:

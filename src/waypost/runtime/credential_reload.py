@@ -1,4 +1,4 @@
-"""The credentials and certificates of a process: used anew when their files change, spoken of before they end."""
+"""The credentials and certificates of a process: reloaded when their files change, with warnings before they end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waypost.telemetry import Event, Metric, Telemetry
 
 LOOK_S = 5.0
 WARN_DAYS = 30
-"""How long before its end a credential is spoken of."""
+"""Days before its end from which a credential is warned of."""
 
 
 class LoadedCredential(Protocol):
@@ -57,18 +57,18 @@ class CredentialReloader:
         self._hurried: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Look every few seconds from now on."""
+        """Begin to check every few seconds."""
         self._task = asyncio.create_task(every(LOOK_S, self.look, self._telemetry, "reloader"))
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         tasks = [*self._hurried, *filter(None, (self._task,))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def hurry(self) -> None:
-        """Look now, or as soon as the look that goes on is over."""
+        """Check now, or as soon as the check that is running is over."""
         hurried = asyncio.ensure_future(self.look())
         self._hurried.add(hurried)
         hurried.add_done_callback(self._hurried.discard)

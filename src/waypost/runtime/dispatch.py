@@ -17,10 +17,10 @@ class Dispatch:
         self.plan = plan
         self.started_s = started_s
         self.waiting = len(plan.deliveries)
-        """Targets without a settlement yet."""
+        """The number of targets without a settlement yet."""
         self.taken = 0
         self.changes: list[Change] = []
-        """Decided, not yet handed to the store."""
+        """The changes that are decided, but not yet handed to the store."""
 
     @property
     def is_due(self) -> bool:

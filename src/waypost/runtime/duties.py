@@ -1,4 +1,4 @@
-"""Duties: what is done beside delivering, each by one process at a time of those that have its role."""
+"""Duties: the work beside delivering, each done by one process at a time of those that have its role."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ class DutyContext(Struct, frozen=True):
     keep_days: int
     """Days that finished notifications are kept."""
     record: Callable[[], Awaitable[bool]] | None = None
-    """Writes on the ledger, where a log is ahead of it; whether it found something to write."""
+    """Writes on the ledger, where a log is ahead of it; returns whether it found something to write."""
     shares_recording: bool = False
-    """All processes record at once, each its own part of the log."""
+    """Whether all processes record at once, each its own part of the log."""
     readers: Sequence[Reader] = ()
-    """Of features."""
+    """The journal readers of features."""
     duties: Sequence[Duty] = ()
-    """Of features."""
+    """The duties of features."""
     erases: Sequence[Callable[[Erasure], Awaitable[None]]] = ()
-    """Take a user out of what features keep."""
+    """Functions that remove a user from the rows of features."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
-    """Delete a page of old rows of a feature, by its name."""
+    """Functions that delete a page of old rows of a feature, by its name."""
 
 
 class Duties:
@@ -117,7 +117,7 @@ class Duties:
         return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
 
     def stop(self) -> None:
-        """Begin no further page."""
+        """Stop before the next page."""
         self._stopping = True
 
     async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
@@ -142,7 +142,7 @@ class Duties:
             pass
 
     async def _record(self) -> None:
-        """Write down what the log says, until there is no more."""
+        """Record what the log says, until there is no more."""
         while self._duty_context.record is not None and await self._duty_context.record():
             pass
 
@@ -163,7 +163,7 @@ class Duties:
                 self._expanded(Lane.BULK)
 
     async def _tidy(self) -> None:
-        """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
+        """Finish bulk jobs that are through, and stop the open part of those that were cancelled."""
         now = self._context.clock.now()
         for app, notification_id in await self._duty_context.bulk.tidy(now, TIDY_PAGE):
             try:
@@ -174,7 +174,7 @@ class Duties:
                 self._surprised("tidy", type(surprise).__name__, app=app, notification_id=format_id(notification_id))
 
     async def _erase(self) -> None:
-        """Carry on with all that was asked for, one after the other."""
+        """Carry on with all erasures that were ordered, one after the other."""
         after = None
         while page := await self._duty_context.erasures.standing(ERASURES_AT_ONCE, after):
             for erasure in page:
@@ -204,7 +204,7 @@ class Duties:
             self._context.telemetry.event(Event.USER_ERASED, **named)
 
     async def _sweep(self) -> None:
-        """Clear away what is over."""
+        """Delete what is over."""
         duty_context, now = self._duty_context, self._context.clock.now()
         readers = [READER, *(reader.name for reader in duty_context.readers)]
         beside = {name: partial(drop, now) for name, drop in duty_context.drops.items()}
@@ -216,5 +216,5 @@ class Duties:
         self._context.telemetry.event(Event.SWEEP_DONE, **went)
 
     def _surprised(self, stage: str, error: str, **member: str) -> None:
-        """Say that one of those that a duty goes through was passed over."""
+        """Report that one item of a duty was passed over."""
         self._context.telemetry.event(Event.STAGE_FAILED, stage=stage, error=error, **member)

@@ -26,13 +26,13 @@ SOON_S = 0.25
 """A full gate is waited for so long at most, and only where something of it landed as recently."""
 
 HARDLY = 0.05
-"""Fewer deliveries than this come of an item for a credential that a lane hardly uses."""
+"""The deliveries of an item for a credential below which a lane hardly uses it."""
 
 WITHOUT_SENDERS = 100
-"""How much a lane leases where no app has a credential, to say so of each notification."""
+"""The number of items a lane leases where no app has a credential, to say so of each notification."""
 
 TRICKLE = 100
-"""How much a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
+"""The items a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
 
 
 class LaneGate:
@@ -54,7 +54,7 @@ class LaneGate:
         self.circuit = circuit
         self.rate = rate
         self._over: Mapping[Key, str | Pause] = {}
-        """What is too much of what is being let in."""
+        """The condition or pause of each delivery that is over the limits, of those being let in."""
         self._lane = lane
         self._scopes = scopes
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
@@ -139,7 +139,7 @@ class LaneGate:
         return None
 
     def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> Rest | None:
-        """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
+        """Give the place back and learn from the outcome; return the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
         scope = self._scoped.pop((delivery.id, delivery.n), None) if self._scoped else None

@@ -1,4 +1,4 @@
-"""One ``serve`` a store: a second one is refused, by a lock that the system frees when its holder dies."""
+"""The lock for one ``serve`` a store: a second is refused, and the system frees it when its holder dies."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.telemetry import Event, Metric
 
 SLICE = 10
-"""Items routed and handed over in one turn of the loop."""
+"""The items routed and handed over in one turn of the loop."""
 
 
 class LaneLoop(LeaseLoop):
@@ -77,7 +77,7 @@ class LaneLoop(LeaseLoop):
                 self._send(await self._with_intents(lease, careful))
 
     async def _ask_limits(self, dispatches: Sequence[Dispatch]) -> None:
-        """Find out what is too much for its provider or its device."""
+        """Ask the limits which deliveries are too many for their provider or device."""
         asked: dict[CredentialId, list[tuple[Delivery, bool]]] = {}
         for dispatch in dispatches if self._rated else ():
             is_new = dispatch.plan.item.open_targets is None
@@ -168,7 +168,7 @@ class LaneLoop(LeaseLoop):
             self.wake()
 
     def _say(self, dispatch: Dispatch) -> None:
-        """Say how a round of a notification went."""
+        """Report a round of a notification."""
         notification, tried = dispatch.plan.item.notification, len(dispatch.plan.deliveries)
         self._context.telemetry.event(
             Event.NOTIFICATION_PROCESSED,

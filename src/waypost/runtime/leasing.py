@@ -18,10 +18,10 @@ from waypost.runtime.time_slices import slices
 from waypost.telemetry import Event, Metric
 
 BATCH = 500
-"""Items leased at once."""
+"""The most items leased at once."""
 LEASE_MS = 60_000
 EXTEND_S = 0.5
-"""How long a lease counts as ours without asking."""
+"""Seconds for which a lease counts as ours without asking."""
 STORE_AWAY_S = 0.5
 
 
@@ -36,7 +36,7 @@ class LeaseLoop(ABC):
         """Create the loop; *slice_* items are begun in one turn of the event loop, other lanes run between turns."""
         self.lane = lane
         self.is_idle = False
-        """It leased all that it could, and waits."""
+        """Whether it leased all that it could, and waits."""
         self._context = context
         self._work = work
         self._slice = slice_
@@ -44,7 +44,7 @@ class LeaseLoop(ABC):
         self._ours_s = 0.0
         self._wake = asyncio.Event()
         self._is_starved = False
-        """There was no room at the last look; the next landing makes some."""
+        """Whether there was no room at the last look; the next landing makes some."""
         self._stopping = False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Several that begin and end as one."""
+"""A group of parts that begin and end as one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class LifecycleGroup:
         self._parts = parts
 
     async def start(self) -> None:
-        """Start each; where one cannot, those before it are stopped by whoever stops this."""
+        """Start each part; where one cannot, those before it are stopped by whoever stops this."""
         for part in self._parts:
             await part.start()
 
     async def stop(self) -> None:
-        """Stop all."""
+        """Stop all parts."""
         await asyncio.gather(*(part.stop() for part in self._parts))

@@ -1,4 +1,4 @@
-"""Where a process listens."""
+"""The addresses on which a process listens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Listen(Struct, frozen=True):
     """An address to listen on."""
 
     host: str
-    """A name or an IP address."""
+    """The host: a name or an IP address."""
     port: Annotated[int, Meta(ge=0, le=65_535)]
     """0 is any free port; the one taken is printed."""
 

@@ -1,4 +1,4 @@
-"""ParkedWork: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
+"""The conditions under which the store holds something, and their release where no gate lifts one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waypost.ports.work import Work
 from waypost.runtime.gates import Gates
 
 PAGE: Final = 100
-"""So many of what waits for nothing any more come back at once."""
+"""The number that comes back at once of what waits under a condition that no gate has."""
 
 
 class ParkedWork:

@@ -55,7 +55,7 @@ class PoisonWatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the suspects anew: a worker died, or this one starts."""
+        """Read the suspects again: a worker died, or this one starts."""
         self._suspects = self._worker_slots.suspects()
 
     def split(self, items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:

@@ -1,4 +1,4 @@
-"""Rates: how much each provider, and each device, is to get in a time, and how what has to wait for that comes back."""
+"""Rates: how much each provider, and each device, gets in a time, and how what has to wait for that comes back."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ TURN: Final = 1_000
 """The most of one lane that comes back at once."""
 
 LEAST_WAIT_MS: Final = 100
-"""By time: so late at least that coming back is worth it."""
+"""The least wait by time, milliseconds, so that coming back is worth it."""
 
 SPARE_S: Final = 0.25
-"""What was taken and not used may go to the next for so long: half of what is kept back for what is held up."""
+"""Seconds for which what was taken and not used may go to the next: half of what is kept back for delays."""
 
 CREDENTIAL_LIMITED: Final = "rate_limited"
 DEVICE_LIMITED: Final = "device_limited"
@@ -125,7 +125,7 @@ class RateGate:
         return spare + (await self._taken(bucket, min(n - spare, bucket.size)) if n > spare else 0)
 
     def _keep(self, unused: int) -> None:
-        """Leave to the next what devices that had enough did not use."""
+        """Keep for the next what devices that had enough did not use."""
         now_s = self._clock.monotonic()
         if now_s >= self._spare_until_s:
             self._spare, self._spare_until_s = 0, now_s + SPARE_S
@@ -170,9 +170,9 @@ class Waiting:
         self._left = 0.0
         self._at_ms = clock.now()
         self._lanes: set[Lane] = set()
-        """Those of which something waits."""
+        """The lanes of which something waits."""
         self._unknown = set(Lane if bucket else ())
-        """Those of which something may."""
+        """The lanes of which something may wait."""
         self._credit = dict.fromkeys(Lane, 0.0)
 
     @property

@@ -1,4 +1,4 @@
-"""SIGHUP as the word to read credentials and certificates again now."""
+"""The signal SIGHUP, which asks to read credentials and certificates again now."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def hangups_are_heeded() -> bool:
 
 
 def heed_hangups(act: Callable[[], None]) -> None:
-    """Have the running loop call *act* at each, where it is heeded."""
+    """Call *act* in the running loop at each SIGHUP, where it means reload."""
     if hangups_are_heeded():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)

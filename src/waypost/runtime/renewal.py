@@ -1,4 +1,4 @@
-"""A sender that is made anew while it sends, with another key."""
+"""A sender that is replaced while it sends, by one with another key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waypost.domain.delivery import Delivery
 from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
 
 PARTING_S = 5.0
-"""Beyond the longest that a request may take: for a sender that was replaced to end."""
+"""Seconds beyond the longest that a request may take, for a sender that was replaced to end."""
 
 
 class RenewableSender:

@@ -1,4 +1,4 @@
-"""Roles: what a process does of all that a service does."""
+"""Roles: the part that a process takes in the work of a service."""
 
 from __future__ import annotations
 

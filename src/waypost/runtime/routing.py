@@ -1,4 +1,4 @@
-"""Routing alone: whom a notification is for is found out, stored, and handed on to whoever sends it."""
+"""Routing alone: the targets of a notification are found, stored, and handed on to whoever sends it."""
 
 from __future__ import annotations
 

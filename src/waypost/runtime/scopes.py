@@ -13,7 +13,7 @@ from waypost.runtime.concurrency import Concurrency
 from waypost.telemetry import Metric, Telemetry
 
 PLACES = tuple(f"#{n}" for n in range(32))
-"""For the scopes of one credential."""
+"""The places for the scopes of one credential."""
 
 
 class Scopes:

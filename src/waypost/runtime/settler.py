@@ -24,7 +24,7 @@ GATHER_S = 0.025
 HOLD_RETRY_S = 0.25
 _UNRECORDED = "unrecorded"
 PART = 100
-"""Notifications in one operation of the store: a caller who wants to write waits for it."""
+"""The most notifications in one operation of the store: a caller who wants to write waits for it."""
 
 
 class Settler:
@@ -36,7 +36,7 @@ class Settler:
         self._limit = limit
         self._on_parked = on_parked
         self._gathered: dict[Dispatch, bool] = {}
-        """Under True what has waited for the rest of its outcomes once."""
+        """The dispatches that wait to be written; under True those that waited for more outcomes once."""
         self._due = asyncio.Event()
         self._writing = 0
         self._idle = asyncio.Event()
@@ -44,9 +44,9 @@ class Settler:
         self._held = False
         self.on_written: Callable[[Collection[Lane]], None] = lambda _: None
         self.store_fault: Callable[[], str | None] = lambda: None
-        """Why the store takes no new work, None while it does."""
+        """The reason why the store takes no new work, None while it does."""
         self.pressure: Callable[[], Pressure] = lambda: CALM
-        """How long outcomes wait in the store."""
+        """The wait of outcomes in the store."""
 
     @property
     def is_full(self) -> bool:
@@ -68,7 +68,7 @@ class Settler:
         self._gathered.setdefault(dispatch, False)
 
     async def run(self) -> None:
-        """Write what gathers, for ever."""
+        """Write what gathers, without end."""
         while True:
             await self._due.wait()
             await asyncio.sleep(GATHER_S)
@@ -98,7 +98,7 @@ class Settler:
         self.on_written({lease.lane for lease, _ in batches.values()})
 
     async def write(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
-        """Write one lease's settlements now, again and again while the store is away; what somebody else settled."""
+        """Write one lease's settlements now, again and again while the store is away; return the stale changes."""
         while True:
             try:
                 stale = await self._work.settle(lease, settled)

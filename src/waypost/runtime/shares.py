@@ -12,7 +12,7 @@ from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric, Telemetry
 
 TOPIC = "shards"
-"""Told when a worker came, went or let go of shards."""
+"""The topic that tells when a worker came, went or let go of shards."""
 
 
 class Shares:
@@ -35,12 +35,12 @@ class Shares:
         self._leaving = False
 
     async def balance(self) -> None:
-        """Take what is free up to a fair share; offer and let go of what is above it."""
+        """Take free shards up to a fair share; offer and release those above it."""
         async with self._balancing:
             await self._balance()
 
     async def leave(self) -> None:
-        """Want no shards from now on: those in use go, one by one, when ``balance`` finds nothing leased of them."""
+        """Want no shards from now on: those in use are released one by one, once ``balance`` finds nothing leased."""
         self._leaving = True
         await self._ownership.leave()
         await self.balance()

@@ -1,4 +1,4 @@
-"""How long workers have been silent, in time in which their supervisor itself ran.
+"""The silence of workers, in time in which their supervisor itself ran.
 
 A container that was paused, or a machine that was, stands still as a whole: who wakes up has heard of nobody for as
 long, and nobody could have been heard of. So a gap between two looks counts for `LONGEST_GAP_S` at most.
@@ -20,9 +20,9 @@ class Silence:
     def __init__(self, now_s: float) -> None:
         self._looked_s = now_s
         self._awake_s = 0.0
-        """Time that has passed without the gaps."""
+        """The seconds that have passed without the gaps."""
         self._heard: dict[int, tuple[int, float, float]] = {}
-        """By slot: the process, its last heartbeat, and ``_awake_s`` when that was first seen."""
+        """The last sign of each slot: the process, its last heartbeat, and ``_awake_s`` when that was first seen."""
 
     def look(self, present: Iterable[Presence], now_s: float) -> dict[int, float]:
         """Return for how long each of *present*, as read at *now_s*, has been silent, in seconds by its slot."""

@@ -29,7 +29,7 @@ from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Telemetry
 
 SILENCE_S = 10.0
-"""A worker that has not been heard of for so long, while its supervisor ran, is frozen and is killed."""
+"""Seconds without a sign of life, while its supervisor ran, after which a worker is frozen and is killed."""
 LOOK_S = 0.2
 SHORT_LIFE_S = 2.0
 BACKOFF_CAP_S = 5.0
@@ -46,7 +46,7 @@ class Inheritance(Struct, frozen=True):
     listen_fd: int
     life_fd: int
     words_fd: int
-    """Where it says why it could not start because of the configuration, instead of on stderr: each would say it."""
+    """The descriptor for why it could not start because of the configuration, in place of stderr: each would say it."""
     inbox_fd: int
     outbox_fds: dict[int, int]
 
@@ -200,7 +200,7 @@ class Supervisor:
 
 
 def say_why(given: Inheritance, wrong: ConfigurationError) -> int:
-    """Tell the supervisor why this worker cannot start; the exit status to end with."""
+    """Tell the supervisor why this worker cannot start; return the exit status to end with."""
     os.write(given.words_fd, str(wrong).encode()[:_WORDS_LIMIT] + b"\0")
     return EX_CONFIG
 

@@ -1,4 +1,4 @@
-"""Tickers: what is done again and again, by the clock."""
+"""Tickers: tasks that are repeated by the clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.domain.errors import Unavailable
 from waypost.telemetry import Event, Telemetry
 
 Ticker = tuple[str, float, Callable[[], Awaitable[object] | None]]
-"""Its name, its period in seconds, and what it does."""
+"""The name, the period in seconds, and the task."""
 
 
 async def every(period_s: float, act: Callable[[], Awaitable[object] | None], telemetry: Telemetry, name: str) -> None:

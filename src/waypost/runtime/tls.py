@@ -1,4 +1,4 @@
-"""What a listener shows its clients, and what it asks of them: files that may change while it listens."""
+"""The TLS of a listener: its certificate, and what it asks of clients, in files that may change while it listens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServerTls:
         self._settings = settings
         self.shown = read(name, settings)
         self.context = self.shown.context
-        """For the listener, for as long as it listens."""
+        """The context for the listener, for as long as it listens."""
         self.context.sni_callback = self._show
 
     def made_of(self) -> tuple[object, Sequence[str]]:

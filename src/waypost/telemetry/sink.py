@@ -1,4 +1,4 @@
-"""Where events and metrics go: whatever the composition root injects."""
+"""The sink of events and metrics, which the composition root injects."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Silent:
         return False
 
     def event(self, event: Event, /, **fields: object) -> None:
-        """Forget it."""
+        """Ignore the event."""
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the count."""
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the gauge."""
 
     def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the observation."""

@@ -1,4 +1,4 @@
-"""What a sender is put through: each case is a fault at the gateways and what must come of it."""
+"""The cases that a sender is put through: each is a fault at the gateways and what must come of it."""
 
 from typing import Literal
 
@@ -26,11 +26,11 @@ class Want(msgspec.Struct, frozen=True):
     """The requests to be seen for the first target; all others are always to be reached, each once a round."""
 
     accepted: int | None = 1
-    """How many copies it takes in all; None where that does not matter."""
+    """The copies that it takes in all; None where that does not matter."""
     max_requests: int | None = None
-    """More requests than these are too many."""
+    """The number of requests above which there are too many."""
     pause_s: float | None = None
-    """At least so long between the first request and the next."""
+    """The least time between the first request and the next, seconds."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,17 +40,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     says: str
     first: dict[str, Do] = {}
     any: dict[str, Do] = {}
-    """Without a fault the targets themselves are the trial."""
+    """Faults at the gateway; without one the targets themselves are the trial."""
     elsewhere: tuple[FaultRule, ...] = ()
     """Faults at a further gateway."""
     repeats: bool = False
-    """The fault meets every request, not the first alone."""
+    """Whether the fault meets every request, not the first alone."""
     let_pass: int = 0
     """Requests that pass before the fault."""
     targets: int = 1
     rounds: int = 1
     special: Literal["", "disconnect", "other-environment", "revoke-access", "trap"] = ""
-    """What else is prepared for it."""
+    """The special preparation of the case."""
     gateways: tuple[str, ...] = GATEWAYS
     want: Want = Want()
 

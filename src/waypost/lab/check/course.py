@@ -23,9 +23,9 @@ class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
 
     gateway: str
     name: str
-    """Unlike any other's: a user or device id for senders that need one."""
+    """The name, unlike any other's: a user or device id for senders that need one."""
     token: str
-    """For Web Push, and gateways that came through the entry points, the endpoint."""
+    """The token; for Web Push, and gateways that came through the entry points, the endpoint."""
     subscription: dict[str, object] | None = None
 
 
@@ -33,9 +33,9 @@ class Patience(msgspec.Struct, frozen=True):
     """The times to wait, in seconds."""
 
     for_all_s: float = 60.0
-    """For what must come."""
+    """Seconds to wait for what must come."""
     for_more_s: float = 2.0
-    """For what must not come, once all has."""
+    """Seconds to wait for what must not come, once all has."""
 
 
 class Course:
@@ -73,7 +73,7 @@ class Course:
         return results
 
     async def _round(self, trial: "_Trial", number: int) -> None:
-        """Have it send, wait for what is to come, and then for what is not."""
+        """Have the sender send, wait for what is to come, and then for what is not."""
         await self._sender.send(
             {
                 **self._environment,
@@ -142,7 +142,7 @@ class _Trial:
         return SeenRequests(self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap)
 
     def _lure(self, token: str) -> FaultRule:
-        """Redirect the first target's requests to a subscription nobody was told of."""
+        """Redirect the first target's requests to a subscription that nobody knows."""
         trap = self._lab.webpush.subscribe(service="rfc", vapid_key=None)
         self._trap = trap.id
         fault = AnswerFault(307, headers={"location": self._lab.webpush.endpoint(trap)})

@@ -1,4 +1,4 @@
-"""Whether what arrived is what a case asks for."""
+"""The judgement whether what arrived is what a case asks for."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

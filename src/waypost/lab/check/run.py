@@ -20,11 +20,11 @@ class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An order that says what to check, and how to make the sender send."""
 
     command: str | None = None
-    """Run for every round; absent: a person is asked to send."""
+    """The command to run for every round; without one a person is asked to send."""
     service: str | None = None
-    """Run from before the first case to after the last."""
+    """The command to run from before the first case to after the last."""
     cases: tuple[str, ...] = ()
-    """By name; empty: all."""
+    """The names of the cases; empty is all."""
     gateways: tuple[str, ...] = GATEWAYS
     patience: Patience = Patience()
 
@@ -58,7 +58,7 @@ def chosen(order: CheckOrder) -> list[Case]:
 def run_check(
     settings: LabSettings, order: CheckOrder, *, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
 ) -> CheckReport:
-    """Check a sender; *ready* is told the environment when the lab stands, *done* each result as it comes."""
+    """Check a sender; call *ready* with the environment when the lab stands, *done* with each result as it comes."""
     return asyncio.run(_run(settings, order, ready, done))
 
 

@@ -24,18 +24,18 @@ from waypost.stores.cassandra.statements import device_of
 from waypost.telemetry import Event, Silent, Telemetry
 
 ATTEMPTS = 12
-"""At a change that others came before; each time one of them got through."""
+"""The attempts at a change that others came before; each time one of them got through."""
 AWAY_ATTEMPTS = 2
-"""At a change of which it is not known whether it happened: a node died with it."""
+"""The attempts at a change of which it is not known whether it happened: a node died with it."""
 PAUSE_S = 0.01
 CHANGES_AT_ONCE = 64
 LOOK_UPS_TOGETHER = 10
 """Partitions that one request asks for: half the CPU of as many requests. More save little, and wait for each other:
 where a copy does not answer, the node that was asked turns to the next one for one partition after the other."""
 LOOK_UPS_AT_ONCE = 50
-"""Such requests under way in one process: more would wait in a cluster that is busy, until they are too old."""
+"""The most such requests under way in one process: more would wait in a busy cluster until they are too old."""
 START_S = 8.0
-"""What a start waits for the cluster, and for another process to bring the tables up to date."""
+"""Seconds that a start waits for the cluster, and for another process to bring the tables up to date."""
 TURNS = 256
 WALK_PAGE = 1_000
 _US = 1_000
@@ -72,7 +72,7 @@ class CassandraDevices:
         return True
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._link.close()
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
@@ -201,7 +201,7 @@ class CassandraDevices:
                 await session.execute(statements.use, use.at * _US, use.at, *key)
 
     def _note(self, away: str | None) -> None:
-        """Say once that nothing can be looked up, and once that it can be again."""
+        """Report once that nothing can be looked up, and once that it can be again."""
         if away is not None and not self._is_away:
             self._telemetry.event(Event.REGISTRY_AWAY, why=away)
         if away is None:

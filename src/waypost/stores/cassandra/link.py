@@ -12,7 +12,7 @@ from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.cassandra.statements import Statements, prepare_all
 
 CONNECT_PAUSE_S = 1.0
-"""Between two attempts to connect."""
+"""Seconds between two attempts to connect."""
 
 
 class CassandraLink:
@@ -39,7 +39,7 @@ class CassandraLink:
         return self._made
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._made is not None:
             await self._made[0].close()
             self._made = None

@@ -27,7 +27,7 @@ from waypost.stores.cassandra.link import CassandraLink
 from waypost.stores.cassandra.partition import Partition, StoredDevice
 
 Owner = tuple[UserId, bytes]
-"""Whose a token is, and by which claim."""
+"""The user who has a token, and the claim by which they do."""
 
 
 async def register(

@@ -30,7 +30,7 @@ STEPS: Final = (
         )""",
     ),
 )
-"""What each step says, in order; a step that was released is never changed."""
+"""The statements of each step, in order; a step that was released is never changed."""
 REVISION: Final = len(STEPS)
 
 _KEYSPACE = (

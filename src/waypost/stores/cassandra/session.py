@@ -19,12 +19,12 @@ from waypost.stores.cassandra.settings import CassandraSettings, Consistency
 
 CONNECT_TIMEOUT_S = 2.0
 DDL_TIMEOUT_S = 30.0
-"""A change of the schema waits for every node that is up."""
+"""Seconds for a change of the schema, which waits for every node that is up."""
 RECONNECT_MS = 1_000
-"""How often a node that is down is tried again."""
+"""Milliseconds after which a node that is down is tried again."""
 
 Value = Any
-"""What CQL has: text, int, bytes, bool, None, or a list of these."""
+"""A value of CQL: text, int, bytes, bool, None, or a list of these."""
 Row = tuple[Any, ...]
 
 
@@ -107,7 +107,7 @@ class Session:
         return bool(rows[0][0]) if rows else True
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         await self._session.close()
 
     def _bound(self, statement: Statement, values: Sequence[Value]) -> Any:

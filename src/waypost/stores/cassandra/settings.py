@@ -1,4 +1,4 @@
-"""What an operator can choose about Cassandra."""
+"""Settings of Cassandra."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ class Accepting:
         self._may_open = may_open
         self._records_claims = records_claims
         self._is_open = False
-        """Content is accepted without a look whether it was said before."""
+        """Whether content is accepted without checking if it was said before."""
         self.recent: dict[NotificationId, Notification] = {}
-        """What was accepted here lately, recorded or not."""
+        """The notifications accepted here lately, recorded or not."""
 
     async def accept(self, arrivals: Sequence[NewNotification]) -> list[Acceptance]:
         """Answer each; what is not known to be in the log is ``Unwritten``, or Unavailable where none of it is.
@@ -77,7 +77,7 @@ class Accepting:
         )
 
     async def _produce(self, new: Sequence[NewNotification]) -> dict[NotificationId, Unavailable]:
-        """Write them, and remember what is written; those that are not known to be, and why."""
+        """Write notifications, and remember those written; return the others, and why."""
         answers = await self._producer.produce_each([self._message(each) for each in new])
         failed: dict[NotificationId, Unavailable] = {}
         for each, why in zip(new, answers, strict=True):

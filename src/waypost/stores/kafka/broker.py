@@ -31,7 +31,7 @@ def carrying(settings: KafkaSettings, topic: str) -> dict[str, Lane]:
 
 
 def describe(settings: KafkaSettings, topics: Sequence[str]) -> str:
-    """Make the topics that are missing, and say what cluster that is, and how safe they are; Unavailable."""
+    """Make the topics that are missing, and describe the cluster, and how safe they are; Unavailable."""
     names = [name for topic in topics for name in carrying(settings, topic)]
     copies = provide(settings, names)
     said = "1 copy: what was published is lost with its broker" if copies == 1 else f"{copies} copies"
@@ -55,7 +55,7 @@ class KafkaPublisher:
         self._preparing = asyncio.create_task(self._prepare())
 
     async def stop(self) -> None:
-        """End what is under way."""
+        """Stop preparing and publishing."""
         if self._preparing is not None:
             self._preparing.cancel()
             await asyncio.gather(self._preparing, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
+"""The consumer of the log, in a thread of its own, which brings batches to the event loop.
 
 Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
 what is under way of it; the heartbeat goes on meanwhile, by librdkafka. Only this thread calls the client: a call from
@@ -27,11 +27,11 @@ that is five minutes, for which nothing of it would be received."""
 _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
-"""Batches that the loop has not taken yet; the thread then waits."""
+"""The batches that the loop has not taken yet; then the thread waits."""
 _COMMITTED_S = 30.0
 _COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
-"""How long a partition that moves may finish what is under way of it."""
+"""Seconds in which a partition that moves may finish what is under way of it."""
 
 
 class PartitionRef(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Committed(Struct, frozen=True):
     offset: int
     metadata: str | None
     turn: int = 0
-    """Which of this member's assignments brought it: a partition that left and came back has another one."""
+    """The number of this member's assignment that brought it: a partition that left and came back has another."""
 
     def as_partition(self) -> TopicPartition:
         """Convert to what the client takes to begin there."""
@@ -66,7 +66,7 @@ class IncomingMessage(Struct, frozen=True):
     value: bytes | None
     key: bytes = b""
     at_ms: int = 0
-    """When it was written, by its producer or the broker; read where heads are."""
+    """The time when it was written, by its producer or the broker; read where heads are."""
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
@@ -137,7 +137,7 @@ class GroupConsumer:
             }
         )
         self.lags: dict[PartitionRef, int] = {}
-        """How many messages of a partition were not received yet, some seconds ago."""
+        """The messages of each partition that were not received yet, some seconds ago."""
         self.is_connected = True
         """Whether any broker was there and answering, some seconds ago."""
         self._silent_us = settings.session_timeout_s / 2 * 1_000_000
@@ -145,7 +145,7 @@ class GroupConsumer:
         self._group: Any = None
         self._turn = 0
         self._turns: Mapping[PartitionRef, int] = {}
-        """What is ours, and since which assignment."""
+        """The partitions that are ours, and since which assignment."""
         self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
@@ -171,11 +171,11 @@ class GroupConsumer:
         return group if all(ours.get(place) == turn for place, turn in turns.items()) else None
 
     def pause(self, places: Sequence[PartitionRef]) -> None:
-        """Receive nothing more of these for now."""
+        """Pause the partitions: receive nothing more of them for now."""
         self._wishes.put((self._consumer.pause, _partitions(places)))
 
     def resume(self, places: Sequence[PartitionRef]) -> None:
-        """Receive of these again."""
+        """Resume receiving the partitions."""
         self._wishes.put((self._consumer.resume, _partitions(places)))
 
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
@@ -203,7 +203,7 @@ class GroupConsumer:
             self._receive()
 
     def _fulfil(self) -> None:
-        """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
+        """Do what the loop wishes; wishes for partitions that have left meanwhile are pointless."""
         self._look_at_group()
         while not self._wishes.empty():
             act, partitions = self._wishes.get()
@@ -211,7 +211,7 @@ class GroupConsumer:
             act([each for each in partitions if (each.topic, each.partition) in ours])
 
     def _receive(self) -> None:
-        """Bring what is there to the loop: the first message ends the wait, the others come along."""
+        """Bring the messages to the loop: the first one ends the wait, the others come along."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return
@@ -260,7 +260,7 @@ class GroupConsumer:
         }
 
     def _look_at_group(self) -> None:
-        """Know the membership as it is; without a member's id there is none, and its commits nobody would refuse."""
+        """Refresh the membership; without a member's id there is none, and nobody would refuse its commits."""
         group = self._consumer.consumer_group_metadata()
         if self._consumer.memberid():
             self._group = group

@@ -1,4 +1,4 @@
-"""What the log tells others of settlements: dead letters and dead tokens, as JSON, never with a token or content."""
+"""The news of settlements for others: dead letters and dead tokens, as JSON, never with a token or content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a settlement makes of a task: what goes to the ledger, what waits, what is left. Pure."""
+"""The effect of a settlement on a task: what goes to the ledger, what waits, what is left. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from waypost.ports.work import Settled
 from waypost.stores.kafka.messages import Task
 
 Receipts = dict[int, Receipt]
-"""The open targets of a task by number; of the receipt only what the next attempt needs is kept."""
+"""The open targets of a task by number; only the receipt's fields that the next attempt needs are kept."""
 
 
 class Folded(Struct, frozen=True):
     """The outcome of one settlement."""
 
     receipts: Receipts | None
-    """What is still under way; None: it was not routed, and is not over. What waits is left to the store."""
+    """The receipts still open; None: it was not routed, and is not over. What waits is left to the store."""
     decided: Decided | None
-    """For the ledger; None where nothing was decided."""
+    """The entry for the ledger; None where nothing was decided."""
     waiting: tuple[Task, ...]
-    """What is put down for later, as tasks of their own."""
+    """The targets put down for later, as tasks of their own."""
     stale: tuple[Stale, ...]
 
 

@@ -1,4 +1,4 @@
-"""What was said lately: two generations of it, of which the older one is forgotten when the younger one is of age."""
+"""A memory of two generations: the older one is forgotten when the younger one is of age."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Lately(Generic[Key]):
         self._young: dict[Key, str] = {}
         self._old: dict[Key, str] = {}
         self._since_ms: int | None = None
-        """The first note of the younger generation."""
+        """The time of the younger generation's first note."""
 
     def note(self, key: Key, text: str, at_ms: int) -> None:
-        """Remember *text*."""
+        """Remember *text* under a key."""
         if self._since_ms is None:
             self._since_ms = at_ms
         if at_ms - self._since_ms >= self._keep_ms:

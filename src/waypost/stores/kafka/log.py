@@ -32,7 +32,7 @@ from waypost.stores.kafka.work import LogWork, Stored
 from waypost.telemetry import Telemetry
 
 SCRIBES = 2
-"""Transactional ids of a worker: while one transaction is under way the next is made."""
+"""The transactional ids of a worker: while one transaction is under way the next is made."""
 
 
 class LedgerStore(Struct, frozen=True):
@@ -43,9 +43,9 @@ class LedgerStore(Struct, frozen=True):
     views: Views
     holds: Holds
     shares_recording: bool = False
-    """Several processes may write the ledger at once."""
+    """Whether several processes may write the ledger at once."""
     records_claims: bool = False
-    """The holds are elsewhere: the keys are written into the store as well."""
+    """Whether the holds are elsewhere: the keys are written into the store as well."""
 
 
 class Log:
@@ -106,7 +106,7 @@ class Log:
         return "log_away" if any(settlement_writer.is_away for settlement_writer in self._scribes) else None
 
     def on_arrival(self, tell: Callable[[Lane], None]) -> None:
-        """Let *tell* know of each lane that work came for."""
+        """Call *tell* with each lane that work came for."""
         self._assignment.on_arrival = tell
 
     async def start(self) -> None:
@@ -131,7 +131,7 @@ class Log:
         self._consumer.start()
 
     async def stop(self) -> None:
-        """Settle what can be settled, leave the group and let go of everything."""
+        """Settle what can be settled, leave the group and close all connections."""
         await self._open.aclose()
 
     def _is_stalled(self) -> bool:

@@ -15,7 +15,7 @@ from waypost.domain.time import Instant
 from waypost.ports.ledger import Decided
 
 FORMAT = 1
-"""Raised when a reader of the one before could not make sense of a message any more; new fields need no new one."""
+"""The number of the format; new fields need no new one, but what an older reader could not understand does."""
 
 
 class Task(Struct, frozen=True):
@@ -24,9 +24,9 @@ class Task(Struct, frozen=True):
     notification: Notification
     targets: tuple[OpenTarget, ...] | None = None
     due_at: Instant | None = None
-    """Not before."""
+    """The time before which it is not due."""
     condition: str | None = None
-    """What it is parked under: it may come back before ``due_at`` when that is lifted."""
+    """The condition it is parked under: it may come back before ``due_at`` when that is lifted."""
     claims: tuple[Claim, ...] = ()
     """The dedup keys of what arrives, for the recorder to keep where the store did not hold them."""
     format: int = FORMAT

@@ -1,4 +1,4 @@
-"""How far a partition is settled: a watermark, and what is settled beyond it.
+"""The progress of a partition: a watermark, and what is settled beyond it.
 
 The committed offset is the lowest one that is not settled. What is settled beyond travels in the commit's metadata
 (4,096 characters at most): a bit an offset, counted from the watermark, in base64. Offsets that hold no message of
@@ -12,10 +12,10 @@ import binascii
 from collections.abc import Iterator
 
 SPAN = 24_000
-"""Offsets beyond the watermark that the metadata has room for; a partition that is further ahead pauses."""
+"""The offsets beyond the watermark that the metadata has room for; a partition that is further ahead pauses."""
 
 _MARK = "1:"
-"""The number of this way of writing it."""
+"""The number of this format."""
 
 
 class PartitionProgress:
@@ -25,11 +25,11 @@ class PartitionProgress:
         self.position = watermark
         """The next offset to be received."""
         self._open: dict[int, None] = {}
-        """Received and not settled, in order."""
+        """The offsets received and not settled, in order."""
         self._settled_before = frozenset(_settled_in(watermark, metadata))
-        """Settled by a former owner."""
+        """The offsets settled by a former owner."""
         self._settled_ahead: set[int] = set()
-        """Settled before it was received: what replaced a message, and was settled in its turn."""
+        """The offsets settled before they were received: of a message's replacement, settled in its turn."""
 
     def receive(self, offset: int) -> bool:
         """Take note of a message; False where it is settled already."""

@@ -37,9 +37,9 @@ _WAIT_S = 0.25
 _BATCH = 1_000
 _ASK_S = 15.0
 _LOOK_S = 2.0
-"""How often it is asked how far the log goes."""
+"""Seconds between two questions how far the log goes."""
 _UNDER_WAY_S = 10.0
-"""How long a notification may be on its way from its id to the producer; clocks of machines may differ as much."""
+"""Seconds that a notification may take from its id to the producer; clocks of machines may differ as much."""
 
 
 class _Ends(Struct, frozen=True):
@@ -90,18 +90,19 @@ class KafkaRecords:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-recorder")
         self._has_begun = False
         self._given: list[TopicPartition] = []
-        """Partitions that are this recorder's, of which it is not known yet where they go on."""
+        """The partitions that are this recorder's, of which it is not known yet where they go on."""
         self._read: list[Message] = []
         self._recorded: dict[PartitionRef, int] = {}
         """The position of each partition that is read, as the ledger has it."""
         self._passed: dict[PartitionRef, int] = {}
-        """Up to which offset each of them was read and advanced past; beyond its position is nothing to record."""
+        """The offsets up to which each partition was read and advanced past; beyond its position is nothing to record.
+        """
         self._ends: _Ends | None = None
         """The ends that must be behind before there is something to say."""
         self._looked_s = clock.monotonic() - _LOOK_S
 
     async def stop(self) -> None:
-        """Read no more; what was not advanced past is read again, and by others at once."""
+        """Stop reading; what was not advanced past is read again, and by others at once."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._consumer.close)
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -150,7 +151,7 @@ class KafkaRecords:
         return {_place(each): _after(each) for each in self._read if each.error() is None}
 
     def _pass(self) -> None:
-        """Let what was read be behind."""
+        """Move past what was read."""
         self._passed |= {_place(each): _after(each) for each in self._read}
         self._read = []
 
@@ -187,7 +188,7 @@ class KafkaRecords:
         return _Ends(at, {PartitionRef(each.topic, each.partition): end.result().offset for each, end in found.items()})
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
-        """Do what speaks to the cluster where it holds up nobody; Unavailable where that is away."""
+        """Call in a thread what speaks to the cluster, so that it holds up nobody; Unavailable where that is away."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, act)
         except KafkaException as failed:

@@ -1,4 +1,4 @@
-"""What an operator can choose about the log."""
+"""Settings of the log."""
 
 from __future__ import annotations
 

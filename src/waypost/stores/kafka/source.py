@@ -25,7 +25,7 @@ from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.topics import describe_topic, provide_one
 
 READ_AHEAD: Final = 5_000
-"""Messages that were received and not asked for, from which partitions pause, until half are gone."""
+"""The messages received and not asked for from which partitions pause, until half are gone."""
 WAIT_S: Final = 0.5
 _OWN_KEY: Final = OWN_KEY.decode()
 
@@ -164,7 +164,7 @@ class KafkaSource:
         return Outgoing(self._settings.dead_letters_topic, incoming.key, incoming.value or b"", headers=headers)
 
     def _regulate(self) -> None:
-        """Receive nothing more while there is enough."""
+        """Pause receiving while there is enough."""
         if self._consumer is None:
             return
         places = [PartitionRef(self.stream, number) for number in self._parts]

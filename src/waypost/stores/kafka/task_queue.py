@@ -17,13 +17,13 @@ from waypost.stores.kafka.messages import Task
 from waypost.stores.kafka.progress import PartitionProgress
 
 _REMEMBERED = 4_000
-"""Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
+"""The fresh ids of a partition that are remembered to know a repeat, which comes within seconds."""
 
 
 _Heap = tuple[AppId, str | None, Lane]
 """The tasks of one app and lane that wait for the same condition, or for a time alone."""
 READY_LIMIT = 4_000
-"""Leasable tasks of a lane from which nothing that waits joins them, and its partitions pause until half are gone."""
+"""The leasable tasks of a lane from which no waiting ones join them; its partitions pause until half are gone."""
 
 
 class PartitionTasks:
@@ -32,17 +32,17 @@ class PartitionTasks:
     def __init__(self, place: PartitionRef, progress: PartitionProgress, turn: int) -> None:
         self.place = place
         self.turn = turn
-        """Which assignment brought it; see Committed."""
+        """The number of the assignment that brought it; see Committed."""
         self.progress = progress
         self.is_leaving = False
-        """Nothing more of it is leased."""
+        """Whether nothing more of it is leased."""
         self.is_gone = False
-        """It is somebody else's."""
+        """Whether it is somebody else's."""
         self.is_paused = False
         self.is_halted = False
-        """It holds a message of a newer version."""
+        """Whether it holds a message of a newer version."""
         self.replacing: dict[int, TaskEntry] = {}
-        """By offset, messages that replace a task which is leased; to be known when they are received."""
+        """The messages, by offset, that replace a leased task; to be known when they are received."""
         self.leased: set[TaskEntry] = set()
         self._fresh: dict[NotificationId, None] = {}
 
@@ -67,7 +67,7 @@ class TaskEntry:
         self.task = task
         self.part = part
         self.offset: int | None = offset
-        """None: acknowledged, since its bytes may have left (``at_most_once``)."""
+        """The offset; None: acknowledged, since its bytes may have left (``at_most_once``)."""
         self.receipts: Receipts | None = receipts_of(task)
 
     @property
@@ -96,7 +96,7 @@ class Shelved:
         self.lane = task.notification.lane
         self.id = task.notification.id
         self.is_back = False
-        """It was read again, and is leasable."""
+        """Whether it was read again, and is leasable."""
 
     @property
     def is_gone(self) -> bool:
@@ -116,13 +116,13 @@ class TaskQueue:
         self._last: dict[Lane, AppId] = {}
         self._waiting: dict[_Heap, list[tuple[Instant, int, Waiting]]] = {}
         self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
-        """Tasks of each lane and app in the heaps."""
+        """The number of tasks of each lane and app in the heaps."""
         self._coming: Counter[Lane] = Counter()
-        """Tasks of each lane that the present release has read again."""
+        """The number of tasks of each lane that the present release has read again."""
         self._last_due = AppId("")
         self._order = itertools.count()
         self.whole = 0
-        """Tasks that wait for a time or a condition and are held in memory."""
+        """The tasks that wait for a time or a condition and are held in memory."""
 
     def ready(self, lane: Lane) -> int:
         """Count the leasable tasks of a lane."""
@@ -213,7 +213,7 @@ class TaskQueue:
             yield from (entry for _, _, entry in heap)
 
     def remove(self, doomed: Set[Waiting]) -> None:
-        """Take these out of the queue."""
+        """Remove these tasks from the queue."""
         for lane, queues in self._ready.items():
             for app in list(queues):
                 kept = deque(entry for entry in queues[app] if entry not in doomed)

@@ -103,7 +103,7 @@ def prepare(settings: KafkaSettings, topics: TopicNames) -> None:
 
 
 def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
-    """Make the topics that are missing; the fewest copies that one of them has. Blocking; Unavailable."""
+    """Make the topics that are missing; return the fewest copies that one of them has. Blocking; Unavailable."""
     try:
         return min(_provide(_admin(settings), settings, names).values())
     except KafkaException as failed:
@@ -111,7 +111,7 @@ def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
 
 
 def provide_one(settings: KafkaMember, name: str) -> None:
-    """Make a topic as the cluster likes it, where it is missing. Blocking; Unavailable."""
+    """Make a topic with the cluster's defaults, where it is missing. Blocking; Unavailable."""
     admin = _admin(settings)
     try:
         if name not in admin.list_topics(timeout=_ASK_S).topics:
@@ -137,7 +137,7 @@ def _admin(settings: KafkaMember) -> AdminClient:
 def _provide(
     admin: AdminClient, settings: KafkaSettings, names: Sequence[str], single: str | None = None
 ) -> dict[str, int]:
-    """Make what is missing of topics, of one partition where it is *single*; how many copies each has."""
+    """Make missing topics, of one partition where it is *single*; return how many copies each has."""
     existing = admin.list_topics(timeout=_ASK_S).topics
     missing = [name for name in names if name not in existing]
     _make(admin, settings, {name: 1 if name == single else settings.partitions for name in missing})
@@ -214,7 +214,7 @@ def _described(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, 
 
 
 def describe(settings: KafkaSettings) -> str:
-    """Prepare the topics, and say what cluster that is."""
+    """Prepare the topics, and describe the cluster."""
     topics = TopicNames(settings)
     prepare(settings, topics)
     return f"{cluster(settings)}, {len(topics.all)} topics that begin with {settings.prefix}"

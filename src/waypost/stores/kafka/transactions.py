@@ -26,7 +26,7 @@ from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import unavailable
 
 TRANSACTION_S = 10.0
-"""The cluster aborts what a dead worker left open; until then its partitions cannot be read past it."""
+"""Seconds after which the cluster aborts what a dead worker left open; its partitions cannot be read past it."""
 GIVE_UP_S = 130.0
 """A transaction that has not ended by then is given up, with its id and its thread: the client may never answer.
 
@@ -43,7 +43,7 @@ class TransactionRefused(Exception):
 
 
 Group = Callable[[Mapping[PartitionRef, int]], Any]
-"""The membership of the group, for partitions that came by that assignment and are still ours; else None."""
+"""A function that returns the membership for partitions of that assignment that are still ours; else None."""
 
 
 class Offsets(Struct):
@@ -51,7 +51,7 @@ class Offsets(Struct):
 
     partitions: list[TopicPartition]
     turns: dict[PartitionRef, int]
-    """By which assignment they came."""
+    """The assignments by which the partitions came."""
 
 
 class Transactions:
@@ -63,7 +63,7 @@ class Transactions:
         self._identity = _Identity(settings, group)
 
     async def start(self) -> None:
-        """Introduce the id to the cluster, which may just be starting; Unavailable where that cannot be done."""
+        """Announce the id to the cluster, which may just be starting; Unavailable where that is impossible."""
         try:
             await self._identity.call(_again_while_retriable, self._identity.open)
         except KafkaException as failed:
@@ -89,7 +89,7 @@ class Transactions:
             raise Unavailable("the log did not end a transaction") from None
 
     async def stop(self) -> None:
-        """Let go of the thread; a transaction under way is finished first."""
+        """Stop the thread; a transaction under way is finished first."""
         self._identity.leave()
         await self._identity.ended()
 
@@ -108,7 +108,7 @@ class _Identity:
         self._thread.start()
 
     def call(self, act: Callable[..., object], *arguments: Any) -> asyncio.Future[None]:
-        """Call in the thread, after what was to be called before; who no longer waits does not end it."""
+        """Call in the thread, in the order of the calls; a caller who no longer waits does not end it."""
         future: asyncio.Future[None] = self._loop.create_future()
 
         def answer(error: BaseException | None) -> None:
@@ -128,11 +128,11 @@ class _Identity:
         return future
 
     def leave(self) -> None:
-        """End the thread with what was to be called before."""
+        """End the thread after the calls before."""
         self._calls.put(None)
 
     async def ended(self) -> None:
-        """Return when it has, or does not answer."""
+        """Wait until it has ended, or does not answer."""
         await asyncio.to_thread(self._thread.join, TRANSACTION_S + _CALL_S)
 
     def _run(self) -> None:
@@ -176,14 +176,14 @@ class _Identity:
             self._give_up(producer, failed.args[0])
 
     def _send(self, producer: Producer, offsets: Offsets) -> None:
-        """Add the offsets. What is not ours any more is refused here: the cluster asks for the membership alone."""
+        """Add the offsets. Those not ours any more are refused here: the cluster asks for the membership alone."""
         group = self._group(offsets.turns)
         if group is None:
             raise KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION))
         producer.send_offsets_to_transaction(offsets.partitions, group, _CALL_S)
 
     def _give_up(self, producer: Producer, error: KafkaError) -> None:
-        """Abort; a producer that cannot go on is replaced, and its successor under the same id ends what it left."""
+        """Abort; replace a producer that cannot go on, whose successor under the same id ends what it left."""
         try:
             if error.fatal():
                 raise KafkaException(error)

@@ -1,4 +1,4 @@
-"""What may be in the log although the ledger does not know it: ids younger than the recorder's position."""
+"""The notifications that may be in the log, unknown to the ledger: ids above the recorder's position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.ledger import Ledger
 
 _SKEW_MS = MINUTE_MS
-"""How far ahead the clock of another machine may be that makes ids."""
+"""Milliseconds that the clock of another machine may be ahead that makes ids."""
 
 
 class Unrecorded:

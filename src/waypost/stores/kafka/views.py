@@ -1,4 +1,4 @@
-"""The reads where the log is ahead of the ledger: what was accepted and is not recorded yet is pending."""
+"""The reads where the log is ahead of the ledger: what is accepted and not recorded yet is pending."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class WithdrawalTable:
         self._why: Lately[tuple[AppId | None, NotificationId]] = Lately(settings.retention_days * DAY_MS)
         """By app and id, at least for as long as a topic must keep it; None says that it is any app's."""
         self.on_news: Callable[[], None] = lambda: None
-        """Told when there are more."""
+        """Called when there are more withdrawals."""
         self._topic = topic
         self._producer = producer
         self._consumer = Consumer(
@@ -68,12 +68,12 @@ class WithdrawalTable:
         return (app, notification_id) in self._why or (None, notification_id) in self._why
 
     async def take_back(self, orders: Sequence[Withdraw]) -> None:
-        """Tell every worker; Unavailable where that is not known to have been written."""
+        """Tell every worker of a withdrawal; Unavailable where that is not known to be written."""
         told = [TakenBack(each.id, each.why, each.app) for each in orders]
         await self._producer.produce([Outgoing(self._topic, each.id, encode(each)) for each in told])
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stopping = True
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join)

@@ -251,7 +251,7 @@ class LogWork:
         return found
 
     def withdrawals_came(self) -> None:
-        """End what waits of the notifications that were taken back; what is on the shelf comes back for its end."""
+        """End the waiting tasks of withdrawn notifications; those kept as a place alone are read again for that."""
         task_queue = self._assignment.task_queue
         doomed = {each for each in task_queue.each() if self._withdrawn.has(*_of(each))}
         task_queue.remove(doomed)
@@ -273,7 +273,7 @@ class LogWork:
         return order
 
     def _let_go(self, token: int, orders: Sequence[PendingSettlement]) -> None:
-        """Forget what this lease is through with."""
+        """Forget what this lease has finished."""
         held = self._leases.get(token, {})
         for order in orders:
             entry = order.entry

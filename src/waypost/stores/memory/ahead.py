@@ -9,10 +9,10 @@ from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 
 LARGE: Final = 10_000
-"""Windows from this size on are taken ahead of; of smaller ones each single take is asked for."""
+"""The size from which windows are taken ahead of; of smaller ones each single take is asked for."""
 PART: Final = 100
 NAMES: Final = 10_000
-"""Names of which something is held; then all of it is let go of."""
+"""The most names of which something is held; then all of it is released."""
 
 
 class TakenAhead:
@@ -25,7 +25,7 @@ class TakenAhead:
         self._shared = shared
         self._clock = clock
         self._held: dict[str, tuple[int, float]] = {}
-        """How much is left of what was taken, and until when it counts, by name."""
+        """The amount left of what was taken, and until when it counts, by name."""
 
     async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
         """See Limiter."""

@@ -1,4 +1,4 @@
-"""What the memory adapters share: one object is one store, however many workers lease from it."""
+"""The data that the memory adapters share: one object is one store, however many workers lease from it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class StoredRow(Struct):
     """A notification as stored, with its receipts by target number."""
 
     seq: int
-    """Accept order."""
+    """The number in the order of accepts."""
     notification: Notification
     due_at: Instant | None
-    """LEASABLE, the time it is scheduled for, or None once it is routed or final."""
+    """The due time: LEASABLE, the time it is scheduled for, or None once it is routed or final."""
     status: NotificationStatus = NotificationStatus.PENDING
     withdrawn: str | None = None
-    """Why it was taken back, while something of it is still open."""
+    """The reason why it was taken back, while something of it is still open."""
     reason: str | None = None
     finished_at: Instant | None = None
     duplicate_of: NotificationId | None = None
@@ -110,16 +110,16 @@ class MemoryStore:
     def __init__(self) -> None:
         self.rows: dict[NotificationId, StoredRow] = {}
         self.open: dict[NotificationId, StoredRow] = {}
-        """Those that are not final."""
+        """The rows that are not final."""
         self.claims: dict[tuple[ClaimKind, bytes], StoredClaim] = {}
         self.ready: dict[LeasedPart, int] = {}
         """Released targets of routed notifications, with the order they were released in."""
         self.holds: dict[LeasedPart, Hold] = {}
         self.overtaken: set[int] = set()
-        """Leases of which something was taken over."""
+        """The leases of which something was taken over."""
         self.last_app: dict[Lane, AppId] = {}
         self.released: dict[AppId, int] = {}
-        """When something of an app was released last, in the same count."""
+        """The number at which something of an app was released last, in the same count."""
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}

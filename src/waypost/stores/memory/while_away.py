@@ -1,4 +1,4 @@
-"""Limits that go on being counted where what processes share is away."""
+"""A limiter that goes on counting where the shared one is away."""
 
 from __future__ import annotations
 

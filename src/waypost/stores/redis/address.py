@@ -1,4 +1,4 @@
-"""Where a Redis is, from its URL."""
+"""The address of a Redis, from its URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to Redis: a pipeline of commands goes in, their replies come out."""
+"""Commands to Redis: a pipeline of commands goes in, their replies come out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.domain.errors import Unavailable
 
 Command = tuple[str | bytes | int | float, ...]
 Reply = Any
-"""As hiredis reads RESP2: bytes, int, None, or a list of these."""
+"""A reply as hiredis reads RESP2: bytes, int, None, or a list of these."""
 
 
 class RedisAway(Unavailable):
@@ -35,7 +35,7 @@ class Redis(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Let go of every connection; what is under way ends with RedisAway."""
+        """Close every connection; what is under way ends with RedisAway."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A cache of who has which device, in front of any registry.
+"""A cache of users' devices, in front of any registry.
 
     <prefix>devices:<app>:<user>    hash, gone after the TTL
         d           the user's active devices, none included: msgpack
@@ -32,7 +32,7 @@ from waypost.telemetry import Metric, Telemetry
 User = tuple[AppId, UserId]
 
 OWED_LIMIT: Final = 10_000
-"""Changes that could not be told to Redis and are remembered until they can; the TTL sees to any beyond."""
+"""The most changes remembered that could not be told to Redis; the TTL ends any beyond."""
 
 _FORGET = Script("""
 redis.call('DEL', KEYS[1])

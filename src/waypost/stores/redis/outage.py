@@ -1,4 +1,4 @@
-"""An outage is told once when it begins and once when it ends."""
+"""The state of an outage, which is reported once when it begins and once when it ends."""
 
 from __future__ import annotations
 

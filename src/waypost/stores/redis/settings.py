@@ -1,4 +1,4 @@
-"""What an operator can choose about Redis."""
+"""Settings of Redis."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from waypost.telemetry import Silent
 
 NOBODY: Final = "waypost-nobody"
 DEAD_LIMIT: Final = 100_000
-"""Dead letters that are kept at least; the oldest go (XADD MAXLEN ~)."""
+"""The least dead letters that are kept; the oldest go (XADD MAXLEN ~)."""
 _FIELDS_COPIED: Final = 1_000
 _AGO_MS: Final = 24 * 3_600_000
 """Longer than anything may be idle; a reader that holds nothing and was silent for so long is forgotten."""
@@ -79,7 +79,7 @@ class RedisSource:
         self._writing = redis_of(settings, Silent())
         self._loop = asyncio.get_running_loop()
         self._scanned = b"0-0"
-        """How far the stream was searched for what others hold too long."""
+        """The id up to which the stream was searched for what others hold too long."""
         self._scan_at_s = 0.0
         self._is_started = False
         self._is_member = False

@@ -75,7 +75,7 @@ class Arrivals:
         self._transaction = transaction
         self._slices = slices
         self._shards_after = shards_after
-        """Their rows are of the shards after so many, where nobody leases them."""
+        """The number that is added to their shards: those rows are nobody's to lease."""
         known = self._ask_for([arrival.notification.id for arrival in arrivals])
         claims = [claim for arrival in arrivals for claim in arrival.claims]
         claimed = dedup.LookUp(transaction.connection, claims, transaction.now, slices)
@@ -122,7 +122,7 @@ class Arrivals:
                 self._claims.append((claim, first_id))
 
     def _keep(self, arrival: NewNotification, duplicate_of: NotificationId | None) -> None:
-        """Note a new row, the counter and the journal's word for it."""
+        """Keep a new row, the counter's change and the journal's move, to be written."""
         notification = arrival.notification
         at = notification.created_at
         self._known[notification.id] = duplicate_of
@@ -141,7 +141,7 @@ class Arrivals:
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
     def write(self) -> Sequence[int]:
-        """Write all that was kept; its numbers."""
+        """Write all that was kept; return its numbers."""
         if not self._rows:
             return ()
         connection = self._transaction.connection

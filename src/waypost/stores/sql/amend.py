@@ -41,7 +41,7 @@ class TakeBack(Struct, frozen=True):
     app: AppId
     id: NotificationId
     why: str | None
-    """None closes what was withdrawn before, for the reason given then."""
+    """The reason; None closes what was withdrawn before, for the reason given then."""
     held: LeasedTargets = LeasedTargets()
 
 
@@ -63,7 +63,7 @@ Answers = list[Amended | None]
 
 
 def order_of(amendment: Withdraw | Confirm, held: LeasedTargets) -> Order:
-    """Say *amendment* as an order, given what is leased."""
+    """Build the order for *amendment*, given what is leased."""
     match amendment:
         case Withdraw(app, notification_id, why):
             return TakeBack(app, notification_id, why, held)
@@ -90,11 +90,11 @@ def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[Answers]:
 
 AMEND: OperationKind[Orders, Answers] = OperationKind("amend", _run, durable=True)
 CLOSE: OperationKind[Orders, Answers] = OperationKind("close", _run, durable=False, patient=True)
-"""The end of what was withdrawn while it was leased, and was given back or lost."""
+"""The operation that closes what was withdrawn while it was leased, and was given back or lost."""
 
 
 def carry_out(transaction: Transaction, case: PendingChange | None, order: Order) -> Amended:
-    """Take one order into its *case*; somebody else writes it."""
+    """Apply one order to its *case*; somebody else writes it."""
     if isinstance(order, TakeBack):
         return take_back(transaction, case, order)
     if case is None or case.progress.app != order.confirm.app:
@@ -105,7 +105,7 @@ def carry_out(transaction: Transaction, case: PendingChange | None, order: Order
 
 
 def take_back(transaction: Transaction, case: PendingChange | None, order: TakeBack) -> Withdrawal:
-    """Take one withdrawal into its *case*; somebody else writes it."""
+    """Apply one withdrawal to its *case*; somebody else writes it."""
     if case is None or case.progress.app != order.app:
         return NotOpen(None)
     step, answer = case.progress.withdraw(order.why, _held(case, order), transaction.now)

@@ -1,4 +1,4 @@
-"""Who decides an amendment: the process that owns the shard, since it alone knows what is leased.
+"""The decision on an amendment, by the process that owns the shard, since it alone knows what is leased.
 
 For a shard of its own a process decides at once; for one without an owner it takes the lock, decides and lets go; the
 owner of any other is told, decides, and tells the answer. Of what is final nothing is leased: whoever is asked decides.
@@ -40,10 +40,10 @@ _ANSWERED = "amended"
 _FIND = "SELECT id, shard, app, status FROM notification WHERE id IN ({keys})"
 
 _PER_QUESTION = 20
-"""So many amendments, in base64, take two thirds of the largest message there is (NotifyPeers)."""
+"""The most amendments a message: in base64 they take two thirds of the largest there is (NotifyPeers)."""
 
 _ROUNDS = 3
-"""How often the owners are looked for where shards move meanwhile."""
+"""The number of times that the owners are looked for where shards move meanwhile."""
 
 _Wanted = Mapping[int, Withdraw | Confirm]
 """What is to be done, by number: one notification may be amended several times."""
@@ -54,7 +54,7 @@ class _Place(Struct, frozen=True):
     """The place of a notification."""
 
     shard: int
-    """Of the log's, the one that its user would be in: by that its waits are leased."""
+    """The shard; of the log's, the one that its user would be in: by that its waits are leased."""
     is_final: bool
 
     @property
@@ -85,7 +85,7 @@ class _Asked(Struct):
 
 
 async def spread(database: Database, amendments: Sequence[Amendment]) -> list[list[Withdraw | Confirm]]:
-    """Say which withdrawals and confirmations each of *amendments* stands for."""
+    """List the withdrawals and confirmations that each of *amendments* stands for."""
     orders = [each for each in amendments if isinstance(each, Supersede)]
 
     def query(connection: Connection) -> list[list[NotificationId]]:
@@ -116,7 +116,7 @@ class Amendments:
         self._asked: dict[bytes, _Asked] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._deciding: Counter[int] = Counter()
-        """How many decisions are being written, by shard."""
+        """The number of decisions that are being written, by shard."""
         if peers is not None:
             peers.on(_ASKED, self._on_question)
             peers.on(_ANSWERED, self._on_answer)

@@ -23,7 +23,7 @@ from waypost.stores.sql.rows import content_body, seqs
 from waypost.stores.sql.transaction import Op, OperationKind, Result, Transaction
 
 UPLOAD_LIMIT_MS = DAY_MS
-"""A job whose list is not complete by then is cancelled."""
+"""Milliseconds after which a job is cancelled whose list is not complete by then."""
 
 _BY_KEY = "SELECT id, app, body_hash FROM bulk_job WHERE key = ?"
 _TAKEN = "SELECT max(created_at) FROM bulk_job"

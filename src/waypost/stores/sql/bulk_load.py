@@ -62,7 +62,7 @@ class Read(Struct, frozen=True):
     items: tuple[WorkItem, ...]
     variables: dict[NotificationId, bytes]
     due: int
-    """Rows that the piece has once all of *items* are written."""
+    """The number of rows that the piece has once all of *items* are written."""
 
 
 def read_job(connection: Connection, number: int) -> BulkJob:

@@ -60,7 +60,7 @@ class Pieces:
         self._loading: set[int] = set()
         self._jobs: dict[int, BulkJob] = {}
         self._failures: Counter[int] = Counter()
-        """By job, how many of its pieces in a row could not be read."""
+        """The number of pieces of each job in a row that could not be read."""
         self._turn = 0
         """The job that was served last."""
 
@@ -73,7 +73,7 @@ class Pieces:
         return {piece.row.shard for piece in self._loaded.values() if piece.held}
 
     def keep(self, shards: Collection[int]) -> None:
-        """Hand out nothing more of other shards: their owner reads what is left of them."""
+        """Drop the pieces of other shards: their owner reads what is left of them."""
         for piece in [piece for piece in self._loaded.values() if piece.row.shard not in shards]:
             piece.waiting.clear()
             self._forget_if_done(piece)
@@ -85,7 +85,7 @@ class Pieces:
         return max(0, waiting - len(self._piece_of))
 
     def take(self, running: Collection[int], n: int) -> list[WorkItem]:
-        """Lease at most *n* recipients of the *running* jobs, of what is loaded."""
+        """Lease at most *n* recipients of the *running* jobs, from the loaded pieces."""
         items: list[WorkItem] = []
         for piece in list(self._loaded.values()):
             if piece.row.job not in running:  # paused: read again when it goes on; cancelled: never

@@ -32,7 +32,7 @@ _INSERT = (
     " VALUES "
 )
 _SHARD = 4
-"""Where a notification's row says its shard."""
+"""The column of a notification's row that has its shard."""
 _VALUES = f"({'?, ' * 21}1)"
 _PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
@@ -47,7 +47,7 @@ class PieceSettled(Struct, frozen=True):
 
     seq: int
     due: int
-    """Rows that the piece has once it is done."""
+    """The number of rows that the piece has once it is done."""
     settled: tuple[tuple[Settled, bytes | None], ...]
 
 

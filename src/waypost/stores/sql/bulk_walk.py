@@ -23,7 +23,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 PAGE_PER_RECIPIENT = 4
 PAGE_LEAST = 100
-"""A page is no larger than what is wanted of it: so many rows for each recipient that may be enqueued, and these."""
+"""The least rows of a page, which is no larger than the recipients that may be enqueued ask for."""
 
 _REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)

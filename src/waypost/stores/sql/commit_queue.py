@@ -1,4 +1,4 @@
-"""What waits for its commit: put in on the event loop, taken out by the writer's thread."""
+"""The queue of operations for commit: filled on the event loop, emptied by the writer's thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from waypost.stores.sql.pace import CommitPace
 from waypost.stores.sql.transaction import OperationKind
 
 _ACCEPTS_FOR_A_SETTLE: Final = 4
-"""What a row costs that is settled, in rows that are accepted."""
+"""The cost of a row that is settled, in rows that are accepted."""
 LATE_S: Final = 0.25
-"""Once an outcome has waited so long, outcomes have the larger part of the commits."""
+"""Seconds of waiting after which outcomes have the larger part of the commits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,12 +49,12 @@ class CommitQueue:
         self._others: deque[Queued] = deque()
         self._given_back: list[Queued] = []
         self._was_accepts = False
-        """The last commit was of what is accepted."""
+        """Whether the last commit was of what is accepted."""
         self._pace = CommitPace()
         self.is_closed = False
 
     def put(self, queued: Queued) -> None:
-        """Add it at the end; Unavailable once this is closed."""
+        """Add an operation at the end; Unavailable once this is closed."""
         with self._wake:
             if self.is_closed:
                 raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
@@ -64,7 +64,7 @@ class CommitQueue:
             self._wake.notify()
 
     def put_first(self, queued: Sequence[Queued]) -> None:
-        """Add what was taken before all others."""
+        """Add operations that are to be taken before all others."""
         with self._wake:
             self._put_first(queued)
 
@@ -79,12 +79,12 @@ class CommitQueue:
             self._wake.notify()
 
     def wake(self) -> None:
-        """Let the writer look how the store is."""
+        """Wake the writer, to look how the store is."""
         with self._wake:
             self._wake.notify()
 
     def wait(self, is_unwell: Callable[[], bool], pause_s: float) -> bool:
-        """Wait for something to do, and with a store that *is_unwell* no longer than *pause_s*; False is the end."""
+        """Wait for operations, and with a store that *is_unwell* no longer than *pause_s*; False is the end."""
         with self._wake:
             if self._given_back:
                 self._put_first(self._given_back)
@@ -99,7 +99,7 @@ class CommitQueue:
             return True
 
     def take(self, now: float) -> list[Queued]:
-        """Take what goes into the next commit."""
+        """Take the operations of the next commit."""
         with self._wake:
             self._was_accepts = bool(self._accepts) and not (self._was_accepts and bool(self._others))
             late = _age_s(self._others, now) > LATE_S

@@ -1,4 +1,4 @@
-"""How every connection to the database is opened.
+"""Connections to the SQLite database: how each is opened.
 
 One SQLite library opens it: ``pysqlite3``, since libraries before 3.51.3 can corrupt a write-ahead log that two
 connections reset at once. Where no wheel fits, the system's library serves a single worker.
@@ -74,7 +74,7 @@ DIALECT = Dialect(
 _EVER = (1 << 63) - 1
 _LIST_SIZES = (1, 8, 64, 512)
 _ROWS_AT_ONCE = (64, 8)
-"""A row costs a third less than in a statement of its own."""
+"""The rows of one statement: a row then costs a third less than in a statement of its own."""
 
 
 class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two modules

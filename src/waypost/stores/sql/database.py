@@ -33,7 +33,7 @@ class Database:
         self.telemetry = telemetry
         self._writer = engine.open_writer()
         self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
-        """For reads on the event loop that are proven short, where a read is no round trip."""
+        """The reader on the event loop, for reads proven short, where a read is no round trip."""
         self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
         self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")

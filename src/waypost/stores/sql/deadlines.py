@@ -1,4 +1,4 @@
-"""Answers in time: whoever waits for a commit is answered within the bound, whatever holds the writer up."""
+"""The deadlines of answers: whoever waits for a commit is answered in time, whatever holds the writer up."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class CommitDeadlines:
         self._overdue_round: object | None = None
         self._lock = threading.Lock()
         self._taken: Sequence[Queued] = ()
-        """What left the queue, and waits for the store to let its transaction begin."""
+        """The operations that left the queue, and wait for the store to let their transaction begin."""
         self._refused: set[Queued] = set()
-        """Those of it that were answered meanwhile."""
+        """The operations of those that were answered meanwhile."""
         self._under_way: Sequence[Queued] = ()
 
     @property
@@ -43,7 +43,7 @@ class CommitDeadlines:
         return self._round is not None and self._round is self._overdue_round
 
     def watch(self) -> None:
-        """Look once the time of what was just queued is over."""
+        """Watch an operation that was just queued, until its time is over."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._wait_s, self._look)
 
@@ -54,11 +54,11 @@ class CommitDeadlines:
         self._round = object()
 
     def took(self, batch: Sequence[Queued]) -> None:
-        """Let *batch*, which left the queue, still be refused."""
+        """Note that *batch* has left the queue, and can still be refused."""
         self._taken = batch
 
     def begins(self, batch: Sequence[Queued]) -> list[Queued]:
-        """Say which of *batch* were not refused: nobody can take those back any more."""
+        """Return which of *batch* were not refused: nobody can take those back any more."""
         with self._lock:
             self._taken = ()
             left = [queued for queued in batch if queued not in self._refused]

@@ -30,11 +30,11 @@ from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _BOTH_MS = 15 * MINUTE_MS
-"""So long after a change of slice a key is claimed in both."""
+"""Milliseconds after a change of slice for which a key is claimed in both."""
 
 _FORGOTTEN = "forgotten"
 _FORGOTTEN_MS = DAY_MS
-"""For so long a recorder may be behind what was forgotten."""
+"""Milliseconds that a recorder may be behind what was forgotten."""
 
 _MAKE = (
     "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
@@ -56,7 +56,7 @@ class Slices:
     def __init__(self, slice_h: int) -> None:
         self._slice_ms = slice_h * HOUR_MS
         self.until: dict[int, Instant] = {}
-        """When the last window in each is over."""
+        """The end of the last window in each slice."""
 
     def of(self, now: Instant, *, has_other_writers: bool) -> Sequence[int]:
         """Return the slices in which a key is claimed at *now*, in their order."""
@@ -148,12 +148,12 @@ def _make(connection: Connection, number: int, until: Instant, noted: dict[int, 
 
 
 def forget(transaction: Transaction, keys: Sequence[bytes]) -> int:
-    """End the windows of *keys*; how many were open."""
+    """End the windows of *keys*; return how many were open."""
     return _forget(transaction, [keys])[0]
 
 
 def note_forgotten(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> None:
-    """Let no claim on *keys* be written any more whose id was made before now."""
+    """Refuse from now on any claim on *keys* whose id was made before."""
     if not keys:
         return
     connection, now = transaction.connection, transaction.now

@@ -1,4 +1,4 @@
-"""From when on work that is due is looked for: not from the beginning of its index, where all is over.
+"""The time from which due work is looked for: not from the beginning of its index, where all is over.
 
     notification, receipt   the first open row of each lane after the place reached
     reader                  that place, for processes that start (reached.py)
@@ -38,7 +38,7 @@ class DueFrom:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.at: Instant | None = None
-        """Nothing open is due before; None: it is to be asked for."""
+        """The time before which nothing open is due; None: it is to be asked for."""
         self._moved_at = Instant(0)
         self._whole_at = Instant(0)
 

@@ -1,4 +1,4 @@
-"""What the two engines have in common: connections, one writer each, and the few words they say differently."""
+"""The engine as both databases have it: connections, one writer each, and the few words they say differently."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Dialect(Struct, frozen=True):
     row_key: str
     """The column by which a row of ``notification`` is changed: the one that its table is laid out by."""
     locked: str
-    """Ends a SELECT of rows that are decided about: locks them, in one order for all, where there are other writers."""
+    """The end of a SELECT of rows that are decided about: locks them, in one order, where there are other writers."""
     snapshot: str
-    """Begins a read of several statements."""
+    """The statement that begins a read of several statements."""
     texts: str
-    """The rows of a JSON array of texts."""
+    """The expression for the rows of a JSON array of texts."""
     devices_of_users: str
     """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
     next_numbers: str
-    """Moves ``sequence`` on by a count and returns the last number; or gives as many blocks, by their first numbers."""
+    """The statement that moves ``sequence`` on and returns the last number; or gives blocks, by their first numbers."""
     numbers_a_block: int
-    """0: there are no blocks, and numbers are in commit order."""
+    """The size of a block; 0: there are no blocks, and numbers are in commit order."""
     blob: str
     """The type of a column of bytes."""
     has_other_writers: bool
@@ -62,7 +62,7 @@ class Cursor(Protocol):
 
 
 Answer = Callable[[], list[Row]]
-"""Rows that may still be on their way."""
+"""A function that returns rows which may still be on their way."""
 
 
 class Connection(Protocol):
@@ -117,7 +117,7 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
@@ -125,9 +125,9 @@ class Months(Struct, frozen=True):
     """The tables by month that are not as they should be."""
 
     missing: tuple[str, ...] = ()
-    """Of this month, or of those ahead: their rows go with all others that have no table."""
+    """The tables missing of this month, or those ahead: their rows go with all others that have no table."""
     undropped: tuple[str, ...] = ()
-    """Over, with nothing to keep, and in somebody's use."""
+    """The tables that are over, with nothing to keep, and in somebody's use."""
 
 
 class Busy(Exception):
@@ -187,7 +187,7 @@ class Writer(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
@@ -200,7 +200,7 @@ class Borrowed(Protocol):
         ...
 
     async def give_back(self) -> None:
-        """Let them go."""
+        """Release the shards."""
         ...
 
 
@@ -218,11 +218,11 @@ class Locks(Protocol):
         ...
 
     async def attend(self) -> None:
-        """Be known to the others, and know of them, without a share."""
+        """Join the others and know of them, without a share."""
         ...
 
     async def acquire(self, wanted: int = ...) -> Sequence[int]:
-        """Take free shards until *wanted* are owned; those taken now."""
+        """Take free shards until *wanted* are owned; return those taken now."""
         ...
 
     async def release(self, shards: Iterable[int]) -> None:
@@ -242,11 +242,11 @@ class Locks(Protocol):
         ...
 
     async def leave(self) -> None:
-        """Be no longer one of the ``sharers``; what is owned stays so until it is released."""
+        """Leave the ``sharers``; what is owned stays so until it is released."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release and close everything."""
         ...
 
 
@@ -259,7 +259,7 @@ class Joined(NamedTuple):
 
     locks: Locks
     peers: Peers | None
-    """The others, on whatever machine."""
+    """The other workers, on whatever machine."""
     fence: Fence
     member: Callable[[], int | None] = lambda: None
     """The number that the others know it by, for as long as it may act; None where there are no numbers."""
@@ -300,11 +300,11 @@ class Engine(Protocol):
         ...
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
-        """Bring it to today's schema, with *tables*; the revisions before and after. Blocking."""
+        """Bring it to today's schema, with *tables*; return the revisions before and after. Blocking."""
         ...
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
-        """Make what will be needed as time goes on; drop what can be dropped whole and is over *before*. Blocking."""
+        """Make what will be needed later; drop what can be dropped whole and is over *before*. Blocking."""
         ...
 
     def by_pages(self, before: Instant) -> Instant:
@@ -328,5 +328,5 @@ class Engine(Protocol):
         ...
 
     async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
-        """Become one of those who share the work; *report* is told when the store does not answer."""
+        """Join those who share the work; *report* is called when the store does not answer."""
         ...

@@ -1,4 +1,4 @@
-"""Which engine a URL names."""
+"""The choice of an engine by its URL."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Page(Struct, frozen=True):
     erasure: Erasure
     n: int
     beside: tuple[str, ...]
-    """Tables of features whose rows of these notifications go."""
+    """The tables of features whose rows of these notifications go."""
 
 
 class _Mentions(Struct, frozen=True):
@@ -64,7 +64,7 @@ class _Mentions(Struct, frozen=True):
     erasure: Erasure
     job: int
     pieces: tuple[int, ...]
-    """Those whose bound the user is."""
+    """The pieces whose bound the user is."""
 
 
 class SqlErasures:

@@ -1,4 +1,4 @@
-"""Which SQLite failure means what for the store."""
+"""The meaning of each SQLite failure for the store."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from waypost.telemetry.sink import Telemetry
 
 _UNWELL = (StoreState.FULL, StoreState.AWAY)
 _CLASHES = 8
-"""How often a transaction is repeated that stood in another's way."""
+"""The number of times that a transaction is repeated that stood in another's way."""
 _RETRY_PAUSE_S = 0.25
-"""How long patient operations wait before the store is tried again."""
+"""Seconds that patient operations wait before the store is tried again."""
 
 
 _Answer = tuple[asyncio.Future[Any], Any]
@@ -40,7 +40,7 @@ class _InDoubt(NamedTuple):
     batch: int
     waiting: list[Queued]
     answers: list[_Answer]
-    """What *waiting* is told if it was."""
+    """The answers for *waiting*, if it was committed."""
 
 
 def _asks_first(item: tuple[OperationKind[Any, Any], list[Queued]]) -> bool:
@@ -83,10 +83,10 @@ class GroupCommit:
         self.state = StoreState.OK
         self._look()
         self.fence: Fence = lambda _: None
-        """What each transaction asks for the shards that are still this process's."""
+        """The function by which each transaction asks for the shards that are still this process's."""
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -133,7 +133,7 @@ class GroupCommit:
             self._queue.wake()
 
     def _look(self) -> None:
-        """Find out how the store is at the beginning; one that is away is waited for."""
+        """Find out how the store is at the beginning; wait for one that is away."""
         try:
             if not self._writer.is_well():
                 self.state = StoreState.FULL
@@ -306,7 +306,7 @@ class GroupCommit:
             listener(state)
 
     def _resolve(self, answers: Sequence[_Answer], seconds: float, operations: int) -> None:
-        """Answer a commit's operations: the one time that it wakes the loop."""
+        """Answer a commit's operations, the one time that it wakes the loop."""
         for future, result in answers:
             if future.done():
                 continue

@@ -28,7 +28,7 @@ class _Key(Struct, frozen=True):
     id: NotificationId
     body_hash: bytes
     held_until: Instant | None
-    """None: it is done."""
+    """The end of the hold; None: it is done."""
 
 
 class SqlHolds:
@@ -61,7 +61,7 @@ def _hold(transaction: Transaction, arrivals: Sequence[NewNotification], slice_h
     now = transaction.now
     known = _known(transaction, [each.key for arrival in arrivals for each in arrival.claims])
     here: set[NotificationId] = set()
-    """Held by this very call: they become durable together, or not at all."""
+    """The notifications held by this very call: they become durable together, or not at all."""
     until = later(now, HOLD_MS)
     holding: list[tuple[Claim, NotificationId]] = []
     done: list[tuple[Claim, NotificationId]] = []

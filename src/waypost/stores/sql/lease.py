@@ -35,7 +35,7 @@ _DEPTH = (
 
 
 _NO_SHARD = -1
-"""For an empty list SQLite finds no plan on the index named."""
+"""The number of no shard: for an empty list SQLite finds no plan on the index named."""
 
 _OPEN = "SELECT CAST(coalesce(sum(delta), 0) AS BIGINT) FROM counter WHERE lane = ? AND status = 'pending'"
 

@@ -1,4 +1,4 @@
-"""What this process has leased, and what it has released but not leased yet: known to the owner of a shard alone.
+"""The work that this process has leased, or released but not leased yet: known to the owner of a shard alone.
 
 A fresh notification is held whole; once its targets are stored, each open one is held for itself. Everything here
 happens on the event loop, between its steps, so that it needs no lock.
@@ -27,7 +27,7 @@ class _HeldTarget:
         self.token = token
         self.target = target
         self.intent = False
-        """It may be on the wire, at most once: never leasable again."""
+        """Whether it may be on the wire, at most once: never leasable again."""
 
 
 class _Held:
@@ -48,7 +48,7 @@ class LeaseTable:
         self._held: dict[NotificationId, _Held] = {}
         self._queues: dict[Lane, dict[AppId, deque[WorkItem]]] = {lane: {} for lane in Lane}
         self._ready: dict[NotificationId, set[int | None]] = {}
-        """What waits in the queues: target numbers, or None for a notification whole."""
+        """The parts that wait in the queues: target numbers, or None for a notification whole."""
         self._blocked: Counter[NotificationId] = Counter()
         self._withdrawn: set[NotificationId] = set()
         self._from_tail: dict[Lane, set[NotificationId]] = {lane: set() for lane in Lane}
@@ -91,7 +91,7 @@ class LeaseTable:
     # Released work
 
     def release(self, item: WorkItem, *, first: bool = False) -> None:
-        """Let *item* be leased; *first* is for what was given back."""
+        """Make *item* leasable; *first* is for what was given back."""
         parts = _parts(item)
         self._ready.setdefault(item.notification.id, set()).update(parts)
         queue = self._queues[item.notification.lane].setdefault(item.notification.app, deque())
@@ -202,7 +202,7 @@ class LeaseTable:
             self._withdrawn.discard(notification.id)
 
     def _give_back_whole(self, notification: Notification, held: _Held, token: int, *, withdrawn: bool) -> None:
-        """Let what was not routed yet be leased again, unless it was withdrawn."""
+        """Make what was not routed yet leasable again, unless it was withdrawn."""
         if held.whole != token:
             return
         held.whole = None
@@ -263,7 +263,7 @@ def _hold_targets(held: _Held, token: int, settled: Settled) -> None:
 
 
 def _let_go(held: _Held, token: int, settled: Settled, refused: Collection[int]) -> Iterator[OpenTarget]:
-    """Let go of the targets settled, yielding those that were not started."""
+    """Release the targets settled, yielding those that were not started."""
     for change in settled.changes:
         mine = held.targets.get(change.n)
         if mine is None or mine.token != token:
@@ -277,7 +277,7 @@ def _let_go(held: _Held, token: int, settled: Settled, refused: Collection[int])
 
 
 def _give_back(held: _Held, token: int) -> Iterator[OpenTarget]:
-    """Let go of all that lease *token* holds, yielding what may be sent again."""
+    """Release all that lease *token* holds, yielding what may be sent again."""
     for mine in [mine for mine in held.targets.values() if mine.token == token]:
         del held.targets[mine.target.n]
         if not mine.intent:

@@ -1,4 +1,4 @@
-"""Where a store is: which engine its URL names, and the folder beside it."""
+"""The place of a store: which engine its URL names, and the folder beside it."""
 
 from __future__ import annotations
 

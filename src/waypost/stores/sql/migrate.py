@@ -1,4 +1,4 @@
-"""Bring a database to today's schema."""
+"""The migration of a database to today's schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which shards and roles are this process's: ``flock`` on a file for each, and that ownership is the lease."""
+"""The shards and roles of this process: ``flock`` on a file for each, and that ownership is the lease."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Shards:
         self._locks: dict[int, int] = {}
         self._roles: dict[str, int] = {}
         self.version = 0
-        """Moves whenever ``owned`` changes."""
+        """The version of ``owned``: it changes whenever that does."""
 
     @property
     def owned(self) -> frozenset[int]:
@@ -68,7 +68,7 @@ class Shards:
         """Do nothing: the worker slots say who of this machine is leaving."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         await self.release(list(self._locks))
         while self._roles:
             os.close(self._roles.popitem()[1])
@@ -102,7 +102,7 @@ class Borrowed:
         return frozenset(self._locks)
 
     async def give_back(self) -> None:
-        """Let them go."""
+        """Release the shards."""
         for lock in self._locks.values():
             os.close(lock)
         self._locks.clear()

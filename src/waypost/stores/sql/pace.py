@@ -1,4 +1,4 @@
-"""How fast what is accepted is committed, and how long the next of it will therefore wait."""
+"""The pace of commits, and how long the next operation will therefore wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CommitPace:
 
     def __init__(self) -> None:
         self._rows = 0
-        """Waiting, or being written."""
+        """The rows waiting, or being written."""
         self._writing = 0
         self._is_full = False
         self._began = 0.0
@@ -44,7 +44,7 @@ class CommitPace:
         self._began = max(since, self._ended)
 
     def ended(self, now: float) -> None:
-        """Note that whatever was being written is written, or will not be."""
+        """Note that what was being written is written, or will not be."""
         if not self._writing:
             return
         row_s = (now - self._began) / self._writing

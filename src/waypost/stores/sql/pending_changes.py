@@ -42,7 +42,7 @@ _FINISHED = (
 _RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
 _LANES = {word.value: word for word in Lane}
 _PENDING = NotificationStatus.PENDING.value
-"""Stored statuses are this and the final ones."""
+"""The stored status that is not final."""
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
@@ -60,15 +60,15 @@ class PendingChange:
         self.lane = lane
         self.job = job
         self.due_at: Instant | None = None
-        """When it is looked at next as a whole: of what is routed or final never."""
+        """The time when it is looked at next as a whole: never for what is routed or final."""
         self.changed: set[int] = set()
-        """Numbers of the receipts that must be written."""
+        """The numbers of the receipts that must be written."""
         self.is_new_list = False
         self.moved = False
-        """The row itself must be written."""
+        """Whether the row itself must be written."""
         self.finished = False
         self.restated = False
-        """Its final status became another one."""
+        """Whether its final status became another one."""
 
     @property
     def id(self) -> NotificationId:
@@ -76,7 +76,7 @@ class PendingChange:
         return self.progress.id
 
     def take(self, transaction: Transaction, step: Step) -> None:
-        """Go one step on."""
+        """Apply one step."""
         before, after = step.before, step.progress
         self.progress = after
         transaction.moves += step.moves
@@ -93,20 +93,20 @@ class PendingChange:
                 self.restated = True
 
     def mark_withdrawn(self, why: str) -> None:
-        """Let no further attempt be made of what is still open."""
+        """Mark it as withdrawn, so that what is still open gets no further attempt."""
         if not self.progress.is_final:
             self.progress = msgspec.structs.replace(self.progress, withdrawn=why)
             self.moved = True
 
     def put_off(self, n: int, due_at: Instant) -> None:
-        """Let target *n* be due at another time than its settlement says."""
+        """Set a due time for target *n* other than its settlement says."""
         receipts = dict(self.progress.receipts or {})
         receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
         self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
         self.changed.add(n)
 
     def is_written(self, now: Instant) -> None:
-        """Let nothing be due before this transaction began: nobody looks for it there any more (due_from.py)."""
+        """Set no due time before this transaction began: nobody looks for it there any more (due_from.py)."""
         receipts = self.progress.receipts or {}
         for n in receipts if self.is_new_list else self.changed:
             due_at = receipts[n].due_at

@@ -68,7 +68,7 @@ class PlainSettlements:
             moves.append(DeliveryMoved(*move, is_use=change.is_use))
 
     def write(self) -> None:
-        """Write them all."""
+        """Write all plain settlements."""
         connection = self._transaction.connection
         if self._receipts:
             connection.insert_all(_INSERT, _VALUES, self._receipts)

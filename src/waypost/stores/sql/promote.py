@@ -1,4 +1,4 @@
-"""Releasing: what is due of the owned shards and not in anybody's hands; it writes nothing.
+"""Releasing: finding what is due of the owned shards and not in anybody's hands; it writes nothing.
 
     notification  (lane, due_at, shard) WHERE due_at > 0           scheduled, replayed whole, or withdrawn while leased
     receipt       (lane, due_at, shard) WHERE due_at IS NOT NULL   retries, parked ones that expire, intents
@@ -90,7 +90,7 @@ _APPS_DUE = (
     _APPS_OF.format(table="receipt", is_open="due_at IS NOT NULL"),
 )
 APPS_A_TURN = 50
-"""So many apps are looked at in one release where there is too much due; the next ones in the next."""
+"""The most apps looked at in one release where there is too much due; the next ones in the next."""
 
 _BEFORE_ROWS = (-1, -1)
 _BEFORE_TARGETS = (-1, b"", -1)
@@ -104,11 +104,11 @@ class Room(Struct, frozen=True):
     """The room in a lane: how much of it may be released."""
 
     most: int
-    """Released items that may wait in memory, all apps together."""
+    """The most released items that wait in memory, all apps together."""
     ready: Mapping[AppId, int]
-    """How many do, by app."""
+    """The number of released items, by app."""
     last: AppId
-    """Whose turn was last where apps took turns."""
+    """The app whose turn was last where apps took turns."""
 
     @property
     def left(self) -> int:
@@ -126,7 +126,7 @@ class PromotionRequest(Struct, frozen=True):
     lifted: Mapping[str, int]
     is_taken: IsTaken
     since: Instant = Instant(0)
-    """Nothing open is due before."""
+    """The time before which nothing open is due."""
 
 
 class DueWork(Struct):
@@ -134,11 +134,11 @@ class DueWork(Struct):
 
     items: list[WorkItem] = field(default_factory=list)
     entries: int = 0
-    """DueWork entries in *items*: a notification whole, or a target."""
+    """The entries in *items*: a notification whole, or a target."""
     intents: list[Settled] = field(default_factory=list)
     withdrawn: list[TakeBack] = field(default_factory=list)
     last: dict[Lane, AppId] = field(default_factory=dict)
-    """Whose turn was last, of lanes where apps took turns."""
+    """The app whose turn was last, of lanes where apps took turns."""
 
     def without(self, touched: Collection[NotificationId]) -> DueWork:
         """Drop notifications that changed since it was read; they are found again if they are still due."""

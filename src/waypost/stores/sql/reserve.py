@@ -30,7 +30,7 @@ class Reserve:
         return True
 
     def drop(self) -> None:
-        """Free its bytes."""
+        """Free the reserve's bytes."""
         self._path.unlink(missing_ok=True)
 
     def is_disk_full(self) -> bool:

@@ -1,4 +1,4 @@
-"""What an operator can choose about the store."""
+"""Settings of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store can do at the moment."""
+"""The abilities of a store at the moment."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ EVENT_OF: dict[StoreState, Event] = {
     StoreState.AWAY: Event.STORE_AWAY,
     StoreState.BROKEN: Event.STORE_BROKEN,
 }
-"""What is said when a store enters a state."""
+"""The event that is logged when a store enters a state."""

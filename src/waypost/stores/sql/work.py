@@ -39,7 +39,7 @@ from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.transaction import Transaction
 
 WORK_TOPIC = "work"
-"""Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
+"""The topic told to the other workers after a commit with rows of theirs; the body is lanes, separated by commas."""
 
 _DEPTH_COUNTED = 10_000
 _READY_LIMIT = 2_000
@@ -48,7 +48,7 @@ _READY_LIMIT = 2_000
 Where an app fills it, each other still has its share, so it may be several times as many with very many apps.
 """
 _RECORDER = 0
-"""Who has this shard puts on record what holds for all."""
+"""The shard whose owner records what holds for all."""
 _NO_LEASE = 0
 _NO_VERSION = -1
 
@@ -181,12 +181,12 @@ class SqlWork:
         return self._lease_table.busy_shards() | self._amendments.busy_shards() | self._pieces.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
-        """Lease nothing more of *shards*, so that they become free to be handed over."""
+        """Stop leasing from *shards*, so that they become free to be handed over."""
         self._stopped |= frozenset(shards)
         self._look_again()
 
     def lease_again(self, shards: Collection[int]) -> None:
-        """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
+        """Lease from *shards* again once they are owned: they were released, and may come back."""
         self._stopped -= frozenset(shards)
 
     def _note_arrivals(
@@ -323,7 +323,7 @@ class SqlWork:
         return stale
 
     def _give_back(self, token: int, settled: Sequence[Settled], withdrawn: Collection[NotificationId]) -> None:
-        """Let go of the items of which nothing is to be written; each goes to the front, so the first comes last."""
+        """Release items of which nothing is to be written; each goes to the front, so the first comes last."""
         for one in reversed(settled):
             if not (one.changes or one.targets is not None or one.verdict is not None):
                 self._lease_table.settled(token, one, withdrawn=one.notification.id in withdrawn)

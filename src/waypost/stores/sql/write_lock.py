@@ -43,7 +43,7 @@ class WriteLock:
             fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of both files; a lock held is free then."""
+        """Close both files; a lock held is free then."""
         os.close(self._turn)
         os.close(self._write)
 

@@ -1,4 +1,4 @@
-"""Who has what: a row of ``claim`` for each part of a notification that is leased, or is due and waits to be.
+"""Claims: a row of ``claim`` for each part of a notification that is leased, or is due and waits to be.
 
     claim   INSERT when something fresh is leased or something is due; UPDATE when what waits is leased, or is let go
             of; DELETE when it is settled
@@ -21,7 +21,7 @@ from waypost.stores.sql.rows import execute_in, select_in
 from waypost.stores.sql.transaction import Transaction
 
 HANDED_OVER: Final = 0
-"""When a target is due whose claim was made with it: no timer need look for that."""
+"""The due time of a target whose claim was made with it: no timer need look for that."""
 
 _INSERT = (
     "INSERT INTO claim (notification_id, n, app, lane, holder, free_at)"
@@ -113,7 +113,7 @@ class Claims:
         return part
 
     def write(self, *, publishes: bool = False) -> None:
-        """Write what changed, and an entry of the outbox for each new part that waits, where somebody *publishes*."""
+        """Write what changed, and an outbox entry for each new part that waits, where somebody *publishes*."""
         connection, now = self._transaction.connection, self._transaction.now
         stored = [(one, n, part) for one, parts in self._parts.items() for n, part in parts.items() if not part.is_new]
         end(connection, [(one, n) for one, n, part in stored if part.done])

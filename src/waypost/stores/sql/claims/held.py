@@ -1,4 +1,4 @@
-"""What this process has leased, and how that is compared with what the store says it has.
+"""The parts that this process has leased, and their comparison with what the store says it has.
 
     claim   SELECT of what a member has; UPDATE: what it knows nothing of is let go of
 
@@ -29,7 +29,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry.events import Event
 
 COMPARE_S = 60.0
-"""How often that is compared beside each return of the store."""
+"""Seconds between comparisons, beside those at each return of the store."""
 _HELD = "SELECT seq, notification_id, n FROM claim WHERE holder = ?"
 _LET_GO = "UPDATE claim SET holder = NULL, free_at = {now} WHERE holder = {member} AND seq IN ({{keys}})"
 
@@ -58,13 +58,13 @@ class Held:
         self._parts: dict[tuple[int, NotificationId], set[int]] = {}
 
     def leased(self, member: int, items: Sequence[WorkItem]) -> None:
-        """Note what was leased."""
+        """Note parts that were leased."""
         for item in items:
             parts = self._parts.setdefault((member, item.notification.id), set())
             parts.update((WHOLE,) if item.open_targets is None else (target.n for target in item.open_targets))
 
     def settled(self, member: int, settled: Sequence[Settled], stale: Sequence[Stale]) -> None:
-        """Note what was settled or given back, as the store has written it."""
+        """Note parts that were settled or given back, as the store has written it."""
         for one in settled:
             key = (member, one.notification.id)
             if key in self._parts:
@@ -121,18 +121,18 @@ class Comparison:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to compare."""
+        """Start comparing."""
         self._database.commits.on_state_change(self._store_changed)
         self._task = asyncio.create_task(self._compare_for_ever())
 
     async def stop(self) -> None:
-        """Compare no more."""
+        """Stop comparing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def compare(self) -> int:
-        """Let go of what this process does not know that it has; how many parts it was."""
+        """Release what this process does not know that it has; return how many parts it was."""
         member = self._member()
         if member is None:
             return 0

@@ -61,9 +61,9 @@ class Part(StrEnum):
 
     ANY = ""
     WHOLE = " AND n = -1"
-    """What is to be routed."""
+    """The parts to be routed."""
     TARGETS = " AND n >= 0"
-    """What is to be sent."""
+    """The parts to be sent."""
 
 
 class LeaseRequest(Struct, frozen=True):
@@ -73,7 +73,7 @@ class LeaseRequest(Struct, frozen=True):
     lane: Lane
     n: int
     since: Instant | None
-    """What waits has waited since then or later; None: nothing does."""
+    """The time since when what waits has waited, at the earliest; None: nothing does."""
     part: Part = Part.ANY
     fresh: tuple[tuple[AppId, int], ...] = ()
     """The apps that may have something fresh after that number, in turn."""
@@ -84,10 +84,10 @@ class Passed(Struct, frozen=True):
 
     app: AppId
     after: int
-    """From where."""
+    """The number from which it was looked through."""
     last: int
     is_all: bool
-    """Nothing came after."""
+    """Whether nothing came after."""
     found: int
 
 
@@ -127,7 +127,7 @@ class _Fresh:
         self._passed = {app: Passed(app, after, after, is_all=False, found=0) for app, after in wanted.fresh}
 
     def take(self, n: int, items: list[WorkItem]) -> tuple[Passed, ...]:
-        """Add at most *n* to *items*; how far that came."""
+        """Add at most *n* to *items*; return how far that came."""
         waiting = list(self._passed)
         while waiting and n > 0:
             share = -(-n // len(waiting))
@@ -151,7 +151,7 @@ class _Fresh:
 
 
 def _waiting(transaction: Transaction, wanted: LeaseRequest) -> list[WorkItem]:
-    """Take what waits, the longest waiting first."""
+    """Lease what waits, the longest waiting first."""
     connection, lane, since = transaction.connection, wanted.lane._value_, wanted.since
     bound = (wanted.member, lane, since, wanted.n, lane, since)
     rows = connection.execute(_WAITING.replace("{part}", wanted.part), bound).fetchall()
@@ -181,7 +181,7 @@ def _end_the_rest(transaction: Transaction, parts: Sequence[tuple[NotificationId
 
 
 def close_withdrawn(transaction: Transaction, orders: Sequence[TakeBack]) -> None:
-    """End what was withdrawn while it was leased, and is not any more."""
+    """Close what was withdrawn while it was leased, and is not leased any more."""
     cases = PendingChanges(transaction, (order.id for order in orders), by_shard=False)
     for order in orders:
         take_back(transaction, cases.get(order.id), order)

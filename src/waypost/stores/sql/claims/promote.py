@@ -80,7 +80,7 @@ _INTENTS = (
 _MEMBERS = "SELECT id FROM member"
 _FREE = f"UPDATE claim SET holder = NULL, free_at = ? WHERE {_DEAD}"  # noqa: S608 - conditions of ours
 _TURN_MS = 50
-"""Another app comes first after so long: about with each release."""
+"""Milliseconds after which another app comes first: about with each release."""
 
 
 class Timer(Struct, frozen=True):
@@ -94,9 +94,9 @@ class Timer(Struct, frozen=True):
     publishes: bool = False
     """Whether what becomes leasable goes to the outbox, too."""
     clean_among: frozenset[int] = frozenset()
-    """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
+    """The members among whom nobody is gone who holds anything: while they are these, nobody need be looked for."""
     since: Instant = Instant(0)
-    """Nothing open is due before."""
+    """The time before which nothing open is due."""
 
 
 class Released(Struct, frozen=True):
@@ -137,7 +137,7 @@ def _release(transaction: Transaction, timer: Timer) -> Released:
 
 
 def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | int, ...]) -> int:
-    """Make claims; how many it was. What is asked for ends with how many at most."""
+    """Make claims; return how many it was. The bound values end with the most."""
     sql = sql.replace("{shards}", in_shards(timer.shards))
     if timer.publishes:
         sql = _AND_PUBLISH.format(add=sql, now=transaction.now)

@@ -55,7 +55,7 @@ class _Books:
         self._claims = Claims(transaction, ids, locked=False)
 
     def settle(self, report: Report) -> list[Stale]:
-        """Fold one report in; what is not the member's is refused."""
+        """Apply one report; what is not the member's is refused."""
         if not is_member(self._transaction.connection, report.member):
             return [stale for settled in report.settled for stale in settled.refused()]
         return [stale for settled in report.settled for stale in self._settle(report.member, settled)]
@@ -81,7 +81,7 @@ class _Books:
         return stale
 
     def _move_on(self, case: PendingChange, member: int, held: dict[int, Claimed], settled: Settled) -> None:
-        """Keep what is still under way, let go of what was given back, end the rest."""
+        """Keep what is still under way, release what was given back, end the rest."""
         changes = {change.n: change for change in settled.changes}
         progress = case.progress
         if WHOLE in held and progress.receipts is not None:
@@ -99,7 +99,7 @@ class _Books:
             self._close(case)
 
     def _hand_on(self, case: PendingChange, member: int, changes: Mapping[int, Change], *, is_back: bool) -> None:
-        """Claim the targets of what was fresh: for *member* what it goes on with, for nobody what came back."""
+        """Claim the targets of what was fresh: for *member* those it goes on with, for nobody those that came back."""
         for n, receipt in (case.progress.receipts or {}).items():
             change = changes.get(n)
             if not receipt.is_open or (change is None and receipt.waits is not None):

@@ -1,4 +1,4 @@
-"""Where a process stands in what is fresh: the server says what of it is claimed."""
+"""The position of a process in what is fresh: the server says what of it is claimed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClaimTail(ArrivalTail):
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Pass over nothing: what others were about to claim may not have been claimed."""
+        """Begin again, passing over nothing: what others were about to claim may not have been claimed."""
         self.start_over(ALL)
         self._depth = self._depth.replace("AND seq > floor AND", f"AND seq > floor AND NOT {CLAIMED} AND")
 
@@ -39,7 +39,7 @@ class ClaimTail(ArrivalTail):
         return [Stand(key[1], self._cursors[key], max(self._head, self._heads.get(key, 0))) for key in keys]
 
     def passed(self, lane: Lane, stand: Stand, passed: Passed) -> None:
-        """Go on from there, unless something that came meanwhile was further back."""
+        """Go on from a number, unless something that came meanwhile was further back."""
         key = (lane, stand.app)
         if self._cursors.get(key) != stand.after:
             return

@@ -45,16 +45,16 @@ from waypost.stores.sql.work import WORK_TOPIC, SqlWork, intends
 
 _DEPTH_COUNTED = 10_000
 _RECORDER = 0
-"""Who has this shard puts on record what holds for all."""
+"""The shard whose owner records what holds for all."""
 _WAITING = (
     "SELECT count(*) FROM (SELECT 1 FROM claim WHERE lane = ? AND holder IS NULL AND free_at >= ?{part} LIMIT ?) AS one"
 )
 _MEMBERS = 1 << 40
-"""A lease's token is its own number, and below that of the member that holds it."""
+"""The factor of tokens: a lease's is its own number, with the number of the member that holds it below."""
 _AGAIN_S = 60.0
-"""How often everything is looked through once more."""
+"""Seconds after which everything is looked through once more."""
 _LATE_MS = 30 * SECOND_MS
-"""A part may be found so long after it was let go of: for clocks that differ, and commits that took long."""
+"""Milliseconds that a part may be found late after its release: for clocks that differ, and long commits."""
 
 
 class ClaimedWork:
@@ -80,7 +80,7 @@ class ClaimedWork:
         self._numbers = itertools.count(1)
         self._last_app: dict[Lane, AppId] = {}
         self._since: dict[Lane, Instant] = {}
-        """Nothing waits that was let go of before: a read need not begin at what has long been done."""
+        """The time before which nothing released waits: a read need not begin at what has long been done."""
         self._clean_among: frozenset[int] = frozenset()
         """The members when nothing was left of those who were gone before."""
         self._began_s = clock.monotonic()
@@ -88,7 +88,7 @@ class ClaimedWork:
         self._due_from = DueFrom(store.database)
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
-        """Told of each lane of which something became leasable that nobody accepted just now."""
+        """Called with each lane of which something became leasable that nobody accepted just now."""
         store.database.commits.on_state_change(self._store_changed)
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
@@ -182,7 +182,7 @@ class ClaimedWork:
         return await self._stored.backlog(now, counts_from)
 
     def tell(self, lanes: Iterable[Lane]) -> None:
-        """Let every worker know that these lanes have work, this one first."""
+        """Tell every worker that these lanes have work, this one first."""
         told = sorted(set(lanes))
         for lane in told:
             self.on_arrival(lane)

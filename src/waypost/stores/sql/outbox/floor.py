@@ -1,4 +1,4 @@
-"""From where the relay reads the outbox: not from its beginning, where all is published.
+"""The number from which the relay reads the outbox: not from its beginning, where all is published.
 
 While somebody has an old snapshot (a dump) the server keeps every entry that was published since in its index, and a
 read from the beginning passes all of them.
@@ -11,7 +11,7 @@ from typing import Final
 from waypost.ports.clock import Clock
 
 LAG_S: Final = 60.0
-"""So far behind the relay reads again: for commits that end later than those after them."""
+"""Seconds by which the relay lags to read again: for commits that end later than those after them."""
 
 
 class Floor:

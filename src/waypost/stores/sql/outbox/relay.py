@@ -33,7 +33,7 @@ _OVER = (
 )
 _FIRST = "SELECT min(seq) FROM outbox WHERE seq > ?"
 _TIDIED = "outbox dropped"
-"""The place up to which no entry is left: what has a number below was in a transaction that is long over."""
+"""The name of the place up to which no entry is left: lower numbers were in transactions that are long over."""
 
 
 class Claim(Struct, frozen=True):

@@ -26,7 +26,7 @@ from waypost.telemetry import Event
 _TOPIC = "outbox"
 _FORMAT = b"\x01"
 _DROPPED = 5_000
-"""Published entries that are dropped in one transaction."""
+"""The most published entries that are dropped in one transaction."""
 
 
 def said_of(notification_id: NotificationId) -> bytes:
@@ -38,9 +38,9 @@ class Topics(Struct, frozen=True):
     """The topics by what is published there; one may be both."""
 
     notifications: Publisher
-    """What is to be routed: notifications whole."""
+    """The publisher of what is to be routed: notifications whole."""
     deliveries: Publisher
-    """What is to be sent: targets."""
+    """The publisher of what is to be sent: targets."""
 
     def of(self, n: int) -> Publisher:
         """Return the publisher of a part."""
@@ -69,7 +69,7 @@ class Relay:
         self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
 
     async def stop(self) -> None:
-        """Publish nothing more; others do, or whoever starts next."""
+        """Stop publishing; others do, or whoever starts next."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -81,7 +81,7 @@ class Relay:
             self._peers.tell(_TOPIC)
 
     async def relay(self) -> int:
-        """Publish a batch; how many entries it was. Unavailable: nothing of it counts as published."""
+        """Publish a batch; return how many entries it was. Unavailable: nothing of it counts as published."""
         member = self._member()
         if member is None:
             return 0
@@ -142,7 +142,7 @@ class Relay:
                 self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
 
     async def tidy(self) -> int:
-        """Drop what was published long ago; how many entries it was."""
+        """Drop entries published long ago; return how many it was."""
         before = later(self._clock.now(), -round(self._settings.retention_s * SECOND_MS))
         dropped = page = await asyncio.shield(self._database.commits.submit(DROP, Over(before, _DROPPED), _DROPPED))
         while page == _DROPPED:

@@ -1,4 +1,4 @@
-"""What a PostgreSQL says of itself, for ``check-config``."""
+"""The check of a PostgreSQL, by what it says of itself, for ``check-config``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.stores.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of, 
 OLDEST = 15_00_00
 """The oldest version that the tests run on, as in server_version_num."""
 CONNECTIONS = 7
-"""Of each worker."""
+"""The connections of each worker."""
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
 _NAMES = [
@@ -35,7 +35,7 @@ SELECT greatest((SELECT count(*) FROM pg_stat_replication),
     (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical'))
 """
 _WEAKER = ("off", "local", "remote_write")
-"""What synchronous_commit may be by default, and is turned up from."""
+"""The defaults of synchronous_commit that are turned up."""
 _PID = "SELECT pg_backend_pid()"
 
 
@@ -50,13 +50,13 @@ class PostgresFindings(Struct, frozen=True):
     synchronous_commit: str
     """The server's own default."""
     connections: int
-    """What may be open at once in this database by this user."""
+    """The most connections in this database by this user."""
     keeps_sessions: bool
-    """Not a pooler that gives a connection's next transaction to another session."""
+    """Whether there is no pooler that gives a connection's next transaction to another session."""
     standbys: int = 0
-    """Who is sent all that is written."""
+    """The number of standbys that are sent all that is written."""
     waits_for_standbys: bool = False
-    """Some standby has what was answered (synchronous_standby_names)."""
+    """Whether some standby has what was answered (synchronous_standby_names)."""
 
     def problems(self, workers: int) -> Iterator[str]:
         """Yield why it cannot be used, or not without losing what was answered."""

@@ -40,7 +40,7 @@ _TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
 _AGAIN_S = 0.1
 _FOUND = "SELECT version_num FROM alembic_version"
 _FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
-"""Writers whose process ended, or has been away for longer than any outage."""
+"""The statement that deletes writers whose process ended, or was away for longer than any outage."""
 
 _Plain = psycopg.Connection[tuple[object, ...]]
 
@@ -54,7 +54,7 @@ class PostgresEngine:
         self._settings = settings
         self._url = of_primary(settings.url)
         self._to_prepare: tuple[Instant, Sequence[AddedTable]] | None = None
-        """When it should have been prepared, but was away."""
+        """The time at which it should have been prepared, but was away."""
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; of several processes that start together one changes the schema and the others wait.

@@ -28,7 +28,7 @@ from waypost.stores.sql.postgres.partitions import (
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _LOOK_TIMEOUT = b"SET statement_timeout = '60s'"
-"""For the one statement that may read a month from end to end."""
+"""The time limit of the one statement that may read a month from end to end."""
 _BY_INDEX = b"SET LOCAL enable_seqscan = off"
 _PARTS = "SELECT relname FROM pg_class WHERE relispartition AND relname ~ %s"
 _DOOMED = r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^doomed_[a-z]+_\d{4}_\d{2}$'"
@@ -47,9 +47,9 @@ class Dropped(Struct, frozen=True):
     """The result of dropping months that are over."""
 
     tables: int
-    """So many went."""
+    """The number of tables that went."""
     undropped: tuple[str, ...]
-    """Those that somebody used for so long that they wait for another time."""
+    """The tables that somebody used for so long that they wait for another time."""
 
 
 def drop_months(connection: Connection, before: Instant) -> Dropped:

@@ -24,7 +24,7 @@ MONTHS_AHEAD = 2
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
 """Whoever comes after a statement that waits for such a lock waits for it, too: no longer than this."""
 _MADE_ALREADY = (errors.DuplicateTable, errors.UniqueViolation)
-"""By another process at the same moment; the second is what its name in the catalogue says."""
+"""The errors of a partition made by another process at the same moment: its name is in the catalogue already."""
 _ATTACHED = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relispartition AND relname = ANY(%s)"
 _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
 

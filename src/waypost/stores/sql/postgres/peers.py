@@ -19,7 +19,7 @@ from waypost.stores.sql.postgres.connection import PostgresConnection, Texts, co
 
 CHANNEL = "waypost"
 PAYLOAD_LIMIT = 8_000
-"""Bytes; the server takes less than this (PostgreSQL, NOTIFY)."""
+"""The most bytes of a message; the server takes less than this (PostgreSQL, NOTIFY)."""
 _AGAIN_S = 1.0
 _NOTIFY = "SELECT pg_notify(?, said) FROM unnest(?) AS said"
 
@@ -43,13 +43,13 @@ class NotifyPeers:
         self._stopped = False
 
     async def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._loop = asyncio.get_running_loop()
         await self._try_to_listen()
         self._task = asyncio.create_task(self._listen_for_ever())
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._stopped = True
         if self._task is not None:
             self._task.cancel()

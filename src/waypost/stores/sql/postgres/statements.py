@@ -1,4 +1,4 @@
-"""Statements as SQLite has them, said to PostgreSQL.
+"""Translation of statements as SQLite has them, for PostgreSQL.
 
 Both engines read the same SQL but for a few words: marks are numbered, hints for SQLite's planner go, a table needs no
 ``WITHOUT ROWID``, and ``INSERT OR REPLACE`` names its key. What differs in more than words is in the dialect.
@@ -79,9 +79,9 @@ class Copy(Struct, frozen=True):
     sql: bytes
     types: tuple[str, ...]
     row: Callable[[Row], Row]
-    """A row with its constants in their places."""
+    """Builds a row with its constants in their places."""
     in_pipeline: bytes
-    """The same as one statement with a list for each column that is bound: a pipeline takes no COPY."""
+    """The same as one statement with a list for each bound column: a pipeline takes no COPY."""
     bound_types: tuple[str, ...]
 
 

@@ -27,7 +27,7 @@ from waypost.stores.sql.postgres.connection import Numbers, Texts
 from waypost.stores.sql.rows import NOTIFICATION_WIDTH, notification_of
 
 SILENT_S: Final = 60.0
-"""Whoever has not looked for so long begins again: what was heard of by all others may have been dropped."""
+"""Seconds after which whoever has not looked begins again: what all others heard of may have been dropped."""
 
 _INSERT = "INSERT INTO arrival (first_seq, last_seq, fresh) VALUES (?, ?, ?)"
 _LOOK = """\
@@ -70,23 +70,23 @@ class ArrivalTail:
 
     def __init__(self) -> None:
         self._floors: dict[_Key, int] = {}
-        """Nothing before is fresh, of any shard."""
+        """The numbers before which nothing is fresh, of any shard."""
         self._cursors: dict[_Key, int] = {}
         self._heads: dict[_Key, int] = {}
         """The last number of each that was heard of."""
         self._head = 0
-        """What had been given out when it began."""
+        """The number that had been given out when it began."""
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: TransactionSnapshot | None = None
         self._looked_s = 0.0
         self._asked: Connection | None = None
         self._of_before = 0
-        """How far the numbers are that workers of the version before give out."""
+        """The last number that workers of the version before gave out."""
         self._read = READ
         self._depth = _DEPTH
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
-        """Say what this commit makes leasable."""
+        """Write what this commit makes leasable."""
         fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
         connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
 
@@ -119,7 +119,7 @@ class ArrivalTail:
         self._seen = TransactionSnapshot.of(snapshot)
 
     def _look(self, connection: Connection, seen: TransactionSnapshot) -> None:
-        """Hear of what was committed since."""
+        """Read what was committed since."""
         looked_s = _now_s()
         rows = connection.execute(_LOOK, (seen.end, Numbers(seen.open))).fetchall()
         for _, _, _, first, last, fresh in rows if rows[0][3] is not None else ():

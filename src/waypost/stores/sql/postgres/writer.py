@@ -41,7 +41,7 @@ class PostgresWriter:
         self._nonce = uuid.uuid4()
         self._batch = 0
         self._pipeline = contextlib.ExitStack()
-        """The one that the transaction is in, if any."""
+        """The pipeline that the transaction is in, if any."""
 
     @property
     def connection(self) -> PostgresConnection:
