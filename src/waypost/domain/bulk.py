@@ -41,7 +41,7 @@ class JobState(StrEnum):
     UPLOADING = "uploading"  # waits for its list of recipients
     RUNNING = "running"  # recipients are walked, enqueued and sent to
     PAUSED = "paused"  # nothing more is enqueued or handed over until it is resumed
-    FAILED = "failed"  # its walk failed again and again; it stands as a paused one does
+    FAILED = "failed"  # its walk failed again and again; it waits as a paused one does
     CANCELLED = "cancelled"  # nothing more is sent; who had no record yet gets none
     FINISHED = "finished"  # every recipient's notification has a final status
 

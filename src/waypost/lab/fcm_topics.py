@@ -88,7 +88,7 @@ class TopicSubscriptions:
         return _ok({"results": [self._change_one(str(each), topic, adds=adds) for each in tokens]})
 
     def _change_one(self, token: str, topic: str, *, adds: bool) -> dict[str, str]:
-        if not self._tokens.good("android", token):  # an installation id is no token either
+        if not self._tokens.good("android", token):  # an installation id is no token
             return {"error": "INVALID_ARGUMENT"}
         if token in self._tokens.deaths:
             return {"error": "NOT_FOUND"}

@@ -54,7 +54,7 @@ async def sweep(stores: Stores, keep_after: Instant) -> Swept:
         try:
             went[name] = await drop()
         except Unavailable:
-            continue  # the store says so itself; it may not be that of the others
+            continue  # the store reports it itself; the others may use another store
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             failed.append((name, type(surprise).__name__))
     return Swept(went["journal"], went["dedup"], went["notifications"], tuple(failed))

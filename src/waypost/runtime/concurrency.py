@@ -103,7 +103,7 @@ class Concurrency:
         elif isinstance(outcome, (Unanswered, Unreachable)) or (isinstance(outcome, Throttled) and outcome.whole):
             self._seen.overloads += 1
             return
-        if not isinstance(outcome, Refused):  # it may be our own, of what was never sent
+        if not isinstance(outcome, Refused):  # we refuse some ourselves, without sending
             self._answered_s = max(self._answered_s, batch.at_s)
 
     def tick(self, now_s: float, stalled_s: float) -> None:

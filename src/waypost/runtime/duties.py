@@ -169,7 +169,7 @@ class Duties:
             try:
                 await self._duty_context.work.amend([Withdraw(app, notification_id, "cancelled")], now)
             except Unavailable:
-                continue  # its shard moves, or the store says so itself: the next round tries again
+                continue  # its shard moves, or the store reports its outage: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
                 self._surprised("tidy", type(surprise).__name__, app=app, notification_id=format_id(notification_id))
 
@@ -196,7 +196,7 @@ class Duties:
                 duty_context.erases,
             )
         except Unavailable:
-            return  # the store or the registry says so itself
+            return  # the store or the registry reports its outage itself
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             self._context.telemetry.event(Event.ERASURE_FAILED, error=type(surprise).__name__, **named)
             return

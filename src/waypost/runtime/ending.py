@@ -52,7 +52,7 @@ async def ended_by(timeout_s: float, parts: Iterable[Coroutine[Any, Any, None]],
         await asyncio.wait(late, timeout=LAST_WORDS_S)
     for task in tasks:
         failure = None if not task.done() or task.cancelled() else task.exception()
-        if failure is not None and not isinstance(failure, Unavailable):  # the store says so itself
+        if failure is not None and not isinstance(failure, Unavailable):  # the store reports its outage itself
             telemetry.event(Event.STAGE_FAILED, stage="drain", error=type(failure).__name__)
 
 

@@ -153,7 +153,7 @@ class LaneGate:
                 return self.circuit.done(outcome, now_s, self._budget, token, is_past=is_past)
             scope = self._scopes.of(delivery)
         match outcome:
-            case Taken() | Gone() | Refused():  # good news of both
+            case Taken() | Gone() | Refused():  # good news of the credential and of its scope
                 self.circuit.done(outcome, now_s, self._budget, token)
                 concerned = scope
             case CredentialRejected(reach=reach):

@@ -21,7 +21,7 @@ async def every(period_s: float, act: Callable[[], Awaitable[object] | None], te
             if inspect.isawaitable(doing):
                 await doing
         except Unavailable:
-            pass  # the store says so itself, once; the next tick tries again
+            pass  # the store reports its outage itself, once; the next tick tries again
         except Exception as surprise:  # noqa: BLE001 - a ticker must outlive any fault of one tick
             telemetry.event(Event.STAGE_FAILED, stage=name, error=type(surprise).__name__)
         await asyncio.sleep(period_s)

@@ -25,7 +25,7 @@ class Shown(Struct, frozen=True):
     ends_at: Instant
 
     def __repr__(self) -> str:
-        return f"Shown(ends_at={self.ends_at})"  # nothing of the key
+        return f"Shown(ends_at={self.ends_at})"  # the key is not shown
 
 
 class ServerTls:

@@ -167,7 +167,7 @@ class Worker:
         self._place.peers.on(WORK_TOPIC, work_came)
 
     async def _balance(self) -> None:
-        with contextlib.suppress(Unavailable):  # the store says so itself, once; the next tick tries again
+        with contextlib.suppress(Unavailable):  # the store reports its outage, once; the next tick tries again
             await self._shares.balance()
 
     async def _attend(self) -> None:

@@ -71,7 +71,7 @@ class Mistrust:
         """Count one answer: the token was unknown where it was tried first, or it was not."""
         if len(self._recent) == RECENT:
             if not unknown and not self._unknown and not self.holds:
-                return  # as it was
+                return  # unchanged
             self._unknown -= self._recent[0]
         self._recent.append(unknown)
         self._unknown += unknown

@@ -70,7 +70,7 @@ class Rendering(Struct, frozen=True):
 def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
     """Render what goes to each device, shortened where it must and may be; or say why nothing does."""
     rendering = render(message, now, settings.form)
-    if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
+    if len(rendering.rest) <= rendering.limit_bytes:  # its JSON is larger than what counts
         return rendering
     refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
     if refusal is None:

@@ -81,7 +81,7 @@ def specification(
         "securitySchemes": SECURITY_SCHEMES,
     }
     document["tags"] = [{"name": name, "description": text} for name, text in (TAGS | dict(tags)).items()]
-    document.pop("servers", None)  # the service that is asked
+    document.pop("servers", None)  # the server is the one that is asked
     return msgspec.json.encode(document)
 
 

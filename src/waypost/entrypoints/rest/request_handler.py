@@ -71,7 +71,7 @@ class RequestHandler:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
-        if "//" in path or (path.endswith("/") and path != "/"):  # a router would pass over what is doubled, after us
+        if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
             raise RequestRefused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")

@@ -32,7 +32,7 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
     def client(self) -> dict[str, str | int | float | bool]:
         """Return the options of every client of the cluster."""
         own = {"bootstrap.servers": self.bootstrap, "client.id": "waypost"}
-        quiet = {"log_level": 2}  # what matters is an event
+        quiet = {"log_level": 2}  # whatever matters is logged as an event
         return {**own, **quiet, **{str(name): value for name, value in self.options.items()}}
 
 

@@ -223,7 +223,7 @@ def describe(settings: KafkaSettings) -> str:
 def cluster(settings: KafkaMember) -> str:
     """Count the brokers that answer; Unavailable."""
     try:
-        admin = _admin(settings)  # named: gone, it takes its question with it
+        admin = _admin(settings)  # kept in a name: once collected, it would cancel its question
         found = admin.describe_cluster().result(_ASK_S)
     except KafkaException as failed:
         raise unavailable(failed) from failed

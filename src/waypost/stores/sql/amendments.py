@@ -201,7 +201,7 @@ class Amendments:
         if left:
             with contextlib.suppress(Unavailable):  # the store is closing: whoever releases it closes it
                 closing = self._database.commits.submit(CLOSE, left, len(left))
-                closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # the same
+                closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # as above
 
     async def _ask(self, wanted: _Wanted) -> _Given:
         """Ask the owners of any number of notifications, a message's worth at a time."""

@@ -45,7 +45,7 @@ def in_shards(shards: frozenset[int]) -> str:
     if len(shards) == SHARDS:
         return f" AND +shard < {SHARDS}"  # beyond are rows that the ledger keeps of the log
     numbers = [_NO_SHARD, *sorted(shards)]
-    return f" AND +shard IN ({','.join(map(str, numbers))})"  # + keeps it out of the plan: a look, not a seek
+    return f" AND +shard IN ({','.join(map(str, numbers))})"  # the + makes it a filter, not an index search
 
 
 class FreshTail:

@@ -47,7 +47,7 @@ class PlainSettlements:
         """Finish a notification of which nothing but its row is stored yet."""
         self.note(case, settled)
         case.take(self._transaction, case.progress.end(NotificationStatus.SENT, self._transaction.now))
-        case.finished = case.moved = False  # written here, with the others that went plain
+        case.finished = case.moved = False  # written here, with the other plain ones
         self._keys.append(getattr(case, self._row_key))
 
     def note(self, case: PendingChange, settled: Settled) -> None:
