@@ -94,7 +94,7 @@ class Wait(Struct, frozen=True, tag=True):
 
 
 class Remaining(Struct, frozen=True):
-    """What is left of a limit at a certain time."""
+    """The amount left of a limit at a certain time."""
 
     left: float
     at_ms: float

@@ -23,7 +23,7 @@ class Jitter(Words):
 
 
 class Exhausted(Words):
-    """What happens to a delivery whose retries are used up or that failed for good."""
+    """The record left of a delivery whose retries are used up or that failed for good."""
 
     DLQ = "dlq"
     DROP = "drop"
@@ -43,7 +43,7 @@ class RetryPolicy(Struct, frozen=True):
     """A schedule of retries: a list of delays, or base times two to the power of the retries made, up to a cap."""
 
     name: str
-    """The name in records."""
+    """The name that records show."""
     max_retries: Count
     """Retries after the first attempt."""
     delays_ms: tuple[Count, ...] = ()
@@ -57,7 +57,7 @@ class RetryPolicy(Struct, frozen=True):
     jitter: Jitter = Jitter.NONE
     """The random change of each delay."""
     max_age_ms: Count | None = None
-    """The age of the notification after which it is not retried; None is no limit."""
+    """The age of a notification, in milliseconds, from which it is not retried. Unset, there is no limit."""
     on_exhausted: Exhausted = Exhausted.DLQ
     """What a failure leaves behind: a dead letter, or nothing but its receipt."""
 

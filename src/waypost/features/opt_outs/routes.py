@@ -13,7 +13,7 @@ from waypost.entrypoints.rest.parameters import PathIdentity, user_in
 
 
 class OptOut(Struct, frozen=True):
-    """Whether a user has opted out of bulk sends."""
+    """A user's choice: opted out of bulk sends, or not."""
 
     opted_out: bool
 
