@@ -139,7 +139,7 @@ class Progress(Struct, frozen=True):
         return Step(self, ended, (*moves, *last), tuple(taken), tuple(stale))
 
     def end(self, status: NotificationStatus, now: Instant) -> Step:
-        """End it with *status*, even if something of its targets is unknown to the caller."""
+        """End it with *status*; the caller knows what became of its targets."""
         ended, moves = self._ended(now, status)
         return Step(self, ended, moves)
 

@@ -187,7 +187,7 @@ class RedisJobs:
             raise
 
     async def _claim(self, n: int) -> list[HandedJob]:
-        """Claim what was silent for long enough, a page of the pending list; return how often each was handed out."""
+        """Claim what was silent for long enough, a page of the pending list; each with its number of deliveries."""
         who = (self._stream, self._group, self._consumer)
         claim: Command = ("XAUTOCLAIM", *who, self._min_idle_ms, self._claims_from or b"0-0", "COUNT", n)
         ((cursor, claimed, *trimmed),) = await self._asked([claim])
