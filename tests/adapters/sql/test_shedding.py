@@ -72,7 +72,7 @@ async def _service(slow: SlowStore) -> Service:
 
 
 async def _taken(client: httpx.AsyncClient, said: dict[str, Any]) -> int:
-    """Submit until nobody says that the store is busy: on a busy machine one accept may take more than may be waited."""
+    """Submit until nobody says that the store is busy: one accept may take more than may be waited."""
     while (answer := await client.post("/v1/notifications", json=said)).status_code == 503:
         assert answer.json()["code"] == "storage_busy"
     return answer.status_code
