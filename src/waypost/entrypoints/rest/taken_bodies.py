@@ -13,13 +13,13 @@ _PARAMETER = re.compile(r"\{[^}]*\}")
 
 
 class TakenBodies:
-    """The methods and paths of *routes* that take a body."""
+    """The methods and paths of routes that take a body."""
 
     def __init__(self, routes: Iterable[HTTPRouteHandler]) -> None:
         self._patterns = {method: _pattern(_paths(routes, method)) for method in BODY_METHODS}
 
     def takes(self, method: str, path: str) -> bool:
-        """Whether a route of *path* reads the body of *method*."""
+        """Tell whether a route of *path* reads the body of *method*."""
         pattern = self._patterns.get(method)
         return pattern is not None and pattern.fullmatch(path) is not None
 

@@ -1,4 +1,4 @@
-"""Bring a database to today's schema."""
+"""The migration of a database to today's schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCRIPTS = Path(__file__).with_name("migrations")
 
 @cache
 def _history() -> tuple[Config, ScriptDirectory, str]:
-    """The revisions of this version, and the last of them."""
+    """Load the revisions of this version, and the last of them."""
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     scripts = ScriptDirectory.from_config(config)
@@ -32,7 +32,7 @@ def _history() -> tuple[Config, ScriptDirectory, str]:
 
 
 def sqlite_engine(database: Path) -> Engine:
-    """An engine for migrations and ordinary queries on the one SQLite library."""
+    """Build an engine for migrations and ordinary queries on the one SQLite library."""
     return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
 
 

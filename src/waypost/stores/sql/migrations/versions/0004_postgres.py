@@ -114,5 +114,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """There is nothing before this on PostgreSQL, and nothing in it on SQLite."""
+    """Refuse: there is nothing before this on PostgreSQL, and nothing in it on SQLite."""
     raise NotImplementedError("restore a backup instead")

@@ -21,5 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Not offered."""
+    """Refuse: going back is not offered."""
     raise NotImplementedError("restore a backup instead")
