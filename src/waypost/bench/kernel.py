@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from waypost.bench.programs import GatewayProgram, Programs, cpu_s, gateway
 from waypost.bench.rows import Row, row
 from waypost.http2 import COMPILED, Answer, Origin, Pool, PoolSettings, Result, encode_headers
+from waypost.runtime.python import MODULE
 
 REQUESTS = 40_000
 REQUESTS_WHERE_SLOW = 10_000
@@ -64,7 +65,7 @@ def _beside(server: GatewayProgram, cert_file: Path, shape: Shape) -> tuple[floa
 
 def measured(port: int, cert_file: Path, shape: Shape, environment: Mapping[str, str] = os.environ) -> float:
     """Measure CPU microseconds a request in a process of its own, connecting included."""
-    command = [sys.executable, "-m", "waypost.bench.kernel", str(port), str(cert_file), *map(str, shape)]
+    command = [*MODULE, "waypost.bench.kernel", str(port), str(cert_file), *map(str, shape)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return float(ended.stdout)
 

@@ -7,13 +7,14 @@ import json
 import os
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from waypost.runtime.python import MODULE
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -33,8 +34,7 @@ class Programs:
     """The command that takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
 
 
-_PYTHON = (sys.executable, "-m")
-OWN = Programs("ours", (*_PYTHON, "waypost.bench.gateway"), (*_PYTHON, "waypost.bench.load"))
+OWN = Programs("ours", (*MODULE, "waypost.bench.gateway"), (*MODULE, "waypost.bench.load"))
 
 
 def cpu_s(pid: int) -> float:

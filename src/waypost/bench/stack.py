@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from waypost.bench.programs import GatewayProgram, Load, Programs, cpu_s, gatewa
 from waypost.bench.registry import APP, devices, iphones, register
 from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
+from waypost.runtime.python import MODULE
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -117,7 +117,7 @@ def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, .
 
 
 def _key(folder: Path, app: str) -> str:
-    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
+    command = [*MODULE, "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
     made = subprocess.run(
         [*command, "--config", str(folder / "waypost.yaml")], check=True, capture_output=True, text=True
     )
@@ -127,7 +127,7 @@ def _key(folder: Path, app: str) -> str:
 @contextmanager
 def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
     log = folder / "serve.log"
-    command = [sys.executable, "-m", *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    command = [*MODULE, *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None

@@ -6,13 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 import click
+
+from waypost.runtime.python import MODULE
 
 STOP_TIMEOUT_S = 30.0
 """How long a child may take to stop when asked, before it is killed."""
@@ -54,7 +55,7 @@ class Children:
         log = self._logs / f"{name}.log"
         with log.open("w") as errors:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", "waypost.cli", *arguments, "--json"],
+                [*MODULE, "waypost.cli", *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,

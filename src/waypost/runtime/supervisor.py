@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec import Struct
 
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.peers import PROCESS_ENDED
+from waypost.runtime import python
 from waypost.runtime.peers import send_to
 from waypost.runtime.reload_signal import hangups_are_heeded
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
@@ -212,7 +212,7 @@ def _first_words(words_fd: int) -> str:
 
 def worker_command(config_path: Path | None) -> list[str]:
     """Return the command that starts a worker: this interpreter, the composition root, the same configuration."""
-    command = [sys.executable, "-m", "waypost.bootstrap"]
+    command = [*python.MODULE, "waypost.bootstrap"]
     return command if config_path is None else [*command, str(config_path)]
 
 
