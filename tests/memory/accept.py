@@ -6,6 +6,8 @@ from typing import assert_never
 
 import msgspec
 
+from tests.memory.steps import take
+from tests.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
 from waypost.domain.content import Content
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
@@ -13,8 +15,6 @@ from waypost.domain.moves import Moved, NotificationMoved
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification, NotReplayable, Replay
-from waypost.stores.memory.steps import take
-from waypost.stores.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
 
 
 def accept(store: MemoryStore, item: NewNotification | Replay, now: Instant) -> tuple[Acceptance, list[Moved]]:
