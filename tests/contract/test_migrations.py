@@ -143,3 +143,14 @@ def test_a_database_of_before_the_first_release_is_refused_and_left_as_it_is(url
         for _ in range(2):
             with pytest.raises(StorageBroken, match=rf"{revision} .*0\.1\.0.* use an empty database"):
                 prepare(settings_of(url), START)
+
+
+@pytest.mark.engines
+def test_on_postgres_text_is_compared_byte_by_byte(emptied_postgres: str) -> None:
+    """As Python and SQLite do it, whatever the language of the server; an index serves only who compares as it does."""
+    of_language = (
+        "SELECT table_name, column_name FROM information_schema.columns"
+        " WHERE table_schema = current_schema() AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'"
+    )
+    with beside(emptied_postgres) as connection:
+        assert connection.execute(of_language).fetchall() == []

@@ -175,13 +175,13 @@ CREATE TABLE api_key (
     prefix text PRIMARY KEY, secret_hash bytea NOT NULL, app text NOT NULL, caller text NOT NULL,
     created_at bigint NOT NULL, last_used_at bigint, revoked_at bigint
 );
-CREATE TABLE key_terms (prefix TEXT PRIMARY KEY, scopes TEXT, expires_at bigint, made_for_ms bigint);
+CREATE TABLE key_terms (prefix text PRIMARY KEY, scopes text, expires_at bigint, made_for_ms bigint);
 
 CREATE TABLE bulk_job (
     number bigint PRIMARY KEY, id bytea NOT NULL UNIQUE, app text NOT NULL, created_at bigint NOT NULL UNIQUE,
     key bytea, body_hash bytea NOT NULL, job bytea NOT NULL, state text NOT NULL, walked_to text NOT NULL,
     walked bigint NOT NULL, pieces bigint NOT NULL, total bigint NOT NULL, left_out bigint NOT NULL,
-    uploaded bigint NOT NULL, finished_at bigint, failure TEXT
+    uploaded bigint NOT NULL, finished_at bigint, failure text
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX bulk_job_key ON bulk_job (key) WHERE key IS NOT NULL;
 CREATE INDEX bulk_job_of_app ON bulk_job (app, id);
@@ -202,13 +202,13 @@ CREATE TABLE bulk_count (
 CREATE TABLE opt_out (app text NOT NULL, user_id text NOT NULL, at bigint NOT NULL, PRIMARY KEY (app, user_id));
 CREATE TABLE mark (notification_id bytea PRIMARY KEY, read_at bigint, hidden_at bigint);
 CREATE TABLE erasure (
-    id bytea PRIMARY KEY, app TEXT NOT NULL, user_id TEXT, tombstone TEXT NOT NULL, asked_at bigint NOT NULL,
+    id bytea PRIMARY KEY, app text NOT NULL, user_id text, tombstone text NOT NULL, asked_at bigint NOT NULL,
     finished_at bigint
 );
 CREATE UNIQUE INDEX erasure_standing ON erasure (app, user_id) WHERE finished_at IS NULL;
 CREATE TABLE audit (
-    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at bigint NOT NULL, app TEXT NOT NULL,
-    ordered_by TEXT NOT NULL, origin TEXT NOT NULL, act TEXT NOT NULL, subject TEXT NOT NULL
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at bigint NOT NULL, app text NOT NULL,
+    ordered_by text NOT NULL, origin text NOT NULL, act text NOT NULL, subject text NOT NULL
 );
 CREATE INDEX audit_of_app ON audit (app, seq);
 
