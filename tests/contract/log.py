@@ -292,6 +292,7 @@ class Attentive:
 
     async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work; what is taken back on the log is heard of by all before the test goes on."""
+        await self._under_test.caught_up()
         await self._under_test.recorded()
         answers = await self._work.amend(amendments, now)
         await self._under_test.heard(self._told)

@@ -51,6 +51,10 @@ class SourceUnderTest(Protocol):
         """How many messages would still be handed out when all members are gone."""
         ...
 
+    async def unacknowledged(self) -> int:
+        """How many messages the server does not know to be acknowledged, whoever has them."""
+        ...
+
     async def dead(self) -> list[tuple[str, bytes]]:
         """The dead letters: code and payload."""
         ...
@@ -101,6 +105,10 @@ class RedisSourceUnderTest:
         (group,) = [dict(zip(each[::2], each[1::2], strict=True)) for each in groups]
         (unread,) = await self.wire.execute([("XRANGE", self.stream, b"(" + group[b"last-delivered-id"], "+")])
         return int(group[b"pending"]) + len(unread)
+
+    async def unacknowledged(self) -> int:
+        """See SourceUnderTest."""
+        return await self.left()
 
     async def dead(self) -> list[tuple[str, bytes]]:
         """See SourceUnderTest."""
@@ -156,6 +164,10 @@ class KafkaSourceUnderTest:
         """See SourceUnderTest."""
         while self.members:
             await self.members.pop().stop()
+        return await self.unacknowledged()
+
+    async def unacknowledged(self) -> int:
+        """See SourceUnderTest: members say so about once a second."""
         places = [PartitionRef(self.stream, number) for number in range(PARTITIONS)]
         at = [TopicPartition(place.topic, place.partition) for place in places]
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.settings.group, at)])

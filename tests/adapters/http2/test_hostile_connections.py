@@ -153,7 +153,7 @@ async def test_a_client_certificate_that_is_refused_is_told_by_its_alert(tls: Tl
     strict.maximum_version = version
     with refusing(strict) as port:
         async with client(port, tls) as one:
-            result = await one.ask(deadline_s=0.5)
+            result = await one.ask(deadline_s=0.5, answer_within_s=20.0)
             assert isinstance(result, Unsent)
             told: ConnectFailed | ConnectionClosed
             if version is ssl.TLSVersion.TLSv1_3:

@@ -35,6 +35,8 @@ _FIND = (
     "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
+ROWS_LOCKED = " FOR NO KEY UPDATE"
+"""Rows that nobody else changes or claims before this transaction ends."""
 _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
@@ -131,10 +133,12 @@ class PendingChanges:
         *,
         by_shard: bool = True,
         to_confirm: Collection[NotificationId] = (),
+        receipts_locked: bool = False,
     ) -> None:
         """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
 
-        Of those *to_confirm* the receipts are read also where they are final.
+        Of those *to_confirm* the receipts are read also where they are final. *receipts_locked*: what of them comes
+        due in this moment is claimed before they are read, or after this transaction (PostgreSQL).
         """
         self._transaction = transaction
         connection = transaction.connection
@@ -143,7 +147,7 @@ class PendingChanges:
         of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS or row[6] != _PENDING]
         routed = [row[1] for row in of_this if row[7] is None and (row[6] == _PENDING or row[1] in to_confirm)]
         receipts: dict[NotificationId, dict[int, Receipt]] = {one: {} for one in routed}
-        for row in select_in(connection, _RECEIPTS, list(receipts)):
+        for row in select_in(connection, _RECEIPTS + ROWS_LOCKED * receipts_locked, list(receipts)):
             receipt = receipt_of(row)
             receipts[receipt.notification_id][receipt.n] = receipt
         self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}

@@ -1,7 +1,8 @@
 """Releasing: what is due gets a claim that nobody has, or, an intent without an outcome, its end.
 
 A reader looks first; a transaction follows only where there is something. Claims are made by one INSERT from the
-rows themselves: what has one already is not due again. Where several apps have something due each gets its share before
+rows themselves, locked: what has one already is not due again, and what somebody changes in this moment comes next
+time, if it is due still. Where several apps have something due each gets its share before
 the rest goes to whoever was due first; so do the conditions that are lifted.
 """
 
@@ -17,7 +18,7 @@ from waypost.domain.time import Instant
 from waypost.stores.sql.claims.claims import Claims, parts_of
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import in_shards
-from waypost.stores.sql.pending_changes import PendingChanges
+from waypost.stores.sql.pending_changes import ROWS_LOCKED, PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.promote import APPS_A_TURN, apps_due, load
 from waypost.stores.sql.settle import settle_all
@@ -54,7 +55,7 @@ _LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 F
 )
 
 _ADD = "INSERT INTO claim (notification_id, n, app, lane, free_at) SELECT "
-_ONCE = " LIMIT ? ON CONFLICT (notification_id, n) DO NOTHING"
+_ONCE = f" LIMIT ?{ROWS_LOCKED} SKIP LOCKED ON CONFLICT (notification_id, n) DO NOTHING"
 _AND_PUBLISH = (
     "WITH made AS ({add} RETURNING notification_id, n, app, lane)"
     " INSERT INTO outbox (notification_id, n, app, lane, added_at)"
@@ -130,8 +131,9 @@ def _release(transaction: Transaction, timer: Timer) -> Released:
     freed = connection.execute(_FREE, (transaction.now,)).rowcount if _members(connection) != timer.clean_among else 0
     left = timer.n
     for lane in Lane:
-        left -= _add_due(transaction, timer, lane, left)
         _end_intents(transaction, timer, lane)
+    for lane in Lane:  # after these: who holds rows of what is due waits for nobody who may want them
+        left -= _add_due(transaction, timer, lane, left)
     left -= _add_lifted(transaction, timer, left)
     return Released(timer.n - left, freed)
 
