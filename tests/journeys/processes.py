@@ -18,7 +18,8 @@ async def started(command: list[str], log: Path, python_path: Path | None = None
     """Start *command* and read its ready line; its stderr is added to *log*."""
     process = _spawned(command, log, python_path)
     assert process.stdout is not None
-    line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), START_S)
+    async with asyncio.timeout(START_S):
+        line = await asyncio.to_thread(process.stdout.readline)
     if not line:
         killed(process)
         raise AssertionError(f"{command[2]} did not start:\n{_end_of(log)}")

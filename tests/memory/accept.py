@@ -42,7 +42,7 @@ def _arrive(store: MemoryStore, arrival: NewNotification, now: Instant) -> tuple
 
 
 def _again(known: StoredRow) -> Acceptance:
-    """The answer that the same arrival got the first time."""
+    """Return the answer that the same arrival got the first time."""
     if known.duplicate_of is not None:
         return Duplicate(known.duplicate_of, known.notification.id)
     return Accepted(known.notification.id, new=False)

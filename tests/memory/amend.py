@@ -39,7 +39,7 @@ def _amend(store: MemoryStore, order: Withdraw | Confirm, now: Instant, moves: l
 
 
 def _older(store: MemoryStore, order: Supersede) -> Sequence[NotificationId]:
-    """The notifications that it is about."""
+    """List the notifications that a supersession is about."""
     if not isinstance(order.of, Collapse):
         return [order.of]
     named = (order.app, order.of.user_id, order.of.key)

@@ -15,7 +15,7 @@ class MemorySchedule:
     def __init__(self, claim_ms: int) -> None:
         self._claim_ms = claim_ms
         self._entries: dict[bytes, tuple[Instant, Claimed]] = {}
-        """Each id's next time, and its latest claim."""
+        """The next time of each id, and its latest claim."""
         self._tokens = itertools.count(1)
 
     async def put(self, entries: Sequence[Due]) -> None:

@@ -31,7 +31,7 @@ from waypost.ports.bulk import Enqueued, JobConflict, JobCreated, JobRecord, Rec
 
 
 class MemoryBulk:
-    """Jobs by their id; recipients who are enqueued wait in the store until they have their row."""
+    """The bulk jobs by their id; recipients who are enqueued wait in the store until they have their row."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -106,7 +106,7 @@ class MemoryBulk:
         return row.job.registry is None or bool(self._devices(row.job, user))
 
     def _devices(self, job: BulkJob, user: UserId) -> tuple[Device, ...]:
-        """The user's devices that the job is for."""
+        """List the user's devices that the job is for."""
         owned = [each for each in self._store.devices.values() if (each.app, each.user_id) == (job.app, user)]
         usable = [each for each in owned if each.active and each.token_use is job.token_use]
         chosen = usable if job.registry is None else [each for each in usable if _matches(each, job.registry)]
@@ -202,7 +202,7 @@ class MemoryOptOuts:
 
 
 def waiting(store: MemoryStore, now: Instant) -> list[Told]:
-    """Recipients of running jobs whom nobody has leased, less those who opted out since they were enqueued."""
+    """List recipients of running jobs whom nobody has leased, less those who opted out since they were enqueued."""
     _leave_out(store, now)
     return [
         told

@@ -1,4 +1,4 @@
-"""What readers did with their notifications, in memory."""
+"""The marks of readers on their notifications, in memory."""
 
 from __future__ import annotations
 

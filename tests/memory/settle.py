@@ -1,4 +1,4 @@
-"""Settling in memory: what one part of a leased item became."""
+"""Settling in memory: the effect of one part of a leased item."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.ports.work import Settled
 
 
 def settle(store: MemoryStore, token: int, settled: Settled, now: Instant) -> tuple[list[Moved], list[Stale]]:
-    """Apply one item's changes; what lost its compare-and-set is returned."""
+    """Apply one item's changes; return those that lost their compare-and-set."""
     notification = settled.notification
     whole = LeasedPart(notification.id)
     if notification.id in store.told:
@@ -49,7 +49,7 @@ def _insert(store: MemoryStore, notification_id: NotificationId) -> StoredRow:
 
 
 def _hold_targets(store: MemoryStore, whole: LeasedPart, step: Step) -> None:
-    """Let who held the notification hold each of its targets that is to be sent."""
+    """Let the holder of the notification hold each of its targets that is to be sent."""
     hold = store.holds.pop(whole, None)
     for n, receipt in (step.progress.receipts or {}).items():
         if hold is not None and receipt.waits is None and receipt.status is not DeliveryStatus.SUPPRESSED:
@@ -57,7 +57,7 @@ def _hold_targets(store: MemoryStore, whole: LeasedPart, step: Step) -> None:
 
 
 def _give_back(store: MemoryStore, token: int, row: StoredRow, now: Instant) -> list[Moved]:
-    """Let go of all that this lease holds of *row*, but for what may be on the wire: its deadline ends that."""
+    """Release all that this lease holds of *row*, except what may be on the wire: its deadline ends that."""
     mine = [part for part in store.held_parts(row, now) if store.holds[part].token == token]
     for part in mine:
         del store.holds[part]

@@ -12,7 +12,7 @@ from waypost.domain.time import Instant
 
 
 def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[Moved]:
-    """Write what *step* says; the moves are for the journal."""
+    """Write what *step* says, and return the moves for the journal."""
     after = step.progress
     assert after.status is not None, "a step stores it"
     row.receipts = dict(after.receipts or {})
@@ -27,26 +27,26 @@ def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[M
 
 
 def withdraw(store: MemoryStore, row: StoredRow, why: str | None, now: Instant) -> tuple[Withdrawal, list[Moved]]:
-    """Take back what no lease holds; *why* None ends what came back of what was withdrawn before."""
+    """Withdraw what no lease holds; *why* None ends what came back of what was withdrawn before."""
     step, answer = row.progress.withdraw(why, held_of(store, row, now), now)
     forget_ready(store, step)
     return answer, take(store, row, step, now)
 
 
 def held_of(store: MemoryStore, row: StoredRow, now: Instant) -> LeasedTargets:
-    """What of it leases hold."""
+    """List the targets that leases hold."""
     held = {part.n for part in store.held_parts(row, now)}
     return LeasedTargets(None in held, frozenset(n for n in held if n is not None))
 
 
 def forget_ready(store: MemoryStore, step: Step) -> None:
-    """Lease no target that *step* has ended."""
+    """Remove from the released targets those that *step* has ended."""
     for change in step.taken:
         store.ready.pop(LeasedPart(step.progress.id, change.n), None)
 
 
 def let_go(store: MemoryStore, token: int, step: Step) -> None:
-    """Let go of the targets that lease *token* settled; what was not begun is leasable again."""
+    """Release the targets that lease *token* settled; what was not begun is leasable again."""
     for change in step.taken:
         part = LeasedPart(step.progress.id, change.n)
         store.ready.pop(part, None)
@@ -60,7 +60,7 @@ def let_go(store: MemoryStore, token: int, step: Step) -> None:
 
 
 def close_intents(store: MemoryStore, row: StoredRow, now: Instant) -> list[Moved]:
-    """End the intents whose deadline went by without an outcome: unknown for good."""
+    """Close intents whose deadline went by without an outcome: unknown for good."""
     over = [
         Change(each.n, each.attempt, Unsure(each.code or "unanswered"), each.due_at)
         for each in row.receipts.values()

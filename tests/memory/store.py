@@ -1,4 +1,4 @@
-"""What the memory adapters share: one object is one store, however many workers lease from it."""
+"""The data that the memory adapters share: one object is one store, however many workers lease from it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class StoredRow(Struct):
     """A notification as stored, with its receipts by target number."""
 
     seq: int
-    """Accept order."""
+    """The number in the order of accepts."""
     notification: Notification
     due_at: Instant | None
-    """LEASABLE, the time it is scheduled for, or None once it is routed or final."""
+    """The due time: LEASABLE, the time it is scheduled for, or None once it is routed or final."""
     status: NotificationStatus = NotificationStatus.PENDING
     withdrawn: str | None = None
-    """Why it was taken back, while something of it is still open."""
+    """The reason why it was taken back, while something of it is still open."""
     reason: str | None = None
     finished_at: Instant | None = None
     duplicate_of: NotificationId | None = None
@@ -47,14 +47,14 @@ class StoredRow(Struct):
 
     @property
     def progress(self) -> Progress:
-        """What became of its targets so far."""
+        """The progress of its targets so far."""
         one = self.notification
         receipts = self.receipts if self.due_at is None else None
         return Progress(one.app, one.id, one.user_id, self.status, receipts, self.withdrawn)
 
     @property
     def is_final(self) -> bool:
-        """Nothing of it is open."""
+        """Whether nothing of it is open."""
         return self.status in FINAL
 
 
@@ -66,14 +66,14 @@ class StoredClaim(Struct, frozen=True):
 
 
 class Hold(Struct, frozen=True):
-    """A lease's hold on one target, or on the whole of a fresh notification."""
+    """The hold of a lease on one target, or on the whole of a fresh notification."""
 
     token: int
     until: Instant
 
 
 class LeasedPart(Struct, frozen=True):
-    """What is held: target *n* of a notification, or (None) a fresh one whole."""
+    """The part that is held: target *n* of a notification, or (None) a fresh one whole."""
 
     notification_id: NotificationId
     n: int | None = None
@@ -105,21 +105,21 @@ class Told(Struct, frozen=True):
 
 
 class MemoryStore:
-    """Plain collections; a call of an adapter runs between two steps of the event loop, so it is a transaction."""
+    """The plain collections of a store; a call of an adapter runs between two steps of the event loop, atomically."""
 
     def __init__(self) -> None:
         self.rows: dict[NotificationId, StoredRow] = {}
         self.open: dict[NotificationId, StoredRow] = {}
-        """Those that are not final."""
+        """The rows that are not final."""
         self.claims: dict[tuple[ClaimKind, bytes], StoredClaim] = {}
         self.ready: dict[LeasedPart, int] = {}
         """Released targets of routed notifications, with the order they were released in."""
         self.holds: dict[LeasedPart, Hold] = {}
         self.overtaken: set[int] = set()
-        """Leases of which something was taken over."""
+        """The leases of which something was taken over."""
         self.last_app: dict[Lane, AppId] = {}
         self.released: dict[AppId, int] = {}
-        """When something of an app was released last, in the same count."""
+        """The number at which something of an app was released last, in the same count."""
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
@@ -133,7 +133,7 @@ class MemoryStore:
         self._counter = 0
 
     def count(self) -> int:
-        """The next number of one sequence: accept order, release order, lease tokens, journal positions."""
+        """Return the next number of one sequence: accept order, release order, lease tokens, journal positions."""
         self._counter += 1
         return self._counter
 
@@ -143,11 +143,11 @@ class MemoryStore:
             self.journal.append(JournalRow(self.count(), tuple(moves)))
 
     def is_held(self, part: LeasedPart, now: Instant) -> bool:
-        """Whether a valid lease holds *part*."""
+        """Tell whether a valid lease holds *part*."""
         hold = self.holds.get(part)
         return hold is not None and hold.until > now
 
     def held_parts(self, row: StoredRow, now: Instant) -> Iterator[LeasedPart]:
-        """What of *row* valid leases hold."""
+        """Yield the parts of *row* that valid leases hold."""
         parts = (LeasedPart(row.notification.id, n) for n in (None, *row.receipts))
         return (part for part in parts if self.is_held(part, now))

@@ -27,7 +27,7 @@ from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settl
 
 
 class MemoryWork:
-    """One worker's view of a store; leases end by the store's clock and are taken over by whoever asks next."""
+    """The work of one worker on a store; leases end by the store's clock and are taken over by whoever asks next."""
 
     promises = EVERY_PROMISE
 
@@ -65,7 +65,7 @@ class MemoryWork:
         return Lease(token, lane, tuple(items))
 
     def _recipients(self, n: int, hold: Hold) -> Iterator[WorkItem]:
-        """At most *n* recipients of running bulk jobs."""
+        """Yield at most *n* recipients of running bulk jobs."""
         for told in waiting(self._store, self._clock.now())[: max(0, n)]:
             self._hold([LeasedPart(told.notification.id)], hold)
             yield WorkItem(told.notification, None, told.devices)
@@ -111,7 +111,7 @@ class MemoryWork:
         return len(released)
 
     def _turn_of_due(self, app: AppId) -> int:
-        """Whoever was served longest ago comes first."""
+        """Return the turn of an app: whoever was served longest ago comes first."""
         return self._store.released.get(app, 0)
 
     def _release(self, due: StoredRow | Receipt) -> None:
@@ -145,7 +145,7 @@ class MemoryWork:
         return Counter((each.lane, each.app) for each in begun)
 
     def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[StoredRow, list[LeasedPart]]]]:
-        """What could be leased now, by app: fresh work in accept order, between it what was released, as it was."""
+        """Find what could be leased now, by app: fresh work in accept order, released work between as it was."""
         now = self._clock.now()
         found: dict[NotificationId, tuple[int, StoredRow, list[LeasedPart]]] = {}
         for row in self._store.open.values():
@@ -172,7 +172,7 @@ class MemoryWork:
             self._store.holds[part] = hold
 
     def _waiting(self, now: Instant) -> list[Receipt]:
-        """Pending targets that nobody holds and that are not released yet, the earliest due first."""
+        """List pending targets that nobody holds and that are not released yet, the earliest due first."""
         receipts = (receipt for row in self._store.open.values() for receipt in row.receipts.values())
         pending = (receipt for receipt in receipts if receipt.status is DeliveryStatus.PENDING)
         free = [
@@ -189,7 +189,7 @@ class MemoryWork:
         self._store.record(moves)
 
     def _end_withdrawn(self) -> None:
-        """What was leased when it was withdrawn, and whose lease is over, is not leased again."""
+        """End what was leased when it was withdrawn, and whose lease is over."""
         moves: list[Moved] = []
         for row in [row for row in self._store.open.values() if row.withdrawn is not None]:
             moves += withdraw(self._store, row, None, self._clock.now())[1]
@@ -197,7 +197,7 @@ class MemoryWork:
 
 
 def _whose_turn(queues: Mapping[AppId, object], last: AppId | None) -> AppId:
-    """The app after the one that was served last, in the order of their names."""
+    """Choose the app after the one that was served last, in the order of their names."""
     return min(queues, key=turn_after(last or ""))
 
 

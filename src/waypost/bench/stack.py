@@ -34,7 +34,7 @@ class BenchStack:
         self.base = base
         self.url = url
         self.keys = keys
-        """By app."""
+        """The keys, by app."""
         self.key = keys[APP]
         self.pid = pid
 
@@ -43,16 +43,16 @@ class BenchStack:
         return Load(self._programs, self.url, key or self.key, **wishes)
 
     def cpu_s(self) -> float:
-        """CPU seconds so far of all processes of Waypost."""
+        """Measure CPU seconds so far of all processes of Waypost."""
         return sum(cpu_s(pid) for pid in self._family())
 
     def memory_mib(self) -> float:
-        """Resident memory of all processes of Waypost."""
+        """Measure resident memory of all processes of Waypost."""
         pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._family())
         return sum(pages) * PAGE_BYTES / 2**20
 
     def peak_mib(self) -> float:
-        """The most memory that was resident of any one process of Waypost."""
+        """Measure the most memory that was resident of any one process of Waypost."""
         return max(peak_mib(pid) for pid in self._family())
 
     def _family(self) -> list[int]:
@@ -143,7 +143,7 @@ def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 class StoreBalance:
-    """What the store says became of everything."""
+    """The store's account of everything."""
 
     def __init__(self, stack: BenchStack) -> None:
         counted = "SELECT status, count(*) FROM {table} GROUP BY status"
@@ -153,12 +153,12 @@ class StoreBalance:
 
     @property
     def accepted(self) -> int:
-        """How many notifications there are, without the records of what was said twice."""
+        """The number of notifications, without the records of duplicates."""
         return sum(count for status, count in self.notifications.items() if status != "deduplicated")
 
     @property
     def open(self) -> int:
-        """How many notifications have no final status yet."""
+        """The number of notifications without a final status."""
         return int(self.notifications.get("pending", 0))
 
 
@@ -188,7 +188,7 @@ def settled(stack: BenchStack, submitted: int, known: int = 0) -> StoreBalance:
 
 
 def _balance(stack: BenchStack, ledger: StoreBalance, submitted: int, sent_before: int) -> None:
-    """Nothing lost, nothing twice: each notification is final once, and each receipt is one answer of the gateway."""
+    """Check that nothing is lost and nothing sent twice: one final status each, one receipt for each answer."""
     assert ledger.accepted == submitted, (ledger.notifications, submitted)
     counts = stack.gateway.counts()
     accepted, dead = stack.gateway.total("accepted"), stack.gateway.total("dead")

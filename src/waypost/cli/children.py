@@ -19,7 +19,7 @@ STOP_TIMEOUT_S = 30.0
 
 
 class Children:
-    """Starts ``waypost`` commands that print a ready line; inside the block SIGTERM and SIGHUP end it like Ctrl-C."""
+    """The ``waypost`` commands started here, which print a ready line; SIGTERM and SIGHUP end them like Ctrl-C."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -71,7 +71,7 @@ class Children:
         return ready
 
     def wait(self) -> None:
-        """Until a child ends by itself, which is a failure; Ctrl-C is how this is meant to end."""
+        """Wait until a child ends by itself, which is a failure; Ctrl-C is how this is meant to end."""
         pid, status = os.wait()
         names = {child.pid: name for name, child in self._running.items()}
         raise click.ClickException(f"{names.get(pid, pid)} ended with {os.waitstatus_to_exitcode(status)}")

@@ -42,7 +42,7 @@ def new_round(progress: Progress, at: Instant) -> Step | None:
 
 
 def _reopened(failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
-    """Those to be sent again; what waited for one of them waits again, anything else for nothing more."""
+    """Reopen failed receipts to send them again; what waited for one of them waits again, the others do not."""
     again = {each.n for each in failed}
     made: dict[int, Receipt] = {}
     for each in failed:

@@ -9,14 +9,14 @@ from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 
 LARGE: Final = 10_000
-"""Windows from this size on are taken ahead of; of smaller ones each single take is asked for."""
+"""The size from which windows are taken ahead of; of smaller ones each single take is asked for."""
 PART: Final = 100
 NAMES: Final = 10_000
-"""Names of which something is held; then all of it is let go of."""
+"""The most names of which something is held; then all of it is released."""
 
 
 class TakenAhead:
-    """See Limiter. Together, never more than the limit; less by what others hold when the window ends.
+    """A limiter that takes portions ahead: never more than the limit; less by what others hold at a window's end.
 
     Its clock is to agree with that of the limiter behind it: what was taken ahead ends with its window.
     """
@@ -25,7 +25,7 @@ class TakenAhead:
         self._shared = shared
         self._clock = clock
         self._held: dict[str, tuple[int, float]] = {}
-        """How much is left of what was taken, and until when it counts, by name."""
+        """The amount left of what was taken, and until when it counts, by name."""
 
     async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
         """See Limiter."""

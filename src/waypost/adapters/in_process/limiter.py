@@ -8,7 +8,7 @@ from waypost.domain.limits import Granted, Limit, Remaining, Wait, take
 from waypost.ports.clock import Clock
 
 LEVELS: Final = 65_536
-"""Names that are known at most: the one that was unused for longest is forgotten, as if nothing had been taken."""
+"""The most names that are known: the one unused for longest is forgotten, as if nothing had been taken."""
 
 
 class MemoryLimiter:

@@ -1,4 +1,4 @@
-"""Limits that go on being counted where what processes share is away."""
+"""A limiter that goes on counting where the shared one is away."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.ports.limiter import Limiter
 
 
 class LocalWhileAway:
-    """Counts in another limiter, and while that is away, in this process alone."""
+    """A limiter that counts in another one, and while that is away, in this process alone."""
 
     def __init__(self, shared: Limiter, clock: Clock) -> None:
         self._shared = shared

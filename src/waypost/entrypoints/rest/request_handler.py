@@ -1,4 +1,4 @@
-"""The door every request comes through: limits, authentication, body, then the hot route or Litestar."""
+"""The handler every request comes through: limits, authentication, body, then the hot route or Litestar."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RequestHandler:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
-        if "//" in path or (path.endswith("/") and path != "/"):  # a router would pass over what is doubled, after us
+        if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
             raise RequestRefused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
@@ -99,7 +99,7 @@ class RequestHandler:
             await self._inner(scope, receive, exchange.passing)
 
     async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
-        """Who calls, counted for every limit that the request counts for."""
+        """Authenticate the caller, and count the request for every limit that holds for it."""
         headers, limits = scope["headers"], self._api.limits
         is_users = path.startswith(envelope.PREFIX)
         visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
@@ -131,7 +131,7 @@ class RequestHandler:
 
 
 class _Exchange:
-    """One request and its answer, counted once."""
+    """A request and its answer, counted once."""
 
     def __init__(self, api: Api, scope: Any, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -143,7 +143,7 @@ class _Exchange:
         self._status = 0
 
     async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
-        """Let *answer* answer; what it raises becomes a problem."""
+        """Answer the request with *answer*; what that raises becomes a problem."""
         began = self._api.clock.monotonic()
         try:
             await answer(self)
@@ -189,7 +189,7 @@ class _Exchange:
         await self.answer(problem.status, body, media_type, headers)
 
     def _report(self, error: Exception) -> None:
-        """Log where it happened, not its text, which may quote what was sent."""
+        """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         route = self.scope.get("path_template") or self.route
         place = f"{Path(last.filename).name}:{last.lineno}"
@@ -197,12 +197,12 @@ class _Exchange:
 
 
 def _is_upload(method: str, path: str) -> bool:
-    """Whether the body is a list that its route reads as it comes in."""
+    """Tell whether the body is a list that its route reads as it comes in."""
     return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """A receive channel that gives a body already read, then what the connection has to say."""
+    """Build a receive channel that gives a body already read, then what the connection has to say."""
     given = False
 
     async def replay() -> Any:
@@ -216,7 +216,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The key or token of the request."""
+    """Find the key or token of the request."""
     return presented(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
     )

@@ -1,4 +1,4 @@
-"""How the application is served: uvicorn's options, and the limits it lacks."""
+"""The server of the application: uvicorn's options, and the limits it lacks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, enco
 from waypost.entrypoints.rest.settings import RestSettings
 
 PIPELINE_LIMIT: Final = 100
-"""Requests of one connection that wait for the answer to the one before."""
+"""The most requests of one connection that wait for the answer to the one before."""
 
 LEAST_TAKEN_BYTES: Final = 64 * 1024
-"""What a client that is behind must take of its answers in the time that a connection may be idle."""
+"""The bytes that a client that is behind must take of its answers in the time that a connection may be idle."""
 
 
 def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> dict[str, Any]:
-    """Options for ``uvicorn.Config``, for a server on a socket that is listening already."""
+    """Return options for ``uvicorn.Config``, for a server on a socket that is listening already."""
     return {
         "ssl_context_factory": None if tls is None else lambda *_: tls,
         "http": _bounded(settings),
@@ -39,7 +39,7 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 bounded in size, time and number; a head that breaks a bound gets a problem answer.
+    """A bound on HTTP/1.1 in size, time and number; a head that breaks a bound gets a problem answer.
 
     Past the most connections, the one that has had no request in hand for the longest makes room. Fields behind a body
     (trailers) are passed over: whoever looked at the head before us has not seen them.
@@ -47,12 +47,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     settings = RestSettings()
     idle: ClassVar[dict[BoundedProtocol, None]] = {}
-    """Of this server, without a request in hand, the longest first."""
+    """The connections of this server without a request in hand, the longest first."""
     placed: ClassVar[set[BoundedProtocol]] = set()
-    """Of this server, all that were not told to go."""
+    """The connections of this server that were not told to go."""
 
     _bytes_without_news = 0
-    """Received since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
+    """The bytes since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
@@ -92,7 +92,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is whole: what follows is body, which has limits of its own."""
+        """Begin the body, which has limits of its own, since the head is whole."""
         if len(self.pipeline) >= PIPELINE_LIMIT:
             raise ValueError("too many requests are waiting on one connection")
         self._in_head = False
@@ -102,29 +102,29 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece has come."""
+        """Take a piece of the body."""
         self._bytes_without_news = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """What follows is the next head; its time begins with its first byte."""
+        """Begin the next head, whose time runs from its first byte."""
         self._in_head = True
         self._bytes_without_news = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Whatever is still to come of the request, nobody waits for it."""
+        """Stop waiting: whatever is still to come of the request, nobody needs it."""
         if not self.pipeline and not self.transport.is_closing():
             self.idle[self] = None
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """The client is behind: what it does not take must not be kept for ever."""
+        """Stop a client that is behind in time: what it does not take must not be kept for ever."""
         super().pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Write on, since the client has caught up."""
         self._stop_watching_reader()
         super().resume_writing()
 
@@ -180,5 +180,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _bounded(settings: RestSettings) -> type[BoundedProtocol]:
-    """uvicorn makes the protocol itself, so its settings come with the class."""
+    """Build a protocol class with these settings: uvicorn makes the protocol itself."""
     return type("BoundedProtocol", (BoundedProtocol,), {"settings": settings, "idle": {}, "placed": set()})

@@ -1,4 +1,4 @@
-"""The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
+"""The consumer of the log, in a thread of its own, which brings batches to the event loop.
 
 Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
 what is under way of it; the heartbeat goes on meanwhile, by librdkafka. Only this thread calls the client: a call from
@@ -27,11 +27,11 @@ that is five minutes, for which nothing of it would be received."""
 _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
-"""Batches that the loop has not taken yet; the thread then waits."""
+"""The batches that the loop has not taken yet; then the thread waits."""
 _COMMITTED_S = 30.0
 _COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
-"""How long a partition that moves may finish what is under way of it."""
+"""Seconds in which a partition that moves may finish what is under way of it."""
 
 
 class PartitionRef(Struct, frozen=True):
@@ -45,52 +45,52 @@ class PartitionRef(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """Where a partition begins for its new owner."""
+    """The offset at which a partition begins for its new owner."""
 
     place: PartitionRef
     offset: int
     metadata: str | None
     turn: int = 0
-    """Which of this member's assignments brought it: a partition that left and came back has another one."""
+    """The number of this member's assignment that brought it: a partition that left and came back has another."""
 
     def as_partition(self) -> TopicPartition:
-        """As the client is told where to begin."""
+        """Convert to what the client takes to begin there."""
         return TopicPartition(self.place.topic, self.place.partition, self.offset)
 
 
 class IncomingMessage(Struct, frozen=True):
-    """A message; without a *value* the end of its partition, for now."""
+    """A message; without a *value* it is the end of its partition, for now."""
 
     place: PartitionRef
     offset: int
     value: bytes | None
     key: bytes = b""
     at_ms: int = 0
-    """When it was written, by its producer or the broker; read where heads are."""
+    """The time when it was written, by its producer or the broker; read where heads are."""
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Owner(Protocol):
-    """Who works on what is consumed; called on the event loop, in order."""
+    """The worker on what is consumed; called on the event loop, in order."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
-        """These are ours from here on."""
+        """Take over partitions that are ours from here on."""
         ...
 
     async def revoked(self, places: Sequence[PartitionRef]) -> None:
-        """These go to somebody else when this returns, or soon after."""
+        """Give up partitions that go to somebody else when this returns, or soon after."""
         ...
 
     def lost(self, places: Sequence[PartitionRef]) -> None:
-        """These are somebody else's already."""
+        """Forget partitions that are somebody else's already."""
         ...
 
     def received(self, batch: Sequence[IncomingMessage]) -> None:
-        """The next messages."""
+        """Take the next messages."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """Nothing more will come: this worker had better end."""
+        """Handle that nothing more will come: this worker had better end."""
         ...
 
 
@@ -107,7 +107,7 @@ class GroupConsumer:
         commits: bool = False,
         heads: bool = False,
     ) -> None:
-        """*commits*: what the owner says is done is committed now and then, and when a partition is let go of.
+        """Create the member; *commits*: commit what the owner says is done, now and then and when letting go.
 
         *heads*: the time and the headers of messages are wanted, too.
         """
@@ -137,7 +137,7 @@ class GroupConsumer:
             }
         )
         self.lags: dict[PartitionRef, int] = {}
-        """How many messages of a partition were not received yet, some seconds ago."""
+        """The messages of each partition that were not received yet, some seconds ago."""
         self.is_connected = True
         """Whether any broker was there and answering, some seconds ago."""
         self._silent_us = settings.session_timeout_s / 2 * 1_000_000
@@ -145,7 +145,7 @@ class GroupConsumer:
         self._group: Any = None
         self._turn = 0
         self._turns: Mapping[PartitionRef, int] = {}
-        """What is ours, and since which assignment."""
+        """The partitions that are ours, and since which assignment."""
         self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
@@ -161,7 +161,7 @@ class GroupConsumer:
         await asyncio.to_thread(self._thread.join)
 
     def group(self, turns: Mapping[PartitionRef, int]) -> Any | None:
-        """The membership with which offsets of partitions may be committed; None once one is not ours any more.
+        """Return the membership that may commit offsets of these partitions; None once one is not ours any more.
 
         From any thread. What is asked for here last is looked at first: a membership that is younger than the loss of
         a partition would let its former owner commit.
@@ -171,15 +171,15 @@ class GroupConsumer:
         return group if all(ours.get(place) == turn for place, turn in turns.items()) else None
 
     def pause(self, places: Sequence[PartitionRef]) -> None:
-        """Receive nothing more of these for now."""
+        """Pause the partitions: receive nothing more of them for now."""
         self._wishes.put((self._consumer.pause, _partitions(places)))
 
     def resume(self, places: Sequence[PartitionRef]) -> None:
-        """Receive of these again."""
+        """Resume receiving the partitions."""
         self._wishes.put((self._consumer.resume, _partitions(places)))
 
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
-        """Everything before these is done with; committed where the consumer commits."""
+        """Note that everything before these offsets is done; committed where the consumer commits."""
         said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
         self._wishes.put((lambda ours: self._consumer.store_offsets(offsets=ours), said))
 
@@ -203,7 +203,7 @@ class GroupConsumer:
             self._receive()
 
     def _fulfil(self) -> None:
-        """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
+        """Do what the loop wishes; wishes for partitions that have left meanwhile are pointless."""
         self._look_at_group()
         while not self._wishes.empty():
             act, partitions = self._wishes.get()
@@ -211,7 +211,7 @@ class GroupConsumer:
             act([each for each in partitions if (each.topic, each.partition) in ours])
 
     def _receive(self) -> None:
-        """Bring what is there to the loop: the first message ends the wait, the others come along."""
+        """Bring the messages to the loop: the first one ends the wait, the others come along."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return
@@ -248,7 +248,7 @@ class GroupConsumer:
         consumer.incremental_unassign(partitions)
 
     def _on_statistics(self, text: str) -> None:
-        """Called by librdkafka, in the thread that polls."""
+        """Read librdkafka's statistics, in the thread that polls."""
         statistics = _statistics.decode(text)
         self.is_connected = any(
             broker.state == "UP" and broker.rxidle < self._silent_us for broker in statistics.brokers.values()
@@ -260,7 +260,7 @@ class GroupConsumer:
         }
 
     def _look_at_group(self) -> None:
-        """Know the membership as it is; without a member's id there is none, and its commits nobody would refuse."""
+        """Refresh the membership; without a member's id there is none, and nobody would refuse its commits."""
         group = self._consumer.consumer_group_metadata()
         if self._consumer.memberid():
             self._group = group
@@ -289,7 +289,7 @@ class _Broker(Struct):
 
 
 class _Statistics(Struct):
-    """What is read of librdkafka's statistics; its partition -1 is none."""
+    """The parts of librdkafka's statistics that are read; its partition -1 is none."""
 
     brokers: dict[str, _Broker]
     topics: dict[str, _Topic]
@@ -303,12 +303,12 @@ async def _whole(leaving: Awaitable[None]) -> None:
 
 
 def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
-    """Where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
+    """Return where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
     return [_begun(each) for each in _committed(consumer, partitions)]
 
 
 def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """What the group has committed of *partitions*, asked for again while the cluster is not ready to say."""
+    """Ask what the group has committed of *partitions*, again while the cluster is not ready to say."""
     ends_s = time.monotonic() + _COMMITTED_S
     while partitions:
         try:
@@ -325,7 +325,7 @@ def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[Top
 
 
 def _begun(committed: TopicPartition) -> Committed:
-    """Where a partition begins; one of which nothing was committed begins with what it still has."""
+    """Return where a partition begins; one of which nothing was committed begins with what it still has."""
     return Committed(PartitionRef(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
 
 
@@ -338,7 +338,7 @@ def _partitions(places: Sequence[PartitionRef]) -> list[TopicPartition]:
 
 
 def _incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
-    """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
+    """Convert a message for the loop; errors pass by themselves (librdkafka goes on trying)."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         return None

@@ -25,13 +25,13 @@ from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.topics import describe_topic, provide_one
 
 READ_AHEAD: Final = 5_000
-"""Messages that were received and not asked for, from which partitions pause, until half are gone."""
+"""The messages received and not asked for from which partitions pause, until half are gone."""
 WAIT_S: Final = 0.5
 _OWN_KEY: Final = OWN_KEY.decode()
 
 
 class KafkaSource:
-    """See Source; everything runs on the event loop."""
+    """A source on Kafka: see Source; everything runs on the event loop."""
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self.stream = settings.topic
@@ -72,7 +72,8 @@ class KafkaSource:
         if not self._shelf:
             self._came.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._came.wait(), WAIT_S)
+                async with asyncio.timeout(WAIT_S):
+                    await self._came.wait()
         taken = [self._shelf.popleft() for _ in range(min(n, len(self._shelf)))]
         self._regulate()
         if not taken and (self._consumer is None or not self._consumer.is_connected):
@@ -148,7 +149,7 @@ class KafkaSource:
         self.lost([PartitionRef(self.stream, number) for number in self._parts])
 
     def _hand_out(self, incoming: IncomingMessage) -> Foreign:
-        """Its time is a part of its place: a topic made anew counts its offsets from 0 again."""
+        """Hand out a message; its time is part of its place, since a topic made anew counts offsets from 0 again."""
         place = f"{incoming.place.partition}:{incoming.offset}:{incoming.at_ms}"
         self._in_hand[place] = incoming
         fields = {PAYLOAD: incoming.value or b""}
@@ -164,7 +165,7 @@ class KafkaSource:
         return Outgoing(self._settings.dead_letters_topic, incoming.key, incoming.value or b"", headers=headers)
 
     def _regulate(self) -> None:
-        """Receive nothing more while there is enough."""
+        """Pause receiving while there is enough."""
         if self._consumer is None:
             return
         places = [PartitionRef(self.stream, number) for number in self._parts]

@@ -1,4 +1,4 @@
-"""Bring a database to today's schema."""
+"""The migration of a database to today's schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCRIPTS = Path(__file__).with_name("migrations")
 
 
 def _history() -> tuple[Config, ScriptDirectory, str]:
-    """The revisions of this version, and the last of them."""
+    """Load the revisions of this version, and the last of them."""
     config = Config()
     config.set_main_option("script_location", _escaped(_SCRIPTS))
     config.set_main_option("version_locations", _escaped(migrations.VERSIONS))
@@ -33,7 +33,7 @@ def _history() -> tuple[Config, ScriptDirectory, str]:
 
 
 def sqlite_engine(database: Path) -> Engine:
-    """An engine for migrations and ordinary queries on the one SQLite library."""
+    """Build an engine for migrations and ordinary queries on the one SQLite library."""
     return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
 
 
@@ -68,5 +68,5 @@ def _refuse_older_numbers(connection: Connection) -> None:
 
 
 def _escaped(folder: Path) -> str:
-    """The folder as Alembic's settings have it."""
+    """Write the folder as Alembic's settings have it."""
     return str(folder).replace("%", "%%")

@@ -44,12 +44,12 @@ _FINISHED = (
 _RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
 _LANES = {word.value: word for word in Lane}
 _PENDING = NotificationStatus.PENDING.value
-"""Stored statuses are this and the final ones."""
+"""The stored status that is not final."""
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class PendingChange:
-    """One notification in a transaction: its progress, and what of it is to be written."""
+    """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
         "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
@@ -62,15 +62,15 @@ class PendingChange:
         self.lane = lane
         self.job = job
         self.due_at: Instant | None = None
-        """When it is looked at next as a whole: of what is routed or final never."""
+        """The time when it is looked at next as a whole: never for what is routed or final."""
         self.changed: set[int] = set()
-        """Numbers of the receipts that must be written."""
+        """The numbers of the receipts that must be written."""
         self.is_new_list = False
         self.moved = False
-        """The row itself must be written."""
+        """Whether the row itself must be written."""
         self.finished = False
         self.restated = False
-        """Its final status became another one."""
+        """Whether its final status became another one."""
 
     @property
     def id(self) -> NotificationId:
@@ -78,7 +78,7 @@ class PendingChange:
         return self.progress.id
 
     def take(self, transaction: Transaction, step: Step) -> None:
-        """Go one step on."""
+        """Apply one step."""
         before, after = step.before, step.progress
         self.progress = after
         transaction.moves += step.moves
@@ -95,20 +95,20 @@ class PendingChange:
                 self.restated = True
 
     def mark_withdrawn(self, why: str) -> None:
-        """Let no further attempt be made of what is still open."""
+        """Mark it as withdrawn, so that what is still open gets no further attempt."""
         if not self.progress.is_final:
             self.progress = msgspec.structs.replace(self.progress, withdrawn=why)
             self.moved = True
 
     def put_off(self, n: int, due_at: Instant) -> None:
-        """Let target *n* be due at another time than its settlement says."""
+        """Set a due time for target *n* other than its settlement says."""
         receipts = dict(self.progress.receipts or {})
         receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
         self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
         self.changed.add(n)
 
     def is_written(self, now: Instant) -> None:
-        """Let nothing be due before this transaction began: nobody looks for it there any more (due_from.py)."""
+        """Set no due time before this transaction began: nobody looks for it there any more (due_from.py)."""
         receipts = self.progress.receipts or {}
         for n in receipts if self.is_new_list else self.changed:
             due_at = receipts[n].due_at
@@ -124,7 +124,7 @@ class PendingChange:
 
 
 class PendingChanges:
-    """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
+    """The notifications of one transaction by id; one whose shard is another process's by now counts as unknown."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class PendingChanges:
         to_confirm: Collection[NotificationId] = (),
         receipts_locked: bool = False,
     ) -> None:
-        """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
+        """Read them; not *by_shard*: whoever changes them knows otherwise that they are this process's.
 
         Of those *to_confirm* the receipts are read also where they are final. *receipts_locked*: what of them comes
         due in this moment is claimed before they are read, or after this transaction (PostgreSQL).
@@ -153,7 +153,7 @@ class PendingChanges:
         self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
 
     def get(self, notification_id: NotificationId) -> PendingChange | None:
-        """A notification, if it is known."""
+        """Return a notification, if it is known."""
         return self._cases.get(notification_id)
 
     def write(self) -> None:

@@ -26,7 +26,7 @@ _REOPEN = (
 
 
 def replay(transaction: Transaction, order: Replay) -> Acceptance:
-    """Start the round, or say that there is nothing to start."""
+    """Start the round, or return that there is nothing to start."""
     connection = transaction.connection
     row = connection.execute(_FIND + connection.dialect.locked, (order.notification_id, order.app)).fetchone()
     if row is None:

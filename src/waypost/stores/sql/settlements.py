@@ -98,7 +98,7 @@ class Settlements:
         return stale
 
     def _give_back(self, token: int, settled: Sequence[Settled], withdrawn: Collection[NotificationId]) -> None:
-        """Let go of the items of which nothing is to be written; each goes to the front, so the first comes last."""
+        """Release items of which nothing is to be written; each goes to the front, so the first comes last."""
         for one in reversed(settled):
             if not (one.changes or one.targets is not None or one.verdict is not None):
                 self._lease_table.settled(token, one, withdrawn=one.notification.id in withdrawn)
@@ -120,6 +120,6 @@ class Settlements:
 
 
 def intends(settled: Settled) -> bool:
-    """Whether *settled* goes on record before the bytes leave."""
+    """Tell whether *settled* goes on record before the bytes leave."""
     at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
     return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)

@@ -65,7 +65,7 @@ class SqliteWriter:
                 self.connection.execute("ROLLBACK")
 
     def was_committed(self, batch: int) -> bool:
-        """Nothing is ever in doubt: the log is a file."""
+        """Refuse: nothing is ever in doubt, since the log is a file."""
         raise NotImplementedError(batch)
 
     def is_well(self) -> bool:
@@ -88,7 +88,7 @@ class SqliteWriter:
 
 
 class SqliteEngine:
-    """One SQLite file (fulfils engine.Engine)."""
+    """A store in one SQLite file (fulfils engine.Engine)."""
 
     is_remote = False
 
@@ -131,7 +131,7 @@ class SqliteEngine:
             lock.close()
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
-        """Nothing is made ahead, nothing lies apart."""
+        """Do nothing: nothing is made ahead, nothing lies apart."""
         return Months()
 
     def by_pages(self, before: Instant) -> Instant:
@@ -154,7 +154,7 @@ class SqliteEngine:
             make_missing(tables, named.__contains__, connection.execute, is_remote=False)
 
     def _revision(self) -> str | None:
-        """What Alembic noted in the database; None for a new one."""
+        """Read what Alembic noted in the database; None for a new one."""
         with contextlib.closing(connect(self.path)) as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall():
                 return None

@@ -36,7 +36,7 @@ from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.transaction import Transaction
 
 WORK_TOPIC = "work"
-"""Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
+"""The topic told to the other workers after a commit with rows of theirs; the body is lanes, separated by commas."""
 
 _DEPTH_COUNTED = 10_000
 _READY_LIMIT = 2_000
@@ -45,7 +45,7 @@ _READY_LIMIT = 2_000
 Where an app fills it, each other still has its share, so it may be several times as many with very many apps.
 """
 _RECORDER = 0
-"""Who has this shard puts on record what holds for all."""
+"""The shard whose owner records what holds for all."""
 _NO_VERSION = -1
 
 
@@ -158,7 +158,7 @@ class SqlWork:
         return await self._database.read(lambda connection: backlog(connection, now, counts_from))
 
     async def lease_recipients(self, n: int) -> list[WorkItem]:
-        """At most *n* recipients of running bulk jobs, where others carry everything else."""
+        """Lease at most *n* recipients of running bulk jobs, where others carry everything else."""
         items: list[WorkItem] = []
         self._follow_shards()
         try:
@@ -169,25 +169,25 @@ class SqlWork:
         return items
 
     def holds_recipient(self, notification_id: NotificationId) -> bool:
-        """Whether it is a recipient of a bulk job that is leased here."""
+        """Tell whether it is a recipient of a bulk job that is leased here."""
         return self._pieces.holds(notification_id)
 
     async def recipients_waiting(self) -> int:
-        """How many recipients of running bulk jobs could be leased here."""
+        """Count the recipients of running bulk jobs that could be leased here."""
         self._follow_shards()
         return await self._database.read_to_lease(lambda connection: self._pieces.depth(connection, self._leasing))
 
     def busy_shards(self) -> set[int]:
-        """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
+        """Return the shards of which something is leased or being withdrawn: not to be handed over yet."""
         return self._lease_table.busy_shards() | self._amendments.busy_shards() | self._pieces.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
-        """Lease nothing more of *shards*, so that they become free to be handed over."""
+        """Stop leasing from *shards*, so that they become free to be handed over."""
         self._stopped |= frozenset(shards)
         self._look_again()
 
     def lease_again(self, shards: Collection[int]) -> None:
-        """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
+        """Lease from *shards* again once they are owned: they were released, and may come back."""
         self._stopped -= frozenset(shards)
 
     def _note_arrivals(
@@ -196,7 +196,7 @@ class SqlWork:
         self._tail.note(transaction.connection, arrivals, numbers)
 
     def _rooms(self) -> dict[Lane, Room]:
-        """How much more of each lane may be released; another lane comes first each time."""
+        """Return how much more of each lane may be released; another lane comes first each time."""
         self._lanes.rotate(-1)
         ready, last = self._lease_table.ready_by_app, self._last_due
         return {lane: Room(_READY_LIMIT, ready(lane), last.get(lane, AppId(""))) for lane in self._lanes}
@@ -217,12 +217,12 @@ class SqlWork:
         self._version = _NO_VERSION
 
     def _store_changed(self, state: StoreState) -> None:
-        """A server that was away may have lost what was answered without being durable: look at everything again."""
+        """Look at everything again where a server that was away may have lost what was answered but not durable."""
         if state is StoreState.OK:
             self._look_again()
 
     def _let_go(self, token: int, items: Sequence[WorkItem]) -> None:
-        """Nobody will hear of a lease that failed half way: what it holds becomes leasable again."""
+        """Make what a lease that failed half way holds leasable again: nobody will hear of it."""
         self._settlements.let_go(token, items)
         self._look_again()
 

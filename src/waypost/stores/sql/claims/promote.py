@@ -81,11 +81,11 @@ _INTENTS = (
 _MEMBERS = "SELECT id FROM member"
 _FREE = f"UPDATE claim SET holder = NULL, free_at = ? WHERE {_DEAD}"  # noqa: S608 - conditions of ours
 _TURN_MS = 50
-"""Another app comes first after so long: about with each release."""
+"""Milliseconds after which another app comes first: about with each release."""
 
 
 class Timer(Struct, frozen=True):
-    """Release at most *n* of what is due in *shards*."""
+    """A request to release at most *n* of what is due in *shards*."""
 
     now: Instant
     n: int
@@ -95,20 +95,20 @@ class Timer(Struct, frozen=True):
     publishes: bool = False
     """Whether what becomes leasable goes to the outbox, too."""
     clean_among: frozenset[int] = frozenset()
-    """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
+    """The members among whom nobody is gone who holds anything: while they are these, nobody need be looked for."""
     since: Instant = Instant(0)
-    """Nothing open is due before."""
+    """The time before which nothing open is due."""
 
 
 class Released(Struct, frozen=True):
-    """Claims made, and claims freed that a dead worker had."""
+    """The claims made, and the claims freed that a dead worker had."""
 
     added: int
     freed: int
 
 
 def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
-    """Whether a transaction is worth it, and who the members were before that was asked."""
+    """Tell whether a transaction is worth it, and who the members were before that was asked."""
     members = _members(connection)
     sql = _LOOK.replace("{shards}", in_shards(timer.shards))
     changed = int(members != timer.clean_among)
@@ -139,7 +139,7 @@ def _release(transaction: Transaction, timer: Timer) -> Released:
 
 
 def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | int, ...]) -> int:
-    """Make claims; how many it was. What is asked for ends with how many at most."""
+    """Make claims; return how many it was. The bound values end with the most."""
     sql = sql.replace("{shards}", in_shards(timer.shards))
     if timer.publishes:
         sql = _AND_PUBLISH.format(add=sql, now=transaction.now)
@@ -147,7 +147,7 @@ def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | in
 
 
 def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
-    """At most *n* of what is due in *lane*."""
+    """Claim at most *n* of what is due in *lane*."""
     left = n
     apps = apps_due(transaction.connection, lane, timer.now, AppId(""), timer.since)
     begin = timer.now // _TURN_MS % len(apps) if apps else 0
@@ -164,7 +164,7 @@ def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
 
 
 def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
-    """At most *n* of what is parked under the conditions lifted: of each its share, then of those that have more."""
+    """Claim at most *n* of what is parked under the lifted conditions: a share each, then of those with more."""
     left, rooms = n, dict(timer.lifted)
     while left and rooms:
         share = max(1, left // len(rooms))
@@ -179,7 +179,7 @@ def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
 
 
 def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
-    """Nobody will report of these any more."""
+    """End intents of which nobody will report any more."""
     sql = _INTENTS.replace("{shards}", in_shards(timer.shards))
     rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.since, timer.n)).fetchall()
     if not rows:

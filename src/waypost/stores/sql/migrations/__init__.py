@@ -11,12 +11,12 @@ BEFORE_RELEASE: Final = "alembic_version"
 
 
 def latest() -> str:
-    """The revision of today's schema."""
+    """Return the revision of today's schema."""
     return max(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*.py"))
 
 
 def is_known(found: str) -> bool:
-    """Whether this version works with revision *found* as it is: its own, or the one after it.
+    """Tell whether this version works with revision *found* as it is: its own, or the one after it.
 
     The latter comes while it runs, and a worker that is started again amid an upgrade goes on.
     """

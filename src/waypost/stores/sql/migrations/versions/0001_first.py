@@ -255,5 +255,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """There is nothing before this."""
+    """Refuse: there is nothing before this."""
     raise NotImplementedError("restore a backup instead")
