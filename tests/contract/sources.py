@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.contract.log import ends_of
 from waypost.ports.source import PAYLOAD, Foreign, Source
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.source import KafkaSource
 from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings

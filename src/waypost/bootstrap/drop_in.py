@@ -15,6 +15,7 @@ from typing import Final
 import uvloop
 from msgspec.structs import replace
 
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.channels.fcm.plugin import PLUGIN
@@ -42,7 +43,6 @@ from waypost.runtime.poison import NoNotes, PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.ticker import Ticker
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.stores.redis.jobs import RedisJobs
 from waypost.stores.redis.opening import redis_of
 from waypost.telemetry import Event, Telemetry

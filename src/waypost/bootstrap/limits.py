@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from waypost.adapters.in_process.ahead import TakenAhead
+from waypost.adapters.in_process.limiter import MemoryLimiter
+from waypost.adapters.in_process.while_away import LocalWhileAway
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.bootstrap import features
 from waypost.bootstrap.paths import run_dir_of
@@ -26,9 +29,6 @@ from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.rates import RateGate
-from waypost.stores.memory.ahead import TakenAhead
-from waypost.stores.memory.limiter import MemoryLimiter
-from waypost.stores.memory.while_away import LocalWhileAway
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:

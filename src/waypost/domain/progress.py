@@ -27,11 +27,10 @@ from waypost.domain.amendment import (
 from waypost.domain.delivery import Receipt, Target
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
-from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply, opened
+from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply
 from waypost.domain.status import (
     DELIVERY_TRANSITIONS,
     FINAL,
-    REPLAYABLE,
     DeliveryStatus,
     NotificationStatus,
     final_status,
@@ -43,10 +42,6 @@ Receipts = Mapping[int, Receipt]
 """Receipts by the number of their target."""
 
 _PENDING = DeliveryStatus.PENDING
-_ROUTED_AGAIN = frozenset(
-    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
-)
-"""Final states that a replay routes anew where there are no targets to reopen."""
 
 
 class Stale(Struct, frozen=True):
@@ -186,26 +181,6 @@ class Progress(Struct, frozen=True):
         ended, last = self._with(receipts)._ended(now)
         return Step(self, ended, (*moves, *last), tuple(taken)), Confirmed(order.status)
 
-    def replay(self, at: Instant) -> Step | None:
-        """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
-
-        What never had targets, or only the record of poison, is routed anew. All receipts must be loaded.
-        """
-        receipts = self.receipts or {}
-        routed_again = self.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
-        failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
-        if not self.is_final or not (failed or routed_again):
-            return None
-        reopened = self._reopened(failed, at)
-        after = None if routed_again else dict(receipts) | reopened
-        pending = NotificationStatus.PENDING
-        progress = msgspec.structs.replace(self, status=pending, receipts=after, withdrawn=None)
-        moves: list[Moved] = [NotificationMoved(self.app, self.id, self.user_id, self.status, pending, at)]
-        for each in failed:
-            named = (self.app, self.id, self.user_id, each.n, each.device_id, each.attempt)
-            moves.append(DeliveryMoved(*named, each.status, _PENDING, at))
-        return Step(self, progress, tuple(moves))
-
     def _listed(
         self, targets: Sequence[Target] | None, now: Instant, moves: list[Moved]
     ) -> tuple[dict[int, Receipt] | None, set[int]]:
@@ -262,15 +237,6 @@ class Progress(Struct, frozen=True):
         if not held.whole:
             return held.targets
         return {n for n, each in (self.receipts or {}).items() if each.waits is None or n in held.targets}
-
-    def _reopened(self, failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
-        """Reopen failed receipts to send them again; what waited for one of them waits again, the others do not."""
-        again = {each.n for each in failed}
-        made: dict[int, Receipt] = {}
-        for each in failed:
-            waits = each.waits if isinstance(each.waits, WaitsFor) and each.waits.sibling in again else None
-            made[each.n] = msgspec.structs.replace(opened(each, at), waits=waits, due_at=None if waits else at)
-        return made
 
     def _stale(self, change: Change) -> Stale:
         return Stale(self.id, change.n, change.attempt)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, Instant, later
-from waypost.stores.kafka.consumer import HAND_OVER_S, Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import HAND_OVER_S, GroupConsumer
 from waypost.stores.kafka.messages import Newer, Task, Unreadable, task_in
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.progress import SPAN, PartitionProgress
 from waypost.stores.kafka.rereading import Rereading
 from waypost.stores.kafka.settlement_writer import Move

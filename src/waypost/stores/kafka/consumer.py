@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from msgspec import Struct, structs
 
+from waypost.stores.kafka.partitions import (
+    Committed,
+    IncomingMessage,
+    PartitionRef,
+    beginnings,
+    incoming,
+    partitions_of,
+    places_of,
+)
 from waypost.stores.kafka.settings import KafkaMember
 
 _LOOK_AGAIN_MS = 10_000
@@ -28,46 +36,9 @@ _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
 """The batches that the loop has not taken yet; then the thread waits."""
-_COMMITTED_S = 30.0
 _COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
 """Seconds in which a partition that moves may finish what is under way of it."""
-
-
-class PartitionRef(Struct, frozen=True):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __hash__(self) -> int:
-        return hash(self.topic) ^ self.partition
-
-
-class Committed(Struct, frozen=True):
-    """The offset at which a partition begins for its new owner."""
-
-    place: PartitionRef
-    offset: int
-    metadata: str | None
-    turn: int = 0
-    """The number of this member's assignment that brought it: a partition that left and came back has another."""
-
-    def as_partition(self) -> TopicPartition:
-        """Convert to what the client takes to begin there."""
-        return TopicPartition(self.place.topic, self.place.partition, self.offset)
-
-
-class IncomingMessage(Struct, frozen=True):
-    """A message; without a *value* it is the end of its partition, for now."""
-
-    place: PartitionRef
-    offset: int
-    value: bytes | None
-    key: bytes = b""
-    at_ms: int = 0
-    """The time when it was written, by its producer or the broker; read where heads are."""
-    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class Owner(Protocol):
@@ -111,7 +82,7 @@ class GroupConsumer:
 
         *heads*: the time and the headers of messages are wanted, too.
         """
-        self._incoming = partial(_incoming, heads=heads)
+        self._incoming = partial(incoming, heads=heads)
         self._topics = list(topics)
         self._owner = owner
         self._is_stalled = is_stalled
@@ -172,11 +143,11 @@ class GroupConsumer:
 
     def pause(self, places: Sequence[PartitionRef]) -> None:
         """Pause the partitions: receive nothing more of them for now."""
-        self._wishes.put((self._consumer.pause, _partitions(places)))
+        self._wishes.put((self._consumer.pause, partitions_of(places)))
 
     def resume(self, places: Sequence[PartitionRef]) -> None:
         """Resume receiving the partitions."""
-        self._wishes.put((self._consumer.resume, _partitions(places)))
+        self._wishes.put((self._consumer.resume, partitions_of(places)))
 
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
         """Note that everything before these offsets is done; committed where the consumer commits."""
@@ -238,13 +209,13 @@ class GroupConsumer:
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._look_at_group()  # with the one before, the last transactions would be refused
-        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
+        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(places_of(partitions))), self._loop)
         try:
             leaving.result(HAND_OVER_S + 1)
         except TimeoutError:
-            self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+            self._loop.call_soon_threadsafe(self._owner.lost, places_of(partitions))
         self._fulfil()
-        self._let_go(_places(partitions))
+        self._let_go(places_of(partitions))
         consumer.incremental_unassign(partitions)
 
     def _on_statistics(self, text: str) -> None:
@@ -270,8 +241,8 @@ class GroupConsumer:
         self._turns = {place: turn for place, turn in self._turns.items() if place not in gone}
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._let_go(_places(partitions))
-        self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+        self._let_go(places_of(partitions))
+        self._loop.call_soon_threadsafe(self._owner.lost, places_of(partitions))
 
 
 class _Partition(Struct):
@@ -300,52 +271,3 @@ _statistics = msgspec.json.Decoder(_Statistics)
 
 async def _whole(leaving: Awaitable[None]) -> None:
     await leaving
-
-
-def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
-    """Return where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
-    return [_begun(each) for each in _committed(consumer, partitions)]
-
-
-def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """Ask what the group has committed of *partitions*, again while the cluster is not ready to say."""
-    ends_s = time.monotonic() + _COMMITTED_S
-    while partitions:
-        try:
-            found = consumer.committed(partitions, _COMMITTED_S)
-            failed = next((each.error for each in found if each.error is not None), None)
-            if failed is None:
-                return found
-            raise KafkaException(failed)
-        except KafkaException:
-            if time.monotonic() > ends_s:
-                raise
-            time.sleep(_POLL_S)  # nothing tells when the coordinator has loaded the group
-    return []
-
-
-def _begun(committed: TopicPartition) -> Committed:
-    """Return where a partition begins; one of which nothing was committed begins with what it still has."""
-    return Committed(PartitionRef(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
-
-
-def _places(partitions: Sequence[TopicPartition]) -> list[PartitionRef]:
-    return [PartitionRef(each.topic, each.partition) for each in partitions]
-
-
-def _partitions(places: Sequence[PartitionRef]) -> list[TopicPartition]:
-    return [TopicPartition(each.topic, each.partition) for each in places]
-
-
-def _incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
-    """Convert a message for the loop; errors pass by themselves (librdkafka goes on trying)."""
-    error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        return None
-    place = PartitionRef(str(message.topic()), message.partition() or 0)
-    value = None if error is not None else message.value() or b""
-    if not heads or value is None:
-        return IncomingMessage(place, message.offset() or 0, value, message.key() or b"")
-    read: Any = message.headers() or ()
-    headers = tuple((name, text or b"") for name, text in read)
-    return IncomingMessage(place, message.offset() or 0, value, message.key() or b"", message.timestamp()[1], headers)

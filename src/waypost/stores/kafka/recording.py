@@ -25,8 +25,8 @@ from msgspec import Struct
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock
 from waypost.ports.ledger import Arrived, Batch, Completed, Ledger, LogEntry, Mark
-from waypost.stores.kafka.consumer import Committed, PartitionRef, beginnings
 from waypost.stores.kafka.messages import Newer, Unreadable, decided_in, task_in
+from waypost.stores.kafka.partitions import Committed, PartitionRef, beginnings
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames, unavailable
 from waypost.telemetry import Event, Telemetry

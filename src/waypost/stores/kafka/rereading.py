@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from waypost.domain.errors import Unavailable
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import unavailable
 

@@ -15,10 +15,10 @@ from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.work import Settled
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.dead_letters import letters
 from waypost.stores.kafka.folding import Folded, Receipts, fold, rest_of
 from waypost.stores.kafka.messages import SettlementRecord, Task, encode, key_of
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.producer import Outgoing
 from waypost.stores.kafka.task_queue import PartitionTasks, TaskEntry
 from waypost.stores.kafka.topics import TopicNames

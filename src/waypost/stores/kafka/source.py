@@ -18,7 +18,8 @@ from confluent_kafka import KafkaException
 
 from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign, ReadingLag, RefusedMessage
-from waypost.stores.kafka.consumer import Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import GroupConsumer
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.producer import Acknowledging, Outgoing
 from waypost.stores.kafka.progress import PartitionProgress
 from waypost.stores.kafka.settings import KafkaSourceSettings

@@ -11,9 +11,9 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.folding import Receipts, receipts_of
 from waypost.stores.kafka.messages import Task
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.progress import PartitionProgress
 
 _REMEMBERED = 4_000

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.producer import Outgoing
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import unavailable

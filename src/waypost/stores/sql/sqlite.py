@@ -15,7 +15,7 @@ from waypost.stores.sql.connection import SqliteConnection, connect, database_pa
 from waypost.stores.sql.engine import Busy, Joined, Months
 from waypost.stores.sql.faults import StoreFault, fault_of, refusal
 from waypost.stores.sql.lease import FreshTail
-from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.migrations import NOTED_IN, latest
 from waypost.stores.sql.ownership import Shards
 from waypost.stores.sql.reserve import Reserve
 from waypost.stores.sql.settings import Durability, SqlSettings
@@ -156,9 +156,9 @@ class SqliteEngine:
     def _revision(self) -> str | None:
         """Read what Alembic noted in the database; None for a new one."""
         with contextlib.closing(connect(self.path)) as connection:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall():
                 return None
-            ((revision,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            ((revision,),) = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall()  # noqa: S608 - ours
             return str(revision)
 
     def open_writer(self) -> SqliteWriter:

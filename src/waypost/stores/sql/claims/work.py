@@ -38,10 +38,11 @@ from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.outbox.entries import write_arrivals
 from waypost.stores.sql.outbox.relaying import Relay
+from waypost.stores.sql.settlements import intends
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.transaction import Transaction
-from waypost.stores.sql.work import WORK_TOPIC, SqlWork, intends
+from waypost.stores.sql.work import WORK_TOPIC, SqlWork
 
 _DEPTH_COUNTED = 10_000
 _RECORDER = 0

@@ -16,7 +16,7 @@ from waypost.ports.peers import PROCESS_ENDED, Peers
 from waypost.stores.sql.added import AddedTable, make_missing
 from waypost.stores.sql.engine import Joined, Months
 from waypost.stores.sql.faults import StoreFault, refusal
-from waypost.stores.sql.migrations import is_known
+from waypost.stores.sql.migrations import NOTED_IN, is_known
 from waypost.stores.sql.postgres import partitions
 from waypost.stores.sql.postgres.connection import (
     CONNECT_TIMEOUT_S,
@@ -38,7 +38,7 @@ MIGRATION_LOCK_TIMEOUT_MS = 1_000
 MIGRATION_PATIENCE_S = 30.0
 _TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
 _AGAIN_S = 0.1
-_FOUND = "SELECT version_num FROM alembic_version"
+_FOUND = sql.SQL("SELECT version_num FROM {}").format(sql.Identifier(NOTED_IN))
 _FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
 """The statement that deletes writers whose process ended, or was away for longer than any outage."""
 
@@ -65,7 +65,7 @@ class PostgresEngine:
         try:
             return self._prepare(now, tables)
         except Exception as error:
-            fault = fault_of(getattr(error, "orig", None) or error)
+            fault = fault_of(_of_driver(error))
             if fault is StoreFault.OPERATION:
                 raise
             raise refusal(fault) from error
@@ -150,6 +150,14 @@ class PostgresEngine:
             connect_timeout=CONNECT_TIMEOUT_S,
             options=f"-c lock_timeout={MIGRATION_LOCK_TIMEOUT_MS}",
         )
+
+
+def _of_driver(error: Exception) -> BaseException:
+    """Find the driver's error, also where it is behind one that a migration met as it ended its transaction."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, psycopg.Error):
+        found = getattr(found, "orig", None) or found.__context__
+    return found or error
 
 
 def _has(connection: _Plain, table: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.memory.steps import let_go, take, withdraw
+from tests.memory.store import LEASABLE, LeasedPart, MemoryStore, StoredRow
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved
 from waypost.domain.progress import Progress, Stale, Step
@@ -9,8 +11,6 @@ from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import Settled
-from waypost.stores.memory.steps import let_go, take, withdraw
-from waypost.stores.memory.store import LEASABLE, LeasedPart, MemoryStore, StoredRow
 
 
 def settle(store: MemoryStore, token: int, settled: Settled, now: Instant) -> tuple[list[Moved], list[Stale]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from tests.memory.store import JobRow, LeasedPart, MemoryStore, Told
 from waypost.domain.bulk import (
     ENDED,
     JOB_TRANSITIONS,
@@ -27,7 +28,6 @@ from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.status import FINAL, NotificationStatus
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.ports.bulk import Enqueued, JobConflict, JobCreated, JobRecord, RecipientRecord, Walking
-from waypost.stores.memory.store import JobRow, LeasedPart, MemoryStore, Told
 
 
 class MemoryBulk:

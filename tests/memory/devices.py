@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from tests.memory.store import MemoryStore
 from waypost.domain.device import Device, Registration, registered
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryDevices:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tests.memory.store import LeasedPart, MemoryStore, StoredRow
 from waypost.domain.amendment import LeasedTargets, Withdrawal
 from waypost.domain.moves import Moved
 from waypost.domain.progress import Step
 from waypost.domain.settlement import Change, Intent, Unstarted, Unsure
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
-from waypost.stores.memory.store import LeasedPart, MemoryStore, StoredRow
 
 
 def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[Moved]:

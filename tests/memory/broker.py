@@ -1,4 +1,4 @@
-"""A schedule in memory, for tests and simulation."""
+"""A schedule in memory, for tests."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tests.memory.store import MemoryStore
 from waypost.domain.ids import AppId
 from waypost.domain.time import Instant
 from waypost.ports.keys import ApiKey, made_for_ms
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryKeys:

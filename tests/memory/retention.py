@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.memory.store import MemoryStore
 from waypost.domain.ids import created_at
 from waypost.domain.time import Instant
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryRetention:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from tests.memory.store import MemoryStore
 from waypost.ports.journal import JournalRow
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryJournal:

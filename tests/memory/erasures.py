@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from tests.memory.store import LeasedPart, MemoryStore, StoredRow
 from waypost.domain.content import Content
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId, created_at
 from waypost.domain.time import Instant
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
-from waypost.stores.memory.store import LeasedPart, MemoryStore, StoredRow
 
 
 class MemoryErasures:

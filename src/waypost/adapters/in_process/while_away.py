@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.errors import Unavailable
 from waypost.domain.limits import Granted, Limit, Wait
 from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
-from waypost.stores.memory.limiter import MemoryLimiter
 
 
 class LocalWhileAway:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from tests.memory.accept import accept
+from tests.memory.amend import amend
+from tests.memory.bulk import waiting
+from tests.memory.settle import settle
+from tests.memory.steps import close_intents, withdraw
+from tests.memory.store import LEASABLE, Hold, LeasedPart, MemoryStore, StoredRow
 from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.delivery import OpenTarget, Receipt
@@ -18,12 +24,6 @@ from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.clock import Clock
 from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, WorkItem
-from waypost.stores.memory.accept import accept
-from waypost.stores.memory.amend import amend
-from waypost.stores.memory.bulk import waiting
-from waypost.stores.memory.settle import settle
-from waypost.stores.memory.steps import close_intents, withdraw
-from waypost.stores.memory.store import LEASABLE, Hold, LeasedPart, MemoryStore, StoredRow
 
 
 class MemoryWork:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from tests.memory.store import MemoryStore
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import Instant
 from waypost.ports.views import Marked
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryMarks:

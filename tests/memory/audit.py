@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.memory.store import MemoryStore
 from waypost.domain.time import Instant
 from waypost.ports.audit import AuditEntry, AuditQuery, Ordered
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryAudit:

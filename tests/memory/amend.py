@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from tests.memory.steps import forget_ready, held_of, take, withdraw
+from tests.memory.store import MemoryStore
 from waypost.domain.amendment import Amended, Amendment, Collapse, Confirm, Supersede, Withdraw, together, unknown_to
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved
 from waypost.domain.time import Instant
-from waypost.stores.memory.steps import forget_ready, held_of, take, withdraw
-from waypost.stores.memory.store import MemoryStore
 
 
 def amend(store: MemoryStore, order: Amendment, now: Instant, moves: list[Moved]) -> Amended:

@@ -6,15 +6,16 @@ from typing import assert_never
 
 import msgspec
 
+from tests.memory.steps import take
+from tests.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
 from waypost.domain.content import Content
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved, NotificationMoved
+from waypost.domain.replay import new_round
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification, NotReplayable, Replay
-from waypost.stores.memory.steps import take
-from waypost.stores.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
 
 
 def accept(store: MemoryStore, item: NewNotification | Replay, now: Instant) -> tuple[Acceptance, list[Moved]]:
@@ -84,7 +85,7 @@ def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]
     row = store.rows.get(replay.notification_id)
     if row is None or row.notification.app != replay.app:
         return NotReplayable(known=False), []
-    step = row.progress.replay(replay.at)
+    step = new_round(row.progress, replay.at)
     if step is None:
         return NotReplayable(known=True), []
     row.notification = msgspec.structs.replace(row.notification, expires_at=replay.expires_at)

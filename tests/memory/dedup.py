@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tests.memory.store import MemoryStore
 from waypost.ports.clock import Clock
-from waypost.stores.memory.store import MemoryStore
 
 
 class MemoryDedup:

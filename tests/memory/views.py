@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
+from tests.memory.store import MemoryStore, StoredRow
 from waypost.domain.bulk import JobState
 from waypost.domain.content import Kind
 from waypost.domain.ids import AppId, NotificationId
@@ -22,7 +23,6 @@ from waypost.ports.views import (
     Page,
     PageQuery,
 )
-from waypost.stores.memory.store import MemoryStore, StoredRow
 
 DUPLICATES_SHOWN = 100
 
