@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from msgspec import Struct, structs
 
 from waypost.stores.kafka.partitions import (
